@@ -39,6 +39,7 @@ COMMANDS = {
     "machine": "advisor.cli.commands.machine",
     "calibrate": "advisor.cli.commands.calibrate",
     "measure": "advisor.cli.commands.measure",
+    "build": "advisor.cli.commands.build",
     "verify": "advisor.cli.commands.verify",
     "validate": "advisor.cli.commands.validate",
     "rule": "advisor.cli.commands.rule",

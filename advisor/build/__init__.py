@@ -1,0 +1,1 @@
+"""From an annotated kernel to a distributed program that runs."""

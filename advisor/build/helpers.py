@@ -1,0 +1,429 @@
+"""What built programs call: who owns what, and how it gets to whom needs it.
+
+This module is never imported by the tool: :mod:`advisor.build.program` copies the definitions that
+a program uses into its text, so that a built program needs NumPy and mpi4py only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+Array = np.ndarray[Any, Any]
+Need = Callable[[int], Any]
+
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+
+
+class Mesh:
+    """The ranks as a grid with named axes, the last one fastest."""
+
+    def __init__(self, **axes: int) -> None:
+        shape = list(axes.values())
+        if np.prod(shape) != size:  # another number of ranks runs: a grid of all of them
+            shape = MPI.Compute_dims(size, len(shape))
+        self.axes = dict(zip(axes, shape))  # noqa: B905
+        self.grid = comm.Create_cart(shape)
+        self.places = [self.grid.Get_coords(one) for one in range(size)]
+        self._lines: dict[tuple[str, ...], MPI.Intracomm] = {}
+
+    def extent(self, axes: Sequence[str]) -> int:
+        """Return how many ranks there are along some axes together."""
+        return int(np.prod([self.axes[axis] for axis in axes]))
+
+    def place(self, one: int, axes: Sequence[str]) -> int:
+        """Return where a rank is along some axes together, of which the last is fastest."""
+        found = 0
+        for axis in axes:
+            found = found * self.axes[axis] + self.places[one][list(self.axes).index(axis)]
+        return found
+
+    def line(self, *axes: str) -> MPI.Intracomm:
+        """Return the communicator of ranks that differ from this one along some axes only."""
+        if axes not in self._lines:
+            others = [axis for axis in self.axes if axis not in axes]
+            made: Any = self.grid.Split(self.place(rank, others), self.place(rank, axes))
+            self._lines[axes] = made
+        return self._lines[axes]
+
+
+class Along:
+    """One dimension: pieces of `piece` elements, dealt in turn to the ranks along mesh axes."""
+
+    def __init__(self, extent: int, mesh: Mesh, axes: Sequence[str], piece: int) -> None:
+        self.extent = extent
+        self.count = mesh.extent(axes)
+        self.piece = max(1, piece or -(-extent // self.count))
+        self.cycle = self.piece * self.count
+        self.places = [mesh.place(one, axes) for one in range(size)]
+        self.place = self.places[rank]
+
+    def below(self, index: int, one: int = rank) -> int:
+        """Return how many of the elements before an index a rank owns."""
+        turns, rest = divmod(index, self.cycle)
+        return turns * self.piece + min(max(rest - self.places[one] * self.piece, 0), self.piece)
+
+    def part(self, low: int, high: int, origin: int = 0) -> tuple[int, int]:
+        """Return where in this rank's memory its elements of a range begin and end."""
+        first, start = self.below(origin), self.below(low)
+        return start - first, max(self.below(high), start) - first
+
+    def range(self, low: int, high: int) -> tuple[int, int]:
+        """Return the range of this rank's elements of a range; it owns one piece only."""
+        start = max(low, self.place * self.piece)
+        return start, max(start, min(high, (self.place + 1) * self.piece))
+
+    def own(self, low: int, high: int, one: int = rank, step: int = 1) -> Array:
+        """Return which elements of ``range(low, high, step)`` a rank owns."""
+        if self.cycle >= self.extent:
+            first = self.places[one] * self.piece
+            start = low + max(0, -(-(first - low) // step)) * step
+            return np.arange(start, min(high, first + self.piece), step)
+        found: Array = np.arange(low, high, step)
+        mine: Array = found[found // self.piece % self.count == self.places[one]]
+        return mine
+
+    def holds(self, index: int, one: int = rank) -> bool:
+        """Return whether a rank owns an element."""
+        return index // self.piece % self.count == self.places[one]
+
+    def owned(self, indices: Array, one: int) -> Array:
+        """Return where among some indices those are that a rank owns."""
+        return np.flatnonzero(indices // self.piece % self.count == self.places[one])
+
+    def local(self, index: Any) -> Any:
+        """Return where in its owner's memory an element lies."""
+        return index // self.cycle * self.piece + index % self.piece
+
+
+def block(*axes: str) -> tuple[tuple[str, ...], int]:
+    """Consecutive pieces of ``ceil(extent / ranks)`` elements, one for each rank."""
+    return axes, 0
+
+
+def cyclic(k: int, *axes: str) -> tuple[tuple[str, ...], int]:
+    """Pieces of `k` elements, dealt to the ranks in turn."""
+    return axes, k
+
+
+class Layout:
+    """Who owns which elements of an array.
+
+    The array is `shape` elements from `origin` on of an index space of `template` elements, whose
+    dimensions are dealt out. Ranks that differ along mesh axes that no dimension names hold copies.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        template: Sequence[int],
+        *dims: tuple[tuple[str, ...], int] | None,
+        origin: Sequence[int] = (),
+        shape: Sequence[int] | None = None,
+        order: Any = "C",
+    ) -> None:
+        spread = [dim or ((), 0) for dim in dims]
+        self.dims = [Along(n, mesh, *dim) for n, dim in zip(template, spread)]  # noqa: B905
+        self.origin = list(origin) or [0] * len(self.dims)
+        self.shape = list(template if shape is None else shape)
+        self.order = order
+        named = [axis for axes, _ in spread for axis in axes]
+        others = [axis for axis in mesh.axes if axis not in named]
+        self.copies = [mesh.place(one, others) if named else one for one in range(size)]
+
+    def owned(self, one: int = rank) -> list[Array]:
+        """Return the indices along each dimension that a rank owns."""
+        parts = zip(self.dims, self.origin, self.shape)  # noqa: B905
+        return [dim.own(o, o + n, one) - o for dim, o, n in parts]
+
+    def local(self, one: int = rank) -> tuple[int, ...]:
+        """Return the shape of a rank's block."""
+        return tuple(len(found) for found in self.owned(one))
+
+    def shared(self, wanted: Sequence[Array], one: int) -> list[Array] | None:
+        """Return which of the wanted indices a rank owns, along each dimension; None: none."""
+        parts = zip(self.dims, self.origin, wanted)  # noqa: B905
+        found = [dim.owned(indices + o, one) for dim, o, indices in parts]
+        return found if all(map(len, found)) else None
+
+    def places(self, indices: Sequence[Array]) -> Any:
+        """Return where in this rank's block its own elements lie."""
+        parts = zip(self.dims, self.origin, indices)  # noqa: B905
+        return at(*(dim.local(one + o) - dim.below(o) for dim, o, one in parts))
+
+
+def at(*places: Any) -> Any:
+    """Return the index of the places along each dimension: slices where they are in equal steps."""
+    found: list[Any] = []
+    for one in places:
+        if isinstance(one, int):
+            found.append(one)
+            continue
+        step = int(one[1] - one[0]) if len(one) > 1 else 1
+        if len(one) == 0:
+            found.append(slice(0, 0))
+        elif step > 0 and np.array_equal(one, np.arange(one[0], one[-1] + 1, step)):
+            found.append(slice(int(one[0]), int(one[-1]) + 1, step))
+        else:
+            break
+    if len(found) == len(places):
+        return tuple(found)
+    vectors = iter(np.ix_(*(one for one in places if not isinstance(one, int))))
+    return tuple(one if isinstance(one, int) else next(vectors) for one in places)
+
+
+def always(_: int) -> bool:
+    """Return that a rank needs something."""
+    return True
+
+
+def fetch(array: Array, layout: Layout, need: Need, when: Need = always) -> Array:
+    """Return the elements that this rank needs of a distributed array; all ranks call it.
+
+    ``need(one)`` says which a rank needs, the indices along each dimension, and ``when(one)``
+    whether it does. As every rank knows that of all, owners send without being asked. Of copies
+    each rank asks its own.
+    """
+    mine = need(rank)
+    found = np.empty([len(one) for one in mine], array.dtype)
+    partners = [one for one in range(size) if layout.copies[one] == layout.copies[rank]]
+    sent, requests = [], []
+    for one in partners:
+        wanted = need(one)
+        chosen = layout.shared(wanted, rank) if when(one) else None
+        if chosen is None:
+            continue
+        indices = [every[some] for every, some in zip(wanted, chosen)]  # noqa: B905
+        values = array[layout.places(indices)]
+        if one == rank:
+            found[at(*chosen)] = values
+        else:
+            sent.append(np.ascontiguousarray(values))
+            requests.append(comm.Isend(sent[-1], one))
+    for one in partners:
+        chosen = layout.shared(mine, one) if one != rank and when(rank) else None
+        if chosen is not None:
+            values = np.empty([len(some) for some in chosen], array.dtype)
+            comm.Recv(values, one)
+            found[at(*chosen)] = values
+    MPI.Request.Waitall(requests)
+    return found
+
+
+def padded(block: Array, widths: Sequence[tuple[int, int]]) -> Array:
+    """Return a copy of a block with room for neighbours' elements on either side."""
+    pairs = zip(block.shape, widths)  # noqa: B905
+    made = np.empty([low + n + high for n, (low, high) in pairs], block.dtype)
+    made[core(widths)] = block
+    return made
+
+
+def core(widths: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
+    """Return the index of a padded block's own elements."""
+    return tuple(slice(low, -high or None) for low, high in widths)
+
+
+class Halo:
+    """The exchange of a rim of neighbours' elements, one dimension after the other."""
+
+    def __init__(self, layout: Layout, widths: Sequence[tuple[int, int]]) -> None:
+        self.sides: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
+        own = [core([(low, high)])[0] for low, high in widths]
+        for d in range(len(layout.dims)):
+            for side, width in enumerate(widths[d]):
+                if width:
+                    # rims of dimensions that were exchanged before go along: corners get there
+                    before, after = [slice(None)] * d, own[d + 1 :]
+                    ends = _rims(layout, d, side, width)
+                    base = ends[rank][0] - widths[d][0]
+                    sends: list[Any] = []
+                    receives: list[Any] = []
+                    for one in range(size):
+                        if not _in_line(layout, d, one):
+                            continue
+                        for pairs, owner, user in ((sends, rank, one), (receives, one, rank)):
+                            low = max(ends[owner][0], ends[user][2])
+                            high = min(ends[owner][1], ends[user][3])
+                            if owner != user and low < high:
+                                part = slice(low - base, high - base)
+                                pairs.append((one, (*before, part, *after)))
+                    self.sides[d, side] = sends, receives
+        self.dims = [d for d in range(len(layout.dims)) if any(widths[d])]
+
+    def __call__(self, array: Array, *dims: int) -> None:
+        """Fill the rim of a padded block, along all dimensions or some."""
+        for d in dims or self.dims:
+            for side in (0, 1):
+                if (d, side) in self.sides:
+                    sends, receives = self.sides[d, side]
+                    if len(sends) <= 1 and len(receives) <= 1:
+                        _swap(array, sends, receives)
+                    else:
+                        kept = _begin(array, sends)
+                        _take(array, receives)
+                        MPI.Request.Waitall([request for request, _ in kept])
+
+    def receive(self, array: Array, d: int, side: int) -> None:
+        """Wait for the rim of one side."""
+        _take(array, self.sides[d, side][1])
+
+    def send(self, array: Array, d: int, side: int) -> None:
+        """Send the elements that are others' rim of that side."""
+        kept = _begin(array, self.sides[d, side][0])
+        MPI.Request.Waitall([request for request, _ in kept])
+
+
+def _rims(layout: Layout, d: int, side: int, width: int) -> list[tuple[int, int, int, int]]:
+    """Return the range that each rank owns along a dimension, and that of its rim on a side."""
+    dim, origin, n = layout.dims[d], layout.origin[d], layout.shape[d]
+    found = []
+    for one in range(size):
+        start = dim.places[one] * dim.piece + dim.below(origin, one)
+        stop = start + dim.below(origin + n, one) - dim.below(origin, one)
+        low, high = (start - width, start) if side == 0 else (stop, stop + width)
+        found.append((start, stop, max(low, origin), min(high, origin + n)))
+    return found
+
+
+def _in_line(layout: Layout, d: int, one: int) -> bool:
+    """Return whether a rank differs from this one along one dimension only."""
+    return layout.copies[one] == layout.copies[rank] and all(
+        dim.places[one] == dim.place for other, dim in enumerate(layout.dims) if other != d
+    )
+
+
+def _swap(array: Array, sends: Sequence[Any], receives: Sequence[Any]) -> None:
+    to, where = sends[0] if sends else (MPI.PROC_NULL, ...)
+    source, place = receives[0] if receives else (MPI.PROC_NULL, ...)
+    values = np.empty(array[place].shape if receives else 0, array.dtype)
+    comm.Sendrecv(array[where].copy() if sends else values[:0], to, recvbuf=values, source=source)
+    if receives:
+        array[place] = values
+
+
+def _begin(array: Array, sends: Sequence[Any]) -> list[tuple[MPI.Request, Array]]:
+    copies = [(one, array[where].copy()) for one, where in sends]
+    return [(comm.Isend(values, one), values) for one, values in copies]
+
+
+def _take(array: Array, receives: Sequence[Any]) -> None:
+    for one, where in receives:
+        values = np.empty(array[where].shape, array.dtype)
+        comm.Recv(values, one)
+        array[where] = values
+
+
+def identity(ufunc: Any, dtype: Any) -> Any:
+    """Return the number that changes nothing."""
+    if ufunc.identity is not None:
+        return np.dtype(dtype).type(ufunc.identity)
+    lowest, highest = -np.inf, np.inf
+    if np.dtype(dtype).kind in "iu":
+        lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return np.dtype(dtype).type(lowest if ufunc is np.maximum else highest)
+
+
+def operation(ufunc: Any, dtype: Any) -> MPI.Op:
+    """Return MPI's operation that does what a function of NumPy does, NaN included."""
+    if ufunc is np.add and np.dtype(dtype).kind != "b":
+        return MPI.SUM
+
+    def combine(left: Any, right: Any, _: Any) -> None:
+        one, other = (np.frombuffer(buffer, dtype) for buffer in (left, right))
+        ufunc(one, other, out=other)
+
+    return MPI.Op.Create(combine)
+
+
+def reduced(values: Array, axis: Any, ufunc: Any, dtype: Any, line: MPI.Intracomm) -> Array:
+    """Return a reduction over this rank's elements and those of the ranks in line."""
+    own = ufunc.reduce(values, axis, dtype, initial=identity(ufunc, dtype))
+    return combined(np.asarray(own, dtype), ufunc, line)
+
+
+def combined(values: Array, ufunc: Any, line: MPI.Intracomm) -> Array:
+    """Return what ranks in line have, combined element by element."""
+    given = np.ascontiguousarray(values)
+    made, op = np.empty_like(given), operation(ufunc, given.dtype)
+    line.Allreduce(given, made, op)
+    if not op.is_predefined:
+        op.Free()
+    return made.reshape(values.shape)
+
+
+def scanned(
+    values: Array, axis: int, ufunc: Any, dtype: Any, line: MPI.Intracomm, reverse: bool
+) -> Array:
+    """Return the running sums along an axis in blocks: one's own, and what ranks before have."""
+    own = np.flip(values, axis) if reverse else values
+    own = ufunc.accumulate(own, axis, dtype)
+    neutral = identity(ufunc, dtype)
+    total = np.array(ufunc.reduce(values, axis, dtype, initial=neutral), dtype, order="C")
+    before, op = np.full_like(total, neutral), operation(ufunc, dtype)
+    if reverse:
+        turned: Any = line.Split(0, -line.Get_rank())
+        line = turned
+    line.Exscan(total, before, op)
+    if line.Get_rank() == 0:
+        before[...] = neutral  # of the first rank, MPI leaves it undefined
+    if reverse:
+        line.Free()
+    if not op.is_predefined:
+        op.Free()
+    own = ufunc(np.expand_dims(before, axis), own)
+    return np.flip(own, axis) if reverse else own
+
+
+def add_at(array: Array, layout: Layout, places: Array, values: Any, ufunc: Any) -> None:
+    """Combine elements of a distributed vector with values at places that any rank may own.
+
+    Every rank gives its own places; those of an owner come to it in the order of ranks.
+    """
+    dim, n = layout.dims[0], layout.shape[0]
+    given = np.broadcast_to(values, places.shape).ravel()
+    where = places.ravel()
+    if where.size and (where.min() < -n or where.max() >= n):
+        raise IndexError(f"a place beyond the {n} elements of the array")
+    where = where % n if where.size else where
+    ranks = np.array([dim.places.index(place) for place in range(dim.count)])
+    owners = ranks[where // dim.piece % dim.count]
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners, minlength=size)
+    coming = np.empty_like(counts)
+    comm.Alltoall(counts, coming)
+    got = np.empty(coming.sum(), where.dtype), np.empty(coming.sum(), given.dtype)
+    for column, made in zip((where, given), got):  # noqa: B905
+        comm.Alltoallv((np.ascontiguousarray(column[order]), counts), (made, coming))
+    ufunc.at(array, dim.local(got[0]), got[1])
+
+
+def scatter(layout: Layout, whole: Array | None = None) -> Array:
+    """Return this rank's block of an array that rank 0 has."""
+    kind = comm.bcast(None if whole is None else whole.dtype.str)
+    if rank == 0 and whole is not None:
+        for one in range(1, size):
+            comm.Send(np.ascontiguousarray(whole[np.ix_(*layout.owned(one))]), one)
+        return np.array(whole[np.ix_(*layout.owned())], order=layout.order)
+    made = np.empty(layout.local(), kind)
+    comm.Recv(made, 0)
+    return np.array(made, order=layout.order)
+
+
+def gather(layout: Layout, own: Array) -> Array | None:
+    """Return the array whose blocks ranks have, on rank 0; None on others."""
+    if rank:
+        if layout.copies[rank] == layout.copies[0]:
+            comm.Send(np.ascontiguousarray(own), 0)
+        return None
+    whole = np.empty(layout.shape, own.dtype)
+    whole[np.ix_(*layout.owned())] = own
+    for one in range(1, size):
+        if layout.copies[one] == layout.copies[0]:
+            part = np.empty(layout.local(one), own.dtype)
+            comm.Recv(part, one)
+            whole[np.ix_(*layout.owned(one))] = part
+    return whole

@@ -1,0 +1,162 @@
+"""A built program as text: what its kernels call, who owns what, and the kernels."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from advisor.build.module import Module
+from advisor.build.text import NotBuiltError as NotBuiltError
+from advisor.build.writer import Function, write
+from advisor.ir.kernel import Kernel
+
+_OWN = ("MPI", "np", "OWNERS", "RESULTS", "main", "annotations")
+_ALWAYS = ("scatter", "gather")
+_WIDTH = 100
+
+
+def build(
+    path: str, kernels: Sequence[Kernel], sizes: Mapping[str, int | float], plan: str = ""
+) -> str:
+    """Return the program that annotated kernels of a file come to.
+
+    Parameters
+    ----------
+    path : str
+        Of the file, for the program's comments.
+    kernels : sequence of Kernel
+        At least one.
+    sizes : mapping of str to number
+    plan : str
+        What was changed of the kernels as written, in words.
+
+    Raises
+    ------
+    NotBuiltError
+        Something of them has no form: what, and where.
+    """
+    helpers = definitions()
+    names = {kernel.name for kernel in kernels}
+    module = Module(sizes, {*_OWN, *helpers, *names}, kernels[0].context.identifiers)
+    functions = [write(kernel, module) for kernel in kernels]
+    body = "\n\n\n".join("\n".join(one.lines) for one in functions)
+    owners = _owners(functions)
+    declared = _declarations(module)
+    wanted = _used("\n".join((body, owners, *declared)), helpers)
+    name = Path(path).name
+    head = [
+        f'"""{name}: {", ".join(one.name for one in functions)} on the ranks of MPI.',
+        "",
+        f"Written by `advise build {name}`{f', {plan}' if plan else ''}."
+        " A comment says of which line a part is.",
+        "Functions take and change this rank's blocks: `scatter` makes them, `gather` collects",
+        "them, `OWNERS` says who owns what. Any launcher of MPI runs it, on any number of ranks.",
+        '"""',
+        "",
+        "import numpy as np",
+        "from mpi4py import MPI",
+        "",
+        "comm = MPI.COMM_WORLD",
+        "rank, size = comm.Get_rank(), comm.Get_size()",
+    ]
+    parts = ["\n".join(head), *(helpers[one] for one in helpers if one in wanted)]
+    parts += ["\n".join(declared), body, owners]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _declarations(module: Module) -> list[str]:
+    """Return sizes, meshes and layouts; a size that is an extent of a mesh follows it."""
+    of_mesh = {
+        extent: (name, axis)
+        for spec, name in module.meshes.items()
+        for axis, extent in spec.axes
+        if isinstance(extent, str)
+    }
+    lines = ["# Sizes, the ranks as a grid, and who owns what."]
+    lines += [
+        f"{name} = {module.sizes[name]}" for name in sorted(module.used) if name not in of_mesh
+    ]
+    lines += [module.mesh_line(spec) for spec in module.meshes]
+    lines += [
+        f'{name} = {of_mesh[name][0]}.axes["{of_mesh[name][1]}"]'
+        for name in sorted(module.used)
+        if name in of_mesh
+    ]
+    return [*lines, *module.lines]
+
+
+def _owners(functions: Sequence[Function]) -> str:
+    def entries(one: Mapping[str, str]) -> str:
+        return ", ".join(f'"{name}": {layout}' for name, layout in one.items())
+
+    lines = [
+        "# Of each kernel, who owns what of the arrays that it takes, and of its results.",
+        "OWNERS = {",
+    ]
+    lines += [f'    "{one.name}": {{{entries(one.layouts)}}},' for one in functions]
+    lines += ["}", "RESULTS = {"]
+    lines += [f'    "{one.name}": [{", ".join(one.results)}],' for one in functions]
+    return "\n".join((*lines, "}"))
+
+
+@cache
+def definitions() -> dict[str, str]:
+    """Return the text of each definition that a program may need, without types."""
+    text = (Path(__file__).parent / "helpers.py").read_text("utf-8")
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    found: dict[str, str] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            begin, end = starts[node.lineno - 1], starts[node.end_lineno or 0]
+            cuts = sorted(_types_in(node, text, starts), reverse=True)
+            made = text
+            for low, high in cuts:
+                made = made[:low] + made[high:]
+                end -= high - low
+            found[node.name] = made[begin:end].rstrip().replace("  # noqa: B905", "")
+    return found
+
+
+def _types_in(node: ast.AST, text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where annotations are: a program is no place to explain them."""
+
+    def at(line: int, column: int) -> int:
+        return starts[line - 1] + column
+
+    for one in ast.walk(node):
+        if isinstance(one, ast.arg) and one.annotation is not None:
+            begin = at(one.lineno, one.col_offset + len(one.arg))
+            end = _end(one.annotation, starts)
+            if text[end : end + 3] == " = ":
+                yield end + 2, end + 3
+                end += 1
+            yield begin, end
+        elif isinstance(one, ast.FunctionDef) and one.returns is not None:
+            first = at(one.returns.lineno, one.returns.col_offset)
+            yield text.rindex(" ->", 0, first), _end(one.returns, starts)
+        elif isinstance(one, ast.AnnAssign):
+            yield _end(one.target, starts), _end(one.annotation, starts)
+
+
+def _end(node: ast.expr, starts: Sequence[int]) -> int:
+    return starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
+
+
+def _used(text: str, helpers: Mapping[str, str]) -> set[str]:
+    """Return the definitions that a text needs, and those that they need."""
+    wanted: set[str] = set()
+    names = {*_ALWAYS, *_names(text)}
+    while more := (names & helpers.keys()) - wanted:
+        wanted |= more
+        for one in more:
+            names |= _names(helpers[one])
+    return wanted
+
+
+def _names(text: str) -> set[str]:
+    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}

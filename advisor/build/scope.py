@@ -1,0 +1,272 @@
+"""Where a line of a built function stands: blocks, names, who is known to own what, rims."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from advisor.analysis.placed.placement import Placement
+from advisor.build.layouts import Frame, Spread
+from advisor.build.module import Module
+from advisor.build.text import NotBuiltError, python
+from advisor.ir.kernel import Kernel
+from advisor.ir.shapes import ArrayType
+from advisor.ir.statements import Loop, written
+from advisor.source import Span
+from costdb.expr import ZERO, Expr, free_symbols
+from costdb.expr.nodes import Num
+
+_DIMENSIONS: Final = {1: ("cells",), 2: ("rows", "columns")}
+
+
+class NeedsMessages(Exception):  # it is no error, but where another way is tried
+    """What is to be written by one rank alone needs others."""
+
+
+@dataclass(slots=True)
+class Block:
+    """Lines of one level of indentation, and what holds there."""
+
+    bound: frozenset[str]
+    loop: Loop | None = None
+    lines: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Dealt:
+    """A loop whose iterations are shared out: iteration ``v`` is that of the owner of `at`.
+
+    Attributes
+    ----------
+    grows : bool
+        Whether later iterations store further on.
+    behind : dict
+        Arrays, dimensions and sides whose rims hold what earlier iterations stored.
+    ahead : dict
+        Arrays whose rims hold what iterations did not store yet.
+    """
+
+    loop: Loop
+    spread: Spread
+    at: Expr
+    grows: bool
+    behind: dict[tuple[str, int, int], None] = field(default_factory=dict)
+    ahead: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Scope:
+    """The state of a function that is being written."""
+
+    kernel: Kernel
+    module: Module
+    placed: dict[str, Placement]
+    types: dict[str, ArrayType]
+    room: dict[tuple[str, int], tuple[int, int]]
+    blocks: list[Block] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    own_names: set[str] = field(default_factory=set)
+    held: list[tuple[Spread, Expr]] = field(default_factory=list)
+    dealt: list[Dealt] = field(default_factory=list)
+    alone: int = 0
+    """How many reasons there are to write nothing that all ranks do together."""
+    computed: Frame = ()
+    """The axes of what the statement at hand stores."""
+    identifiers: frozenset[str] = frozenset()
+    wanted: dict[str, frozenset[int]] = field(default_factory=dict)
+    """Arrays whose rims the statement at hand reads, along which dimensions."""
+    exchanged: dict[str, tuple[frozenset[int], ...]] = field(default_factory=dict)
+    """The exchanges of rims after which nothing was stored."""
+    fetched: dict[str, str] = field(default_factory=dict)
+    span: Span | None = None
+
+    # names and lines
+
+    def fresh(self, wish: str, *, own: bool = False) -> str:
+        """Return a name that the function does not have yet, nor its source but for its own."""
+        name, tried = wish, 1
+        avoided = self.own_names if own else self.own_names | self.identifiers
+        while name in avoided or name in self.module.taken:
+            tried += 1
+            name = f"{wish}_{tried}"
+        self.own_names.add(name)
+        return name
+
+    def name(self, name: str) -> str:
+        """Return the name of an array or a number of the kernel."""
+        return self.names.get(name) or self._named(name)
+
+    def _named(self, name: str) -> str:
+        wish = name if name.isidentifier() else "".join(filter(str.isidentifier, name)) or "made"
+        self.names[name] = self.fresh(wish, own=True)
+        return self.names[name]
+
+    def line(self, text: str) -> None:
+        """Write a line where the function has come to."""
+        self.blocks[-1].lines.append(_tidy(text))
+
+    def text(self, expr: Expr) -> str:
+        """Return a whole number as Python has it here."""
+        for symbol in free_symbols(expr):
+            if symbol in self.names:
+                continue
+            if symbol in self.module.sizes:
+                self.module.used.add(symbol)
+            else:
+                raise NotBuiltError(f"the value of `{symbol}` is not known: pass -D {symbol}=...")
+        return python(expr, self.names)
+
+    def define(self, text: str, wish: Callable[[], str], *needed: Expr) -> str:
+        """Return the name of a value, computed where what it depends on is first known."""
+        symbols = frozenset[str]().union(*map(free_symbols, needed))
+        level = len(self.blocks) - 1
+        while level > 0 and not symbols & self.blocks[level].bound:
+            level -= 1
+        for block in self.blocks[level:]:
+            if text in block.known:
+                return block.known[text]
+        name = wish()
+        self.blocks[level].known[text] = name
+        self.blocks[level].lines.append(f"{name} = {text}")
+        return name
+
+    # who owns what
+
+    def typed(self, name: str) -> ArrayType:
+        """Return the type of an array, of those made on the way too."""
+        found = self.types.get(name)
+        return found or ArrayType(self.kernel.dtype(name), self.kernel.extents(name))
+
+    def layout(self, name: str) -> str:
+        """Return the name of an array's layout."""
+        placement, extents = self.placed[name], self.typed(name).extents
+        wish = self.name(name)
+        parts = (*placement.template, *placement.origin, *extents)
+        if self.module.is_own(parts):
+            text = self.module.layout_text(placement, extents, {})
+            return self.module.define(text, wish.upper())
+        text = self.module.layout_text(placement, extents, self.names)
+        return self.define(text, lambda: self.fresh(f"{wish}_layout"), *parts)
+
+    def along(self, spread: Spread) -> str:
+        """Return the name of how a dimension is dealt out."""
+        for name, placement in self.placed.items():
+            for d, dim in enumerate(placement.dims):
+                found = (placement.template[d], dim, placement.mesh)
+                if found == (spread.extent, spread.dim, spread.mesh):
+                    names = _DIMENSIONS.get(len(placement.dims), ())
+                    wish = names[d] if names else f"axis{d}"
+                    parts = (*placement.template, *placement.origin, *self.typed(name).extents)
+                    text = f"{self.layout(name)}.dims[{d}]"
+                    return self.define(text, partial(self.fresh, wish), *parts)
+        raise NotBuiltError("nothing is distributed so")
+
+    def part(self, spread: Spread, low: Expr, count: Expr, origin: Expr) -> tuple[str, str]:
+        """Return the names of where the rank's part of a range begins and ends in its block."""
+        along = self.along(spread)
+        more = "" if origin == ZERO else f", {self.text(origin)}"
+        text = f"{along}.part({self.text(low)}, {self.text(low + count)}{more})"
+        found = self.define(text, self._pair, low, count, origin, spread.extent)
+        one, other = found.split(", ")
+        return one, other
+
+    def _pair(self) -> str:
+        letter = "ijkl"[min(3, len([n for n in self.own_names if n.endswith("_low")]) % 4)]
+        name = self.fresh(f"{letter}_low")
+        self.own_names.add(end := f"{name.replace('_low', '_high')}")
+        return f"{name}, {end}"
+
+    def local(self, spread: Spread, at: Expr, origin: Expr) -> str:
+        """Return the name of where an element that the rank owns lies in its block."""
+        along = self.along(spread)
+        text = f"{along}.local({self.text(at)})"
+        if origin != ZERO:
+            text += f" - {along}.below({self.text(origin)})"
+        return self.define(text, lambda: self.fresh("here"), at, origin, spread.extent)
+
+    # rims
+
+    def widths(self, name: str) -> list[tuple[int, int]]:
+        """Return the room that an array has on either side of each dimension."""
+        return [self.room.get((name, d), (0, 0)) for d in range(len(self.placed[name].dims))]
+
+    def core(self, name: str) -> str:
+        """Return the text of an array's own elements."""
+        widths = self.widths(name)
+        if not any(map(any, widths)):
+            return self.name(name)
+        parts = [f"{low or ''}:{-high if high else ''}" for low, high in widths]
+        return f"{self.name(name)}[{', '.join(parts)}]"
+
+    def halo(self, name: str) -> str:
+        """Return the name of the exchange of an array's rim."""
+        placement, extents = self.placed[name], self.typed(name).extents
+        text = f"Halo({self.layout(name)}, {self.widths(name)})"
+        parts = (*placement.template, *placement.origin, *extents)
+        if self.module.is_own(parts):
+            return self.module.define(text, f"{self.name(name).upper()}_HALO")
+        return self.define(text, lambda: self.fresh(f"{self.name(name)}_halo"), *parts)
+
+    def reach(self, name: str, d: int, shift: Expr) -> int:
+        """Have an array hold elements of neighbours so far away, exchanged; return how far."""
+        assert isinstance(shift, Num)
+        by = int(shift.value)
+        low, high = self.room.get((name, d), (0, 0))
+        self.room[name, d] = max(low, -by), max(high, by)
+        inside = [one for one in self.dealt if name in written_in(one.loop)]
+        if inside:
+            self._in_turn(inside, name, d, by)
+        else:
+            self.wanted[name] = self.wanted.get(name, frozenset()) | {d}
+        return by
+
+    def _in_turn(self, inside: list[Dealt], name: str, d: int, by: int) -> None:
+        """Have ranks wait for what earlier iterations store, or keep what later ones will."""
+        one = inside[0]
+        placement = self.placed[name]
+        own = Spread(placement.template[d], placement.dims[d], placement.mesh)
+        if len(self.dealt) > 1 or one.spread != own:
+            raise NeedsMessages
+        if (by < 0) == one.grows:
+            one.behind[name, d, int(by > 0)] = None
+        else:
+            one.ahead[name] = None
+
+    def exchange(self) -> None:
+        """Fill the rims that the next line reads, as early as they have their elements."""
+        for name, dims in self.wanted.items():
+            before = self.exchanged.get(name, ())
+            if not any(done >= dims for done in before):
+                self.exchanged[name] = (*before, dims)
+                level = len(self.blocks) - 1
+                while level > 0 and not self._changes(self.blocks[level].loop, name):
+                    level -= 1
+                some = [d for d, width in enumerate(self.widths(name)) if any(width)]
+                only = "" if some == sorted(dims) else f", {', '.join(map(str, sorted(dims)))}"
+                self.blocks[level].lines.append(f"{self.halo(name)}({self.name(name)}{only})")
+        self.wanted = {}
+
+    def _changes(self, loop: Loop | None, name: str) -> bool:
+        return loop is not None and name in written_in(loop)
+
+    def changed(self, names: Iterable[str]) -> None:
+        """Take note that rims of arrays no longer hold what neighbours do."""
+        for name in names:
+            self.exchanged.pop(name, None)
+
+
+def _tidy(text: str) -> str:
+    """Return a statement without parentheses that change nothing."""
+    bare = text.strip()
+    if bare.startswith(("#", "for ", "if ", "pass")) or not bare.isascii():
+        return text
+    return text[: len(text) - len(bare)] + ast.unparse(ast.parse(bare))
+
+
+def written_in(loop: Loop) -> frozenset[str]:
+    """Return the arrays that a loop changes or rebinds."""
+    return written(loop)

@@ -1,0 +1,149 @@
+"""Python's text of a kernel's expressions: sizes, numbers, operators, functions of NumPy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.ir.values import Elementwise
+from advisor.numpy_table import ROWS
+from advisor.source import Span
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute, sym, to_text
+from costdb.expr.nodes import CeilDiv, Num
+
+OPERATORS: Final = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
+    "remainder": "%", "power": "**", "equal": "==", "not_equal": "!=", "less": "<",
+    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
+    "bitwise_or": "|", "bitwise_xor": "^",
+}  # fmt: skip
+"""NumPy's functions of two operands that Python has a sign for."""
+AUGMENTED: Final = frozenset(OPERATORS) - {
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+}  # fmt: skip
+REDUCED: Final = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "mean": "mean",
+    "logical_or": "any", "logical_and": "all", "count_nonzero": "count_nonzero",
+    "argmax": "argmax", "argmin": "argmin",
+}  # fmt: skip
+"""The reductions that are written out: those of which nothing but the operand matters."""
+SCANNED: Final = {"add": "cumsum", "multiply": "cumprod"}
+
+
+class NotBuiltError(Exception):
+    """A part of a kernel that is not written as a program of ranks: why, and where."""
+
+    def __init__(self, why: str, span: Span | None = None) -> None:
+        super().__init__(why)
+        self.why, self.span = why, span
+
+
+def number(expr: Expr) -> int | None:
+    """Return the value of a constant; None of anything else."""
+    return int(expr.value) if isinstance(expr, Num) and expr.value == int(expr.value) else None
+
+
+def python(expr: Expr, names: Mapping[str, str]) -> str:
+    """Return a whole number as Python has it, with other names for some symbols."""
+    renamed = {name: sym(names[name]) for name in free_symbols(expr) & names.keys()}
+    text = _of(substitute(expr, renamed) if renamed else expr)
+    try:
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    except SyntaxError as error:
+        raise NotBuiltError(f"an index that Python has no form for: {text}") from error
+    if any(
+        isinstance(node, ast.Div)
+        or (isinstance(node, ast.Constant) and not isinstance(node.value, int))
+        for node in nodes
+    ):
+        raise NotBuiltError(f"an index that may be no whole number: {text}")
+    called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    if called - {"max", "min"}:
+        raise NotBuiltError(f"an index that Python has no form for: {text}")
+    return text
+
+
+def _of(expr: Expr) -> str:
+    """Return the text of an expression whose rounded-up divisions Python writes in its way."""
+    found = next((one for one in _parts(expr) if isinstance(one, CeilDiv)), None)
+    if found is None:
+        return to_text(expr)
+    above, beneath = (_of(child) for child in found.children)
+    name = "ceil_"
+    while name in free_symbols(expr):
+        name += "_"
+    outer = _of(_replaced(expr, found, sym(name)))
+    return outer.replace(name, f"(-(-({above}) // ({beneath})))")
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    for child in expr.children:
+        if isinstance(child, Expr):
+            yield from _parts(child)
+    yield expr
+
+
+def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
+    from advisor.ir.rebuilt import with_part  # values hold expressions, not the other way round
+
+    if expr == old:
+        return new
+    return with_part(expr, old, new)
+
+
+def literal(expr: Expr, sizes: Mapping[str, int | float]) -> int:
+    """Return the value of an expression at given sizes.
+
+    Raises
+    ------
+    NotBuiltError
+        A size has no value.
+    """
+    try:
+        return int(evaluate(expr, sizes))
+    except ExprError as error:
+        raise NotBuiltError(f"{error}: pass -D NAME=VALUE") from error
+
+
+def plus(text: str, offset: int) -> str:
+    """Return text of a number and a constant added."""
+    return f"{text} {'+' if offset > 0 else '-'} {abs(offset)}" if offset else text
+
+
+def between(low: str, high: str, step: int = 1) -> str:
+    """Return a slice as short as it can be written."""
+    end = f":{step}" if step != 1 else ""
+    return f"{'' if low == '0' else low}:{high}{end}"
+
+
+def applied(value: Elementwise, parts: list[str]) -> str:
+    """Return an operation on operands, as a sign where Python has one."""
+    name = value.operation
+    if name not in ROWS:
+        raise NotBuiltError(f"no form of `{name}`")
+    if name in OPERATORS and len(parts) == 2:
+        return f"({parts[0]} {OPERATORS[name]} {parts[1]})"
+    if name == "negative":
+        return f"(-{parts[0]})"
+    return f"np.{name}({', '.join(map(bare, parts))})"
+
+
+def bare(text: str) -> str:
+    """Return text without parentheses around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and at < len(text) - 1:
+            return text
+    return text[1:-1]
+
+
+def operators(node: ast.expr) -> str:
+    """Return source of a number, with operators for the names that they have in between."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        one, other = map(operators, node.args)
+        return f"({one} {OPERATORS[node.func.id]} {other})"
+    return f"({ast.unparse(node)})" if isinstance(node, ast.BinOp) else ast.unparse(node)

@@ -1,0 +1,596 @@
+"""What an expression over arrays comes to on one rank, along the axes of what it computes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from advisor.analysis.placed.placement import Placement
+from advisor.build.layouts import (
+    SINGLE,
+    Axis,
+    Frame,
+    Spread,
+    everywhere,
+    frame_of,
+    in_blocks,
+    natural,
+    spread_of,
+    whole_along,
+)
+from advisor.build.module import constant
+from advisor.build.scope import NeedsMessages, Scope
+from advisor.build.text import (
+    OPERATORS,
+    REDUCED,
+    SCANNED,
+    NotBuiltError,
+    applied,
+    bare,
+    between,
+    operators,
+    plus,
+)
+from advisor.ir.shapes import ArrayType, describe, whole
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Fill,
+    Flip,
+    Fourier,
+    Gather,
+    MatMul,
+    PeriodicPad,
+    Point,
+    Range,
+    Read,
+    Reduction,
+    Roll,
+    Scalar,
+    Scan,
+    Sort,
+    Strided,
+    Subscript,
+    Tally,
+    Transpose,
+    Value,
+)
+from advisor.numpy_table import reduced_dtype
+from costdb.expr import ONE, ZERO, Expr
+from costdb.expr.nodes import Num
+
+_PLAIN_FILLS = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
+_UFUNCS = {"count_nonzero": "add", "mean": "add"}
+
+
+class Values(Scope):
+    """Writes values."""
+
+    __slots__ = ()
+
+    def extents(self, value: Value) -> tuple[Expr, ...]:
+        """Return the shape of a value."""
+        return describe(value, self.typed).extents
+
+    def fitted(self, value: Value, frame: Frame) -> Frame:
+        """Return the axes of a value that is broadcast over others."""
+        extents = self.extents(value)
+        own = frame[len(frame) - len(extents) :]
+        return tuple(
+            SINGLE if extent == ONE and axis.count != ONE else axis
+            for extent, axis in zip(extents, own, strict=True)
+        )
+
+    def value(self, value: Value, frame: Frame) -> str:
+        """Return a rank's part of a value as source."""
+        match value:
+            case Read(array, region):
+                return self.read(array, region, frame)
+            case Scalar(text, _):
+                return self.scalar(text)
+            case Fill():
+                return self.filled(value, frame)
+            case Elementwise(_, parts):
+                return applied(value, [self.value(one, self.fitted(one, frame)) for one in parts])
+            case Copy(operand, dtype):
+                inner = self.value(operand, frame)
+                same = describe(operand, self.typed).dtype == dtype
+                return inner if same else f"{inner}.astype({dtype!r})"
+            case Expand(operand, axis):
+                inner = self.value(operand, frame[:axis] + frame[axis + 1 :])
+                marks = [":"] * (len(frame) - 1)
+                marks.insert(axis, "None")
+                return f"{inner}[{', '.join(marks)}]"
+            case Transpose(operand, axes):
+                own = tuple(frame[axes.index(n)] for n in range(len(axes)))
+                turned = (
+                    ".T" if axes == tuple(reversed(range(len(axes)))) else f".transpose({axes})"
+                )
+                return f"{self.value(operand, own)}{turned}"
+            case Roll() | Flip() | PeriodicPad():
+                return self.moved(value, frame)
+            case MatMul(left, right):
+                between_ = Axis(None, ZERO, self.extents(left)[1])
+                one = self.value(left, (frame[0], between_))
+                return f"({one} @ {self.value(right, (between_, frame[1]))})"
+            case Gather(operand, places):
+                (extent,) = self.extents(operand)
+                table = self.value(operand, (Axis(None, ZERO, extent),))
+                return f"{table}[{bare(self.value(places, frame))}]"
+            case Reduction() | Scan() | Sort() | Fourier():
+                found = self.inline(value, frame)
+                return found or self.value(self.hoisted(value), frame)
+            case Tally():
+                return self.value(self.hoisted(value), frame)
+
+    # moved along an axis
+
+    def moved(self, value: Roll | Flip | PeriodicPad, frame: Frame) -> str:
+        """Return a value whose elements come from other places along an axis."""
+        axis = value.axis
+        extent = self.extents(value.operand)[axis]
+        own = frame[axis]
+        if own.spread is None and own.is_plain and own.count == self.extents(value)[axis]:
+            inner = (*frame[:axis], Axis(None, ZERO, extent), *frame[axis + 1 :])
+            text = bare(self.value(value.operand, inner))
+            match value:
+                case Roll(_, _, amount):
+                    return f"np.roll({text}, {self.text(amount)}, {axis})"
+                case Flip():
+                    return f"np.flip({text}, {axis})"
+                case PeriodicPad(_, _, before, after):
+                    none = ["(0, 0)"] * len(frame)
+                    none[axis] = f"({self.text(before)}, {self.text(after)})"
+                    return f"np.pad({text}, ({', '.join(none)},), mode='wrap')"
+        change = ("flip", ZERO, extent)
+        if isinstance(value, Roll):
+            change = ("roll", value.amount, extent)
+        elif isinstance(value, PeriodicPad):
+            change = ("roll", value.before, extent)
+        changed = replace(own, moved=(*own.moved, change))
+        return self.value(value.operand, (*frame[:axis], changed, *frame[axis + 1 :]))
+
+    # reads
+
+    def read(self, array: str, region: Sequence[Subscript], frame: Frame) -> str:
+        """Return what a rank reads of an array: a part of its block, or what it fetches."""
+        parts: list[str] = []
+        axes = iter(frame)
+        kept = self.save()
+        for d, one in enumerate(region):
+            axis = None if isinstance(one, Point) else next(axes)
+            text = self.beside(array, d, one, axis)
+            if text is None:
+                self.restore(kept)
+                return self.fetch(array, region, frame)
+            parts.append(text)
+        name = self.name(array)
+        return name if all(part == ":" for part in parts) else f"{name}[{', '.join(parts)}]"
+
+    def beside(self, array: str, d: int, one: Subscript, axis: Axis | None) -> str | None:
+        """Return the subscript of elements in the block or its rim; None: they are elsewhere."""
+        placement = self.placed[array]
+        spread, origin = spread_of(placement, d), placement.origin[d]
+        if axis is None:
+            assert isinstance(one, Point)
+            return self.text(one.at) if spread is None else self.point(array, d, spread, one.at)
+        assert not isinstance(one, Point)
+        if not axis.is_plain:
+            return None
+        if spread is None:
+            return self.unspread(array, d, one, axis)
+        if spread != axis.spread or not isinstance(one, Range):
+            return None
+        shift = one.low + origin - axis.low
+        if not isinstance(shift, Num) or (shift != ZERO and not spread.is_block):
+            return None
+        by = 0 if shift == ZERO else self.reach(array, d, shift)
+        low, high = self.room.get((array, d), (0, 0))
+        extent = self.typed(array).extents[d]
+        if by == 0 and one.low == ZERO and one.high == extent:
+            return f"{low or ''}:{-high if high else ''}"
+        start, stop = self.part(spread, axis.low, axis.count, origin - 0)
+        return f"{plus(start, low + by)}:{plus(stop, low + by)}"
+
+    def unspread(self, array: str, d: int, one: Range | Strided, axis: Axis) -> str | None:
+        """Return the subscript of a dimension that the rank has all of."""
+        extent = self.typed(array).extents[d]
+        low, step = (one.low, 1) if isinstance(one, Range) else (one.start, one.step)
+        if axis.spread is None:
+            high = one.high if isinstance(one, Range) else one.stop
+            end = "" if high == extent else self.text(high)
+            return between(self.text(low), end, step)
+        if not axis.spread.is_block:
+            return None
+        along = self.along(axis.spread)
+        text = f"{along}.range({self.text(axis.low)}, {self.text(axis.low + axis.count)})"
+        found = self.define(text, self._pair, axis.low, axis.count, axis.spread.extent)
+        first, last = found.split(", ")
+        if step == 1:
+            moved = low - axis.low
+            if isinstance(moved, Num):
+                by = int(moved.value)
+                return f"{plus(first, by)}:{plus(last, by)}"
+        away, begin = self.text(axis.low), self.text(low)
+        ends = (f"({end} - ({away})) * {step} + {begin}" for end in (first, last))
+        return ":".join(ends) + (f":{step}" if step != 1 else "")
+
+    def point(self, array: str, d: int, spread: Spread, at: Expr) -> str | None:
+        """Return the subscript of an element that the rank owns, or that lies beside one."""
+        origin = self.placed[array].origin[d]
+        for own, held in self.held:
+            shift = at + origin - held
+            if own != spread or not isinstance(shift, Num):
+                continue
+            if shift == ZERO or (spread.is_block and any(one.at == held for one in self.dealt)):
+                by = 0 if shift == ZERO else self.reach(array, d, shift)
+                low = self.room.get((array, d), (0, 0))[0]
+                return plus(self.local(spread, held, origin), low + by)
+        return None
+
+    def fetch(self, array: str, region: Sequence[Subscript], frame: Frame) -> str:
+        """Return elements from wherever they are."""
+        placement = self.placed[array]
+        spreads = [spread_of(placement, d) for d in range(len(region))]
+        here = all(spread is None for spread in spreads)
+        if self.alone and not here:
+            raise NeedsMessages
+        who = "" if here else ", one"
+        axes = iter(frame)
+        places = [
+            self.place_of(one.at, here=here)
+            if isinstance(one, Point)
+            else self.positions(one, next(axes), who)
+            for one in region
+        ]
+        if here:
+            return f"{self.name(array)}[at({', '.join(places)})]"
+        computed = [axis for axis in (*self.computed, *frame) if axis.spread is not None]
+        needs = [f"len({self.own(axis, who)})" for axis in computed]
+        needs += [
+            f"{self.along(spread)}.holds({self.text(held)}, one)" for spread, held in self.held
+        ]
+        read = " ".join(places)
+        needs = [one for one in dict.fromkeys(needs) if one[4:-1] not in read]
+        given = f"({', '.join(places)}{',' if len(places) == 1 else ''})"
+        wanted = f"lambda one: {given}"
+        if needs:
+            wanted += f", lambda one: {' and '.join(needs)}"
+        text = f"fetch({self.core(array)}, {self.layout(array)}, {wanted})"
+        if text not in self.fetched:
+            self.fetched[text] = self.fresh(f"{self.name(array)}_there")
+            self.line(f"{self.fetched[text]} = {text}")
+        marks = ["0" if isinstance(one, Point) else ":" for one in region]
+        found = self.fetched[text]
+        return found if "0" not in marks else f"{found}[{', '.join(marks)}]"
+
+    def place_of(self, at: Expr, *, here: bool) -> str:
+        """Return the index of one element, as a vector where it is to be fetched."""
+        return self.text(at) if here else f"np.array([{self.text(at)}])"
+
+    def own(self, axis: Axis, who: str) -> str:
+        """Return the elements that a rank computes along an axis, in what is dealt out."""
+        assert axis.spread is not None
+        high = axis.low + (axis.count - 1) * axis.step + 1
+        steps = f", step={axis.step}" if axis.step != 1 else ""
+        return (
+            f"{self.along(axis.spread)}.own({self.text(axis.low)}, {self.text(high)}{who}{steps})"
+        )
+
+    def positions(self, one: Range | Strided, axis: Axis, who: str) -> str:
+        """Return the indices of an array that a rank reads along an axis, as a vector."""
+        low, step = (one.low, 1) if isinstance(one, Range) else (one.start, one.step)
+        if axis.spread is None:
+            if axis.is_plain:
+                high = one.high if isinstance(one, Range) else one.stop
+                steps = f", {step}" if step != 1 else ""
+                return f"np.arange({self.text(low)}, {self.text(high)}{steps})"
+            found = f"np.arange({self.text(axis.count)})"
+        else:
+            found = self.own(axis, who)
+            if step == axis.step and not axis.moved:
+                return _plus(found, low - axis.low, self.text)
+            found = _plus(found, ZERO - axis.low, self.text)
+            found = f"({found}) // {axis.step}" if axis.step != 1 else found
+        for what, by, extent in axis.moved:
+            if what == "flip":
+                found = f"{self.text(extent - 1)} - ({found})"
+            else:
+                found = f"({_plus(found, ZERO - by, self.text)}) % ({self.text(extent)})"
+        found = f"({found}) * {step}" if step != 1 else found
+        return _plus(found, low, self.text)
+
+    # numbers
+
+    def scalar(self, text: str) -> str:
+        """Return a number that every rank has as source; `text` is how the source has it."""
+        return operators(self.known_number(ast.parse(text, mode="eval").body))
+
+    def known_number(self, tree: ast.expr) -> ast.expr:
+        """Return a number with the names that the built function has."""
+        sizes = {text: name for name, text in self.kernel.context.scalar_texts.items()}
+        return cast(ast.expr, _Numbers(self, sizes).visit(tree))
+
+    def number_named(self, name: str) -> str:
+        """Return the name of a number in the built function; one that is set once is set there."""
+        if name in self.names:
+            return self.names[name]
+        if name in self.module.sizes:
+            self.module.used.add(name)
+            return name
+        found = bound_value(self, name)
+        value = ast.unparse(self.known_number(found))
+        made = self.fresh(name, own=True)
+        self.names[name] = made
+        self.blocks[0].lines.append(f"{made} = {value}")
+        return made
+
+    def filled(self, value: Fill, frame: Frame) -> str:
+        """Return an array of one constant."""
+        counts = []
+        for axis in frame:
+            if axis.spread is None:
+                counts.append(self.text(axis.count))
+            else:
+                start, stop = self.part(axis.spread, axis.low, axis.count, ZERO)
+                counts.append(f"{stop} - {start}")
+        shape = f"({', '.join(counts)}{',' if len(counts) == 1 else ''})"
+        if value.value in _PLAIN_FILLS:
+            return f"np.{_PLAIN_FILLS[value.value]}({shape}, {value.dtype!r})"
+        return f"np.full({shape}, {bare(self.scalar(value.value))}, {value.dtype!r})"
+
+    # along an axis, or all of them
+
+    def inline(self, value: Reduction | Scan | Sort | Fourier, frame: Frame) -> str | None:
+        """Return what a rank does with what it has; None where that takes others."""
+        operand, axis = value.operand, value.axis
+        extents = self.extents(operand)
+        placement = natural(operand, self.placed, extents)
+        spreads = [spread_of(placement, d) for d in range(len(extents))]
+        if isinstance(value, Reduction):
+            along = spreads if axis is None else [spreads[axis]]
+            if any(along):
+                return None
+            if axis is None:
+                own: Frame = tuple(Axis(None, ZERO, extent) for extent in extents)
+            else:
+                own = (*frame[:axis], Axis(None, ZERO, extents[axis]), *frame[axis:])
+        else:
+            assert axis is not None
+            if spreads[axis] or frame[axis].spread or not frame[axis].is_plain:
+                return None
+            own = frame
+        found = self.by_itself(lambda: self.value(operand, own))
+        if found is None:
+            return None
+        if isinstance(value, Reduction) and value.fused:
+            return self.by_itself(lambda: self.product(value, own)) or self.applied(value, found)
+        return self.applied(value, found)
+
+    def product(self, value: Reduction, frame: Frame) -> str:
+        """Return a product of vectors or matrices whose products are summed on the way."""
+        operand, last = value.operand, len(frame) - 1
+        if isinstance(operand, Elementwise) and operand.operation == "multiply":
+            left, right = operand.operands
+            if len(frame) == 1:
+                return f"({self.value(left, frame)} @ {self.value(right, frame)})"
+            if isinstance(right, Expand) and value.axis == last == 1 and right.axis == 0:
+                one = self.value(left, frame)
+                return f"({one} @ {self.value(right.operand, frame[1:])})"
+            if isinstance(left, Expand) and value.axis == 0 and left.axis == 1:
+                one = self.value(left.operand, frame[:1])
+                return f"({one} @ {self.value(right, frame)})"
+        return self.applied(value, self.value(operand, frame))
+
+    def by_itself(self, write: Callable[[], str]) -> str | None:
+        """Return what is written without messages; None, with nothing written, if any are."""
+        self.alone += 1
+        kept = self.save()
+        try:
+            return write()
+        except NeedsMessages:
+            self.restore(kept)
+            if self.alone > 1:
+                raise
+            return None
+        finally:
+            self.alone -= 1
+
+    def applied(self, value: Reduction | Scan | Sort | Fourier, text: str) -> str:
+        """Return NumPy's call for what is done along an axis."""
+        text = bare(text)
+        match value:
+            case Reduction(operand, axis, operation, dtype, _):
+                if operation not in REDUCED:
+                    raise NotBuiltError(f"no form of the reduction `{operation}`")
+                along = "" if axis is None else f", axis={axis}"
+                if operation in ("add", "multiply", "mean"):
+                    own = reduced_dtype(
+                        "mean" if operation == "mean" else "sum",
+                        describe(operand, self.typed).dtype,
+                    )
+                    along += "" if own == dtype else f", dtype={dtype!r}"
+                return f"np.{REDUCED[operation]}({text}{along})"
+            case Sort(_, axis):
+                return f"np.sort({text}, {axis})"
+            case Fourier(_, axis, _, inverse, _):
+                return f"np.fft.{'ifft' if inverse else 'fft'}({text}, axis={axis})"
+            case Scan(operand, axis, operation, dtype, reverse):
+                if operation not in SCANNED:
+                    raise NotBuiltError(f"no form of running `{operation}`")
+                own = reduced_dtype("sum", describe(operand, self.typed).dtype)
+                more = "" if own == dtype else f", dtype={dtype!r}"
+                if reverse:
+                    inner = f"np.flip({text}, {axis}), {axis}{more}"
+                    return f"np.flip(np.{SCANNED[operation]}({inner}), {axis})"
+                return f"np.{SCANNED[operation]}({text}, {axis}{more})"
+
+    def hoisted(self, value: Reduction | Scan | Sort | Fourier | Tally) -> Read:
+        """Write what ranks do together as an array of its own, and return what reads it."""
+        if self.alone:
+            raise NeedsMessages
+        held, self.held, computed, self.computed = self.held, [], self.computed, ()
+        wanted, self.wanted = self.wanted, {}
+        operand = value.places if isinstance(value, Tally) else value.operand
+        extents = self.extents(operand)
+        placement = natural(operand, self.placed, extents)
+        found = describe(value, self.typed)
+        if isinstance(value, Scan):
+            placement = in_blocks(placement, value.axis)
+        elif isinstance(value, Sort | Fourier) and spread_of(placement, value.axis):
+            placement = whole_along(placement, extents, value.axis)
+        # how its dimensions are dealt out has a name of its own
+        made = self.fresh(_wish(value))
+        self.names[made] = made
+        frame = frame_of(placement, extents)
+        self.placed[made], self.types[made] = placement, ArrayType(found.dtype, extents)
+        text, placement = self.together(value, frame, placement)
+        self.placed[made], self.types[made] = placement, found
+        self.exchange()
+        self.line(f"{made} = {text}")
+        self.held, self.computed, self.wanted = held, computed, wanted
+        return Read(made, whole(found.extents))
+
+    def together(
+        self, value: Reduction | Scan | Sort | Fourier | Tally, frame: Frame, placement: Placement
+    ) -> tuple[str, Placement]:
+        """Return what ranks compute together, and where it then is."""
+        match value:
+            case Tally(places, weights, extent, _):
+                given = [bare(self.value(one, frame)) for one in (places, weights) if one]
+                text = f"np.bincount({', '.join(given)}, minlength={self.text(extent)})"
+                line = self.line_along(placement, range(len(frame)))
+                text = f"combined({text}, np.add, {line})" if line else text
+                return text, everywhere((extent,))
+            case Reduction(operand, axis, operation, dtype, _):
+                kept = [d for d in range(len(frame)) if axis is not None and d != axis]
+                line = self.line_along(placement, [d for d in range(len(frame)) if d not in kept])
+                left = _picked(placement, kept) if kept else everywhere(())
+                if not line:
+                    inner = (
+                        self.product(value, frame)
+                        if value.fused
+                        else self.applied(value, self.value(operand, frame))
+                    )
+                    return inner, left
+                if operation not in REDUCED or operation.startswith("arg"):
+                    raise NotBuiltError(f"no form of `{operation}` over ranks")
+                if value.fused:
+                    text = f"combined({bare(self.product(value, frame))}, np.add, {line})"
+                else:
+                    ufunc, inner = _UFUNCS.get(operation, operation), self.value(operand, frame)
+                    inner = f"{inner} != 0" if operation == "count_nonzero" else bare(inner)
+                    text = f"reduced({inner}, {axis}, np.{ufunc}, {dtype!r}, {line})"
+                if not kept:
+                    text += "[()]"
+                if operation == "mean":
+                    text += f" / {self.count(operand, axis)}"
+                return text, left
+            case Scan(operand, axis, operation, dtype, reverse):
+                line = self.line_along(placement, [axis])
+                inner = self.value(operand, frame)
+                if not line:
+                    return self.applied(value, inner), placement
+                if operation not in SCANNED:
+                    raise NotBuiltError(f"no form of running `{operation}`")
+                text = (
+                    f"scanned({bare(inner)}, {axis}, np.{operation}, {dtype!r}, {line}, {reverse})"
+                )
+                return text, placement
+            case _:
+                return self.applied(value, self.value(value.operand, frame)), placement
+
+    def count(self, operand: Value, axis: int | None) -> str:
+        """Return how many elements a reduction combines."""
+        extents = self.extents(operand)
+        chosen = extents if axis is None else (extents[axis],)
+        texts = (self.text(extent) for extent in chosen)
+        return " / ".join(t if t.isidentifier() else f"({t})" for t in texts)
+
+    def line_along(self, placement: Placement, dims: Sequence[int]) -> str:
+        """Return the communicator of ranks that share dimensions; nothing where none do."""
+        axes = [axis for d in dims for axis in placement.dims[d].axes]
+        names = ", ".join(f'"{axis}"' for axis in axes)
+        return f"{self.module.mesh(placement.mesh)}.line({names})" if axes else ""
+
+    def save(self) -> tuple[object, ...]:
+        """Return the state of what is written."""
+        raise NotImplementedError
+
+    def restore(self, kept: tuple[object, ...]) -> None:
+        """Return to a state."""
+        raise NotImplementedError
+
+
+def bound_value(scope: Scope, name: str) -> ast.expr:
+    """Return what a number is set to, where that happens once: in the kernel, or outside."""
+    from advisor.build.faithful import definition_of
+
+    function = definition_of(scope.kernel)
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    if not found:
+        return constant(scope.kernel.context.source, name)
+    for node in function.body:
+        if len(found) == 1 and isinstance(node, ast.Assign) and node.targets == found:
+            return node.value
+    raise NotBuiltError(f"`{name}` is set more than once, or in a loop")
+
+
+class _Numbers(ast.NodeTransformer):
+    """Gives names in a number those of the built function."""
+
+    def __init__(self, scope: Values, sizes: dict[str, str]) -> None:
+        self.scope, self.sizes = scope, sizes
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+        if text in self.sizes and self.sizes[text] in self.scope.module.sizes and "." in text:
+            self.scope.module.used.add(self.sizes[text])
+            return ast.Name(self.sizes[text])
+        if isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.value.id in (
+                "numpy",
+                "math",
+                self.scope.kernel.context.array_module,
+            ):
+                return ast.Attribute(ast.Name("np"), node.attr)
+            raise NotBuiltError(f"a number that is not known: {text}")
+        if isinstance(node, ast.Call) and not (
+            isinstance(node.func, ast.Name) and node.func.id in OPERATORS
+        ):
+            raise NotBuiltError(f"a number that is computed: {text}")
+        if isinstance(node, ast.Call):
+            return ast.Call(node.func, [cast(ast.expr, self.visit(one)) for one in node.args], [])
+        if isinstance(node, ast.Name):
+            return ast.Name(self.scope.number_named(node.id))
+        return self.generic_visit(node)
+
+
+def _wish(value: Value) -> str:
+    names = {Reduction: "total", Scan: "running", Sort: "ordered", Fourier: "waves"}
+    return names.get(type(value), "counts")
+
+
+def _picked(placement: Placement, kept: Sequence[int]) -> Placement:
+    return replace(
+        placement,
+        template=tuple(placement.template[d] for d in kept),
+        origin=tuple(placement.origin[d] for d in kept),
+        dims=tuple(placement.dims[d] for d in kept),
+    )
+
+
+def _plus(text: str, by: Expr, write: Callable[[Expr], str]) -> str:
+    """Return a vector with a whole number added."""
+    if by == ZERO:
+        return text
+    if isinstance(by, Num):
+        return plus(text, int(by.value))
+    return f"{text} + ({write(by)})"

@@ -1,0 +1,593 @@
+"""One kernel as a function of a rank: owner computes, and what is needed beyond is fetched.
+
+Every rank computes its own part of what a statement stores. What it reads lies in its own block
+(then it is a slice of it), or so many elements beside it (then the block has room for neighbours'
+elements, which are exchanged), or anywhere (then it is fetched: all ranks know what each needs).
+What ranks do together, sums along a distributed axis for instance, becomes an array of its own.
+
+A loop whose iterations store what one rank owns is shared out like the data, unless an iteration
+needs messages of its own. Where it reads what an earlier one stored, ranks work one after another.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.build.faithful import check, definition_of
+from advisor.build.layouts import Axis, Frame, Spread, frame_of, natural, placements, spread_of
+from advisor.build.module import Module
+from advisor.build.scope import Block, Dealt, NeedsMessages
+from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare, plus
+from advisor.build.values import Values
+from advisor.dtypes import dtype_of
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import (
+    Bind,
+    Choice,
+    Loop,
+    Rename,
+    Return,
+    ScalarBind,
+    Scatter,
+    Stated,
+    Statement,
+    Store,
+    Unknown,
+    mentioned,
+    unrolled,
+    walk,
+    written,
+)
+from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Strided, Subscript
+from costdb.expr import ZERO, Expr, free_symbols, sym
+
+_MOST_PASSES = 5
+_INDENT = "    "
+_STATE = (
+    "names", "own_names", "exchanged", "fetched", "held", "dealt", "placed", "types", "room",
+    "last_line", "wanted", "computed",
+)  # fmt: skip
+_HALVES = frozenset(("float16",))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A built function.
+
+    Attributes
+    ----------
+    name : str
+    lines : tuple of str
+    layouts : dict of str to str
+        Who owns what of each parameter that is an array.
+    results : tuple of str
+        The same of what it returns; empty text of a number.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    layouts: dict[str, str]
+    results: tuple[str, ...]
+
+
+def write(kernel: Kernel, module: Module) -> Function:
+    """Return a kernel as a function of a rank.
+
+    Raises
+    ------
+    NotBuiltError
+        Something has no form: what, and where.
+    """
+    function = definition_of(kernel)
+    check(kernel, function)
+    for name, array in kernel.arrays.items():
+        if dtype_of(array.dtype).name in _HALVES:
+            raise NotBuiltError(f"MPI has no numbers of the type of `{name}`", array.places.whole)
+    body = unrolled(kernel.body)
+    kernel = kernel.with_body(body)
+    for one in walk(body):
+        if isinstance(one, Unknown):
+            raise NotBuiltError(one.reason, one.span)
+    room: dict[tuple[str, int], tuple[int, int]] = {}
+    for _ in range(_MOST_PASSES):
+        # what is read beyond the own part is known when all has been written once
+        own = copy.deepcopy(module)
+        before = dict(room)
+        writer = Writer(kernel, own, placements(kernel), {}, room)
+        found = writer.function(function)
+        writer.share_room()
+        if room == before:
+            for field in ("used", "meshes", "lines", "known", "taken"):
+                setattr(module, field, getattr(own, field))
+            return found
+    raise NotBuiltError("how far it reads beyond its part does not settle", kernel.span)
+
+
+class Writer(Values):
+    """Writes statements."""
+
+    __slots__ = ("given_back", "last_line", "results")
+    given_back: dict[str, tuple[str, str]]
+    last_line: int
+    results: tuple[str, ...]
+
+    def function(self, tree: ast.FunctionDef) -> Function:
+        """Return the function."""
+        arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
+        given = [one.arg for one in arguments]
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        self.identifiers = frozenset(used.union(given))
+        if tree.args.vararg or tree.args.kwarg:
+            raise NotBuiltError("it takes any number of arguments", self.kernel.span)
+        self.last_line = 0
+        self.blocks = [Block(frozenset())]
+        for name in given:
+            self.name(name)
+        signature = copy.deepcopy(tree.args)
+        for one in [*signature.posonlyargs, *signature.args, *signature.kwonlyargs]:
+            one.annotation, one.arg = None, self.names[one.arg]
+        arrays = [name for name in given if name in self.kernel.arrays]
+        changed = frozenset[str]().union(*map(written, self.kernel.body))
+        renamed = {
+            n for one in walk(self.kernel.body) if isinstance(one, Rename) for n in one.names
+        }
+        begun: list[str] = []
+        self.given_back = {}
+        for name in arrays:
+            if any(map(any, self.widths(name))):
+                own, mine = self.fresh(f"own_{self.name(name)}"), self.name(name)
+                begun.append(f"{own}, {mine} = {mine}, padded({mine}, {self.widths(name)})")
+                kept = mine
+                if name in renamed:
+                    kept = self.fresh(f"{mine}_given")
+                    begun.append(f"{kept} = {mine}")
+                if name in changed:
+                    self.given_back[name] = own, self.core(name).replace(mine, kept, 1)
+                elif name not in renamed:
+                    self.given_back[name] = own, ""
+        self.results = ()
+        body = self.kernel.body
+        if any(isinstance(one, Return) for one in walk(body) if one is not body[-1]):
+            raise NotBuiltError("it returns from within", self.kernel.span)
+        self.statements(body)
+        if not (body and isinstance(body[-1], Return)):
+            self.give_back()
+        lines = [*begun, *self.blocks[0].lines] or ["pass"]
+        head = f"def {tree.name}({ast.unparse(signature)}):"
+        said = (ast.get_docstring(tree) or tree.name).splitlines()[0].replace('"""', "")
+        doc = f'"""{said}"""'
+        layouts = {name: self.layout(name) for name in arrays}
+        text = (head, *(f"{_INDENT}{line}" for line in (doc, *lines)))
+        return Function(tree.name, text, layouts, self.results)
+
+    def share_room(self) -> None:
+        """Give arrays that change names the same room beside their parts."""
+        for _ in range(2):
+            for one in walk(self.kernel.body):
+                if isinstance(one, Rename):
+                    for d in range(len(self.placed[min(one.names)].dims)):
+                        sides = [self.room.get((name, d), (0, 0)) for name in one.names]
+                        most = max(low for low, _ in sides), max(high for _, high in sides)
+                        if any(most):
+                            self.room.update(dict.fromkeys(((n, d) for n in one.names), most))
+
+    def save(self) -> tuple[object, ...]:
+        """Return the state of what is written."""
+        blocks = [(block, len(block.lines), dict(block.known)) for block in self.blocks]
+        return blocks, {name: copy.copy(getattr(self, name)) for name in _STATE}
+
+    def restore(self, kept: tuple[Any, ...]) -> None:
+        """Return to a state."""
+        blocks, state = kept
+        self.blocks = [block for block, _, _ in blocks]
+        for block, count, known in blocks:
+            del block.lines[count:]
+            block.known = dict(known)
+        room = state["room"]
+        for name, value in state.items():
+            if name != "room":
+                setattr(self, name, copy.copy(value))
+        self.room.clear()  # which passes share
+        self.room.update(room)
+
+    # statements
+
+    def statements(self, body: Sequence[Statement]) -> None:
+        """Write statements one after another."""
+        for one in body:
+            self.fetched, self.wanted, self.computed = {}, {}, ()
+            try:
+                self.said(one)
+                self.statement(one)
+            except NotBuiltError as error:
+                raise NotBuiltError(error.why, error.span or one.span) from error
+
+    def said(self, one: Statement) -> None:
+        """Write the source line that a statement comes from, each once."""
+        if isinstance(one, Return) or one.span.start_line == self.last_line:
+            return
+        self.last_line = one.span.start_line
+        source = self.kernel.context.lines[self.last_line - 1].strip()
+        self.line(f"# {self.last_line}: {source}")
+
+    def statement(self, one: Statement) -> None:
+        """Write a statement."""
+        match one:
+            case Bind():
+                self.bind(one)
+            case ScalarBind(name, value, _):
+                if not name.isidentifier() and not name.startswith("<returned>"):
+                    raise NotBuiltError("a condition on what an array holds")
+                text = bare(self.value(value, ()))
+                self.exchange()
+                self.line(f"{self.name(name)} = {text}")
+            case Store():
+                self.store(one)
+            case Scatter():
+                self.scatter(one)
+            case Loop():
+                self.loop(one)
+            case Rename(names, _):
+                if len(names) != 2:
+                    raise NotBuiltError("more than two names change places")
+                first, second = map(self.name, sorted(names))
+                self.line(f"{first}, {second} = {second}, {first}")
+                self.changed(names)
+            case Return():
+                self.returned(one)
+            case Choice() | Stated():
+                raise NotBuiltError("what it does is stated, and not what it computes")
+            case _:
+                raise NotBuiltError("it has no form")
+
+    def bind(self, one: Bind) -> None:
+        """Write a name that comes to denote a fresh array."""
+        extents = self.kernel.extents(one.name)
+        frame = frame_of(self.placed[one.name], extents)
+        self.may_compute(frame)
+        self.computed = frame
+        held, self.held = self.held, self.held if self.dealt else []
+        text = bare(self.value(one.value, self.fitted(one.value, frame)))
+        if not isinstance(one.value, Elementwise | Fill) and text not in self.fetched.values():
+            text = f"{text}.copy()"
+        self.held = held
+        if any(map(any, self.widths(one.name))):
+            text = f"padded({text.removesuffix('.copy()')}, {self.widths(one.name)})"
+        self.exchange()
+        self.line(f"{self.name(one.name)} = {text}")
+        self.changed((one.name,))
+
+    def may_compute(self, frame: Frame) -> None:
+        """Refuse axes that ranks share out which an iteration's owner is alone with."""
+        for axis in frame:
+            if axis.spread and any(axis.spread.shares(one.spread) for one in self.dealt):
+                raise NeedsMessages
+
+    def store(self, one: Store) -> None:
+        """Write elements of an array that change."""
+        placement = self.placed.get(one.array)
+        if placement is None or (not one.region and self.placed[one.array].dims):
+            raise NotBuiltError(f"`{one.array}` is a number that is accumulated")
+        frame, guards = self.axes_of(one.array, one.region)
+        self.may_compute(frame)
+        self.computed = frame
+        held = list(self.held)
+        self.held += [(spread, at) for spread, at in guards if (spread, at) not in held]
+        text = self.value(one.value, self.fitted(one.value, frame))
+        target = self.target(one.array, one.region, frame)
+        sign = "="
+        value = one.value
+        if one.in_place and isinstance(value, Elementwise) and value.operation in AUGMENTED:
+            first, second = value.operands
+            if first == Read(one.array, one.region) and all(axis.step == 1 for axis in frame):
+                sign = f"{OPERATORS[value.operation]}="
+                text = self.value(second, self.fitted(second, frame))
+        self.exchange()
+        indent = self.guard(guards, held)
+        self.line(f"{indent}{target} {sign} {bare(text)}")
+        self.held = held
+        self.changed((one.array,))
+
+    def guard(
+        self, guards: Sequence[tuple[Spread, Expr]], held: Sequence[tuple[Spread, Expr]]
+    ) -> str:
+        """Write the condition that the rank owns what a statement stores; return the indent."""
+        tests = [
+            f"{self.along(spread)}.holds({self.text(at)})"
+            for spread, at in guards
+            if (spread, at) not in held
+        ]
+        if tests:
+            self.line(f"if {' and '.join(tests)}:")
+        return _INDENT if tests else ""
+
+    def axes_of(
+        self, array: str, region: Sequence[Subscript]
+    ) -> tuple[Frame, list[tuple[Spread, Expr]]]:
+        """Return the axes of a region, and the elements that its owner must own."""
+        placement = self.placed[array]
+        frame: list[Axis] = []
+        guards = []
+        for d, one in enumerate(region):
+            spread, origin = spread_of(placement, d), placement.origin[d]
+            match one:
+                case Point(at):
+                    if spread is not None:
+                        guards.append((spread, at + origin))
+                case Range(low, high):
+                    frame.append(Axis(spread, low + origin, high - low))
+                case Strided(start, _, step):
+                    if spread is None:
+                        frame.append(Axis(None, start, one.count))
+                    else:
+                        frame.append(Axis(spread, start + origin, one.count, step))
+        return tuple(frame), guards
+
+    def target(self, array: str, region: Sequence[Subscript], frame: Frame) -> str:
+        """Return where a rank stores."""
+        placement = self.placed[array]
+        parts = []
+        axes = iter(frame)
+        stepped = any(axis.step != 1 for axis in frame)
+        for d, one in enumerate(region):
+            origin = placement.origin[d]
+            if isinstance(one, Point):
+                part = self.beside(array, d, one, None)
+                assert part is not None
+            elif not stepped:
+                part = self.beside(array, d, one, next(axes))
+                assert part is not None
+            elif (axis := next(axes)).spread is None:
+                part = self.positions(one, axis, "")
+            else:
+                part = f"{self.along(axis.spread)}.local({self.own(axis, '')})"
+                low = self.room.get((array, d), (0, 0))[0]
+                if origin != ZERO:
+                    part += f" - {self.along(axis.spread)}.below({self.text(origin)})"
+                part = plus(part, low)
+            parts.append(part)
+        if not parts:
+            return f"{self.name(array)}[()]"
+        if stepped:
+            return f"{self.name(array)}[at({', '.join(parts)})]"
+        return f"{self.name(array)}[{'...' if set(parts) == {':'} else ', '.join(parts)}]"
+
+    def scatter(self, one: Scatter) -> None:
+        """Write elements at places that only the data know."""
+        if self.dealt:
+            raise NeedsMessages
+        placement = self.placed[one.array]
+        if len(placement.dims) != 1:
+            raise NotBuiltError("places in an array of several dimensions")
+        (spread,) = (spread_of(placement, 0),)
+        extents = self.extents(one.places)
+        natural_ = natural(one.places, self.placed, extents)
+        ufunc = f"np.{one.operation}"
+        core = self.core(one.array)
+        together = (
+            spread is not None
+            and len(extents) == 1
+            and natural_.mesh == placement.mesh
+            and all(
+                sorted(axis for dim in own.dims for axis in dim.axes)
+                == sorted(axis for axis, _ in own.mesh.axes)
+                for own in (natural_, placement)
+            )
+        )
+        frame = (
+            frame_of(natural_, extents)
+            if together
+            else tuple(Axis(None, ZERO, extent) for extent in extents)
+        )
+        held, self.held = self.held, []
+        places = bare(self.value(one.places, frame))
+        value = bare(self.value(one.value, self.fitted(one.value, frame)))
+        self.held = held
+        self.exchange()
+        self.changed((one.array,))
+        if spread is None:
+            self.line(f"{ufunc}.at({core}, {places}, {value})")
+        elif together:
+            layout = self.layout(one.array)
+            self.line(f"add_at({core}, {layout}, {places}, {value}, {ufunc})")
+        else:
+            along, where, mine = self.along(spread), self.fresh("where"), self.fresh("mine")
+            self.line(f"{where} = {places} % {self.text(self.typed(one.array).extents[0])}")
+            self.line(f"{mine} = {along}.owned({where}, rank)")
+            self.line(
+                f"{ufunc}.at({core}, {along}.local({where}[{mine}]),"
+                f" np.broadcast_to({value}, {where}.shape)[{mine}])"
+            )
+
+    # loops
+
+    def loop(self, one: Loop) -> None:
+        """Write a loop: shared out like what it stores, or run by all ranks."""
+        if one.stated:
+            raise NotBuiltError("how often it runs is stated, and not what it runs over")
+        plain = one.variable.partition(".")[0]
+        kept_name = self.names.get(plain)
+        for spread, grows, offset in self.owners(one):
+            kept = self.save()
+            try:
+                self.shared_out(one, spread, grows, offset)
+            except NeedsMessages:
+                self.restore(kept)
+            else:
+                break
+        else:
+            self.header_and_body(one, "")
+        self.names.pop(one.variable, None)
+        if kept_name is not None:
+            self.names[plain] = kept_name
+
+    def shared_out(self, one: Loop, spread: Spread, grows: bool, offset: Expr) -> None:
+        """Write a loop whose iterations are shared out like what they store."""
+        variable = sym(one.variable)
+        at = offset + variable if grows else offset - variable
+        dealt = Dealt(one, spread, at, grows)
+        low, high, along = one.low, one.high, self.along(spread)
+        ends = (low + offset, high + offset) if grows else (offset - high + 1, offset - low + 1)
+        first, last = map(self.text, ends)
+        if one.step != 1 and not grows:
+            raise NeedsMessages
+        if spread.is_block and one.step == 1:
+            text = f"{along}.range({first}, {last})"
+            pair = self.define(text, self._pair, *ends, spread.extent).split(", ")
+            by = self.text(offset)
+            away = [e if offset == ZERO else f"{e} - ({by})" for e in pair]
+            if not grows:
+                away = [f"{by} - {pair[1]} + 1", f"{by} - {pair[0]} + 1"]
+            header = f"range({away[0]}, {away[1]})"
+        else:
+            steps = f", step={one.step}" if one.step != 1 else ""
+            own = f"{along}.own({first}, {last}{steps})"
+            if not grows:
+                own = f"{self.text(offset)} - {own}[::-1]"
+            elif offset != ZERO:
+                own = f"{own} - ({self.text(offset)})"
+            header = f"({own}).tolist()" if own[-1] != ")" or "- " in own else f"{own}.tolist()"
+        self.alone += 1
+        self.dealt.append(dealt)
+        self.held.append((spread, at))
+        try:
+            self.header_and_body(one, header, dealt)
+        finally:
+            self.alone -= 1
+            if self.dealt and self.dealt[-1] is dealt:
+                self.dealt.pop()
+                self.held.pop()
+
+    def header_and_body(self, one: Loop, header: str, dealt: Dealt | None = None) -> None:
+        """Write a loop."""
+        plain = one.variable.partition(".")[0]
+        base = "step" if plain == "_" else plain
+        name = self.names[one.variable] = self.names[plain] = self.fresh_loop(base)
+        if not header:
+            low = "" if one.low == ZERO and one.step == 1 else f"{self.text(one.low)}, "
+            by = f", {one.step}" if one.step != 1 else ""
+            header = f"range({low}{self.text(one.high)}{by})"
+        changed = written(one)
+        self.changed(changed)
+        self.blocks.append(Block(frozenset({one.variable}), one))
+        self.statements(one.body)
+        inner = self.blocks.pop()
+        self.changed(changed)
+        if dealt is not None:
+            for array in dealt.ahead:
+                self.line(f"{self.halo(array)}({self.name(array)})")
+            for array, d, side in dealt.behind:
+                self.line(f"{self.halo(array)}.receive({self.name(array)}, {d}, {side})")
+        self.line(f"for {name} in {header}:")
+        for line in inner.lines or ["pass"]:
+            self.line(f"{_INDENT}{line}")
+        for array, d, side in dealt.behind if dealt is not None else ():
+            self.line(f"{self.halo(array)}.send({self.name(array)}, {d}, {side})")
+
+    def fresh_loop(self, wish: str) -> str:
+        """Return a name for a loop's index; loops one after another may have the same."""
+        active = {self.names.get(b.loop.variable) for b in self.blocks if b.loop is not None}
+        if wish in self.own_names and wish not in active and wish in self.names.values():
+            taken = [n for n, own in self.names.items() if own == wish and n != wish]
+            if not taken and wish not in self.kernel.arrays and wish not in self.kernel.locals:
+                return wish
+        return self.fresh(wish, own=True)
+
+    def owners(self, one: Loop) -> Iterator[tuple[Spread, bool, Expr]]:
+        """Yield the dimensions whose owners may share out a loop's iterations.
+
+        With whether later iterations store further on, and the offset of what they store.
+        """
+        inner = tuple(walk(one.body))
+        stores = [s for s in inner if isinstance(s, Store)]
+        private = self.private(one)
+        if any(isinstance(s, Scatter | Return | Rename) for s in inner) or private is None:
+            return
+        moving = {s.variable for s in inner if isinstance(s, Loop)}
+        options: list[list[tuple[Spread, bool, Expr]]] = []
+        for store in stores:
+            if store.array in private:
+                continue
+            placement = self.placed.get(store.array)
+            if placement is None:
+                return
+            found = []
+            for d, part in enumerate(store.region):
+                spread = spread_of(placement, d)
+                if spread is None or not isinstance(part, Point):
+                    continue
+                at = part.at + placement.origin[d]
+                for grows, offset in (
+                    (True, at - sym(one.variable)),
+                    (False, at + sym(one.variable)),
+                ):
+                    if not free_symbols(offset) & {one.variable, *moving}:
+                        found.append((spread, grows, offset))
+            options.append(found)
+        if not options:
+            return
+        for option in options[0]:
+            if all(option in others for others in options) and not any(
+                option[0].shares(dealt.spread) for dealt in self.dealt
+            ):
+                yield option
+
+    def private(self, one: Loop) -> frozenset[str] | None:
+        """Return what a loop binds for itself; None where others need what it binds."""
+        inner = tuple(walk(one.body))
+        bound = {s.name for s in inner if isinstance(s, Bind | ScalarBind)}
+        others = [s for s in walk(self.kernel.body) if s not in inner and s != one]
+        used = frozenset[str]().union(*(mentioned(s) for s in others if not isinstance(s, Loop)))
+        texts = " ".join(str(s) for s in others if isinstance(s, Store | Bind | ScalarBind))
+        if any(name in used or f"'{name}'" in texts for name in bound):
+            return None
+        return frozenset(bound)
+
+    # the end
+
+    def give_back(self) -> None:
+        """Store what was computed in the blocks that were given."""
+        for own, core in self.given_back.values():
+            if core:
+                self.line(f"{own}[...] = {core}")
+
+    def returned(self, one: Return) -> None:
+        """Write the end of the function."""
+        self.give_back()
+        tree = self.returned_tree(one)
+        if tree is None:
+            return
+        parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
+        texts, results = [], []
+        for count, part in enumerate(parts):
+            made = f"<returned>{count or ''}"
+            name = made if made in one.names else ast.unparse(part)
+            if name in self.given_back and self.given_back[name][0]:
+                texts.append(self.given_back[name][0])
+            elif name in self.placed:
+                texts.append(self.core(name))
+            elif name in self.names:
+                texts.append(self.names[name])
+                results.append("None")
+                continue
+            else:
+                raise NotBuiltError(f"it returns `{ast.unparse(part)}`")
+            results.append(self.layout(name))
+        text = ", ".join(texts)
+        self.line(
+            f"return ({text},)"
+            if isinstance(tree, ast.Tuple) and len(parts) == 1
+            else f"return {text}"
+        )
+        self.results = tuple(results)
+
+    def returned_tree(self, one: Return) -> ast.expr | None:
+        """Return the syntax of what is returned."""
+        for node in ast.walk(definition_of(self.kernel)):
+            if isinstance(node, ast.Return) and node.lineno == one.span.start_line:
+                return node.value
+        raise NotBuiltError("what it returns is not known")

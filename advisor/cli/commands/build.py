@@ -1,0 +1,64 @@
+"""``advise build``: a distributed program that runs, of an annotated kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli import options
+from advisor.cli.common import check_output, parse_bindings, read_text, write_result
+from advisor.cli.options import option
+from advisor.config.layer import wrong_use
+
+if TYPE_CHECKING:
+    from advisor.ir.kernel import Kernel
+
+
+def build(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Annotated Python.")],
+    kernel: options.Kernel = None,
+    define: options.Sizes = None,
+    ranks: options.Ranks = None,
+    output: Annotated[str | None, option("-o --output-file", "Write it to a file.", "FILE")] = None,
+) -> int:
+    """Write annotated kernels as an mpi4py program that runs on any number of ranks."""
+    from advisor.build.program import build as program_of
+    from advisor.build.text import NotBuiltError
+    from advisor.cli.subjects import kernels_in
+
+    check_output(output)
+    source = read_text(file)
+    given = dict(parse_bindings(define or ()))
+    if ranks is not None:
+        given["P"] = ranks
+    found = [
+        one for one in kernels_in(file, source, kernel, given) if one[0].arrays and one[0].asked
+    ]
+    if not found:
+        raise wrong_use(f"{file}: no annotated kernel{f' called {kernel}' if kernel else ''}")
+    sizes = _together(file, found)
+    try:
+        text = program_of(file, [one for one, _ in found], sizes)
+    except NotBuiltError as error:
+        place = f"{file}:{error.span.start_line}" if error.span else file
+        raise wrong_use(f"{place}: not built: {error.why}") from error
+    write_result(text, output)
+    return 0
+
+
+def _together(
+    file: str, found: list[tuple[Kernel, Mapping[str, int | float]]]
+) -> dict[str, int | float]:
+    """Return the sizes of all kernels of a file, which are those of one program."""
+    sizes: dict[str, int | float] = {}
+    for kernel, own in found:
+        for name, value in own.items():
+            if sizes.setdefault(name, value) != value:
+                raise wrong_use(
+                    f"{Path(file).name}: `{kernel.name}` has another {name} than the kernels above"
+                    f" it: pass -D {name}=... or --kernel"
+                )
+    return sizes

@@ -1,0 +1,58 @@
+"""Kernels of the examples, built and run on ranks: their results are those of the kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.build.program import NotBuiltError
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.transform_registry import transforms
+from advisor.verify.built import BuiltCase, built_case, run_built
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+LENGTHS = {"N", "M", "R"}
+SMALL = {"b": 3, "steps": 4, "width": 7}
+
+
+def kernels() -> list[tuple[str, Kernel]]:
+    return [
+        (str(path), kernel)
+        for path in sorted(EXAMPLES.glob("*.py"))
+        for kernel in read_kernels(str(path), path.read_text())
+        if kernel.arrays
+    ]
+
+
+def distributions(kernel: Kernel) -> list[Kernel]:
+    """Return the kernel as every rule would have it, in text only where data lie elsewhere."""
+    return [
+        proposal.variant
+        for rule in transforms()
+        if rule.code.startswith("ADV1")
+        for proposal in rule.propose(kernel)
+    ]
+
+
+def cases(ranks: int, length: int) -> list[tuple[str, BuiltCase]]:
+    found = []
+    for path, kernel in kernels():
+        sizes = {**SMALL, "P": ranks, **dict.fromkeys(LENGTHS, length)}
+        known = frozenset(kernel.sizes) | {"N", "b", "steps", "width", "P"}
+        own = {name: value for name, value in sizes.items() if name in known}
+        case = built_case(path, kernel, own, distributions(kernel))
+        found.append((f"{Path(path).name}:{kernel.name}", case))
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
+def test_examples_run_as_they_are_and_as_rules_would_distribute_them(ranks: int) -> None:
+    named = [one for length in (12, 13, 5) for one in cases(ranks, length)]
+    found = list(run_built(str(EXAMPLES / "adi.py"), [case for _, case in named], ranks))
+    assert len(found) == len(named) > 40
+    for (name, case), programs in zip(named, found, strict=True):
+        assert len(programs) == len(case.programs)
+        for number, one in enumerate(programs):
+            assert not one.differs, f"{name}, variant {number}: {one.differs}"
