@@ -1,6 +1,6 @@
 """Histogram, matrix product and Sobel in UPC: their groups of references, and their times.
 
-Run ``python examples/models/pgas_programs.py`` to print the tables of docs/models/pgas.md.
+Run ``python examples/models/pgas_programs.py`` to print groups and times.
 """
 
 import tomllib

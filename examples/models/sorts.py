@@ -1,6 +1,6 @@
 """Three parallel sorts on a shared-memory machine, as intervals from best to worst locality.
 
-Run ``python examples/models/sorts.py`` to print the table of docs/models/smp.md.
+Run ``python examples/models/sorts.py`` to print both ends for each.
 """
 
 from pathlib import Path

@@ -10,17 +10,22 @@ from pathlib import Path
 from lsp_session import KERNEL
 
 ROOT = Path(__file__).parents[2]
-PAGES = ROOT / "docs" / "editors"
+PAGE = ROOT / "docs" / "editors.md"
 # The kernel with a letter of several bytes before what the finding is about.
 TEXT = KERNEL.replace("field", "fäld")
 REWRITTEN = TEXT.replace('None, Block("rank")', 'Block("rank"), None')
 
 
-def setup(page: str, name: str) -> str:
-    """Return the configuration that a page names so."""
-    text = (PAGES / page).read_text(encoding="utf-8")
-    block = re.search(rf"<!-- config: {re.escape(name)} -->\n```\w+\n(.*?)```", text, re.DOTALL)
-    assert block is not None, f"{page} has no {name}"
+def section(title: str) -> str:
+    """Return what the page says below a heading."""
+    return PAGE.read_text(encoding="utf-8").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def setup(title: str, name: str) -> str:
+    """Return the configuration that the page names so below a heading."""
+    pattern = rf"<!-- config: {re.escape(name)} -->\n```\w+\n(.*?)```"
+    block = re.search(pattern, section(title), re.DOTALL)
+    assert block is not None, f"{title} has no {name}"
     return block[1]
 
 

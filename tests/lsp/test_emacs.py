@@ -85,7 +85,7 @@ def test_emacs_shows_the_finding_and_applies_the_rewrite(library: str, tmp_path:
     kernel.write_text(TEXT, encoding="utf-8")
     given = '(:machine "t3e" :sizes (:N 4096))'
     chosen = '(:machine "sp2" :minSpeedup 1.01 :sizes (:N 4096))'
-    text = setup("emacs.md", f"{library}.el")
+    text = setup("Emacs", f"{library}.el")
     assert given in text
     (tmp_path / ".emacs.d").mkdir()
     (tmp_path / ".emacs.d" / "init.el").write_text(text.replace(given, chosen))

@@ -61,7 +61,7 @@ def configuration() -> str:
     found = re.search(r"NVIM v(\d+)\.(\d+)", shown)
     assert found is not None
     old = (int(found[1]), int(found[2])) < (0, 8)
-    return setup("neovim.md", "init-0.7.lua" if old else "init.lua")
+    return setup("Neovim", "init-0.7.lua" if old else "init.lua")
 
 
 @pytest.mark.skipif(NVIM is None, reason="Neovim is not installed: apt-get install neovim")
