@@ -39,7 +39,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import PYTHON_INTEGER, strong
+from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
 from costdb.wording import IDENTIFIER
 
@@ -173,12 +173,13 @@ class SimpleStatements:
         )
 
     def _maybe_shared(self, node: cst.BaseExpression, value: Value) -> str | None:
-        """Return the array that `np.ascontiguousarray` copies only where it has to."""
+        """Return the array that `np.ascontiguousarray` and its like copy where they must."""
         if not isinstance(node, cst.Call) or not isinstance(value, Copy):
             return None
-        full = resolve(node.func, self.scope.imports)
+        called = (resolve(node.func, self.scope.imports) or "").removeprefix("numpy.")
+        copying = COPIES.get(SAME_AS.get(called, called))
         same = value.dtype == self.scope.type_of(value.operand).dtype
-        return _base(value.operand) if full == "numpy.ascontiguousarray" and same else None
+        return _base(value.operand) if copying and not copying.always and same else None
 
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)

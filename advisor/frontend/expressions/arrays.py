@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import reduce
 
 import libcst as cst
 
@@ -14,7 +14,7 @@ from advisor.frontend.expressions.indices import is_new_axis, region, reversed_r
 from advisor.frontend.expressions.kernel_door import KernelDoor
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import entry_of, literal_int
+from advisor.frontend.naming.written_out import entry_of
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
@@ -29,7 +29,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import ELEMENTWISE, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, strong
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
 from costdb.expr import to_text
 
 
@@ -52,7 +52,7 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
             return _signed(UNARY[type(node.operator)], value_of(node.expression, scope), scope)
         case cst.BinaryOperation(operator=cst.MatrixMultiply()):
             left, right = value_of(node.left, scope), value_of(node.right, scope)
-            return _door(scope).product(left, right)
+            return Calls(_door(scope)).product(left, right)
         case cst.BinaryOperation():
             return _operation(OPERATORS.get(type(node.operator)), (node.left, node.right), scope)
         case cst.Comparison() if len(node.comparisons) == 1:
@@ -115,17 +115,7 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
 def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], scope: Scope) -> Value:
     if operation is None:
         raise NotUnderstood("this operator is not understood on arrays")
-    parts = tuple(value_of(node, scope) for node in nodes)
-    made = Elementwise(operation, parts)
-    found = scope.type_of(made)  # shapes must agree
-    numbers = [part for part in parts if isinstance(part, Scalar)]
-    if operation == "power" and scope.type_of(parts[0]).dtype == "bool":
-        raise NotUnderstood("a power of booleans, whose type depends on the exponent")
-    if len(numbers) < len(parts):
-        return made
-    if operation == "power" and not _has_known_type(numbers[0], numbers[1], *nodes):
-        raise NotUnderstood("a power of a number, whose type depends on its sign")
-    return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", found.dtype)
+    return _door(scope).made(Elementwise(operation, tuple(value_of(n, scope) for n in nodes)))
 
 
 def _chosen(node: cst.IfExp, scope: Scope) -> Value:
@@ -134,21 +124,6 @@ def _chosen(node: cst.IfExp, scope: Scope) -> Value:
     if isinstance(made, Scalar) or scope.type_of(made).extents or not scope.by_element:
         raise NotUnderstood("a choice between two values by something other than elements")
     return made
-
-
-def _has_known_type(
-    base: Scalar, exponent: Scalar, base_node: cst.BaseExpression, exponent_node: cst.BaseExpression
-) -> bool:
-    """Return whether the type of a power of numbers follows from the types of both.
-
-    A whole number to a negative power is a fraction, and a negative one to a fraction is complex.
-    """
-    if exponent.dtype == PYTHON_INTEGER:
-        whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
-        power = literal_int(exponent_node)
-        return not whole_base or (power is not None and power >= 0)
-    root = literal_int(base_node)
-    return base.dtype != PYTHON_INTEGER or (root is not None and root >= 0)
 
 
 def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
@@ -185,7 +160,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     turned = reversed_region(node.slice, extents, scope)
     if turned is None or not is_whole(turned[0], extents):
         raise NotUnderstood("a subscript of an expression")
-    return _door(scope).flip(inner, turned[1])
+    return _door(scope).made(Flip(inner, turned[1]))
 
 
 MASKED = "elements that a mask chooses: only the data know how many"
@@ -268,10 +243,7 @@ def _door(scope: Scope) -> KernelDoor:
 def _call(node: cst.Call, scope: Scope) -> Value:
     full = resolve(node.func, scope.imports)
     if full is not None and full.startswith("numpy."):
-        name = full.removeprefix("numpy.")
-        if name in ELEMENTWISE:
-            return _ufunc(ELEMENTWISE[name], node.args, scope)
-        return Calls(_door(scope)).function(name, _given(node.args))
+        return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
         receiver = value_of(node.func.value, scope)
         if not isinstance(receiver, Scalar):
@@ -315,29 +287,8 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         parts = [value_of(node, scope) for node in nodes]
         if any(scope.type_of(part).extents for part in parts):
             raise NotUnderstood(f"`{name}` of whole arrays")
-        made = parts[0]
-        for part in parts[1:]:
-            both = Elementwise(_EXTREMES[name], (made, part))
-            if isinstance(made, Scalar) and isinstance(part, Scalar):
-                text = f"{name}({made.text}, {part.text})"
-                made = Scalar(text, scope.type_of(both).dtype)
-            else:
-                made = both
-        return made
+        return reduce(lambda a, b: _door(scope).made(Elementwise(_EXTREMES[name], (a, b))), parts)
     return None
-
-
-def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
-    """Read a function that takes its operands by position, and nothing else."""
-    if operation == "where" and len(given) == 1:
-        raise NotUnderstood("the places where something holds: only the data know how many")
-    if len(given) != ROWS[operation].operands or any(a.keyword or a.star for a in given):
-        raise NotUnderstood(f"the arguments of `{operation}` are not understood")
-    made = _operation(operation, tuple(argument.value for argument in given), scope)
-    # unlike an operator, it makes NumPy's number of a Python one
-    if isinstance(made, Scalar):
-        return Scalar(made.text, strong(made.dtype))
-    return replace(made, called=True) if isinstance(made, Elementwise) else made
 
 
 def _given(arguments: Sequence[cst.Arg]) -> list[Given[cst.BaseExpression]]:

@@ -125,6 +125,8 @@ def joined_dtype(operands: Many[Value], operation: str) -> str | None:
             found[place] = value.view.dtype or UNKNOWN_DTYPE
         elif isinstance(value, Number):
             found[place] = WEAK.get(value.dtype, value.dtype)
+    if operation == "where":
+        del found[0]  # it chooses between the others
     # what has no row moves elements and leaves their type
     known = operation in ROWS
     joined = result_dtype(operation, tuple(found)) if known else reduce(promote, found)
@@ -132,6 +134,15 @@ def joined_dtype(operands: Many[Value], operation: str) -> str | None:
 
 
 WEAK = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}
+
+
+def of_any(operation: str, operands: Many[Value], run: Run, span: Span) -> Value:
+    """Return what a function of elements gives: an array, or a number of numbers."""
+    if any(isinstance(one, Array) for one in operands):
+        return elementwise(operands, run, span, operation)
+    if all(isinstance(one, Number) for one in operands):
+        return of_numbers(operation, operands, run)
+    return Opaque(f"numpy.{operation} of something that is not followed")
 
 
 def of_numbers(name: str, values: Many[Value], run: Run) -> Number:
