@@ -12,9 +12,9 @@ from advisor.frontend.declarations import Declarations
 from advisor.frontend.expressions.arguments import AUGMENTED
 from advisor.frontend.expressions.arrays import value_of, whole_read
 from advisor.frontend.expressions.conditions import evaluated
-from advisor.frontend.expressions.indices import bound_to_number, scalar
+from advisor.frontend.expressions.indices import bound_to_number, known, pairs, scalar
 from advisor.frontend.naming.bindings import names_in
-from advisor.frontend.naming.names import dotted, resolve
+from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import is_kept, is_of_literals
 from advisor.frontend.stores import (
@@ -125,8 +125,11 @@ class SimpleStatements:
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
-        if isinstance(target, cst.Tuple) and isinstance(value, cst.Attribute):
-            return self._unpack_shape(target, value)
+        extents = known(value, self.scope)
+        if isinstance(target, cst.Tuple) and isinstance(extents, tuple):
+            for name, extent in pairs(target, extents, self.scope):
+                self.scope.bind_scalar(name, scalar(extent, self.scope))
+            return ()
         raise NotUnderstood(ASSIGNMENT)
 
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
@@ -231,19 +234,6 @@ class SimpleStatements:
         for other in frozenset(others).difference(names):
             scope.forget(other)
         return (Rename(changed, span),)
-
-    def _unpack_shape(self, target: cst.Tuple, value: cst.Attribute) -> Sequence[Statement]:
-        names = _plain_names(target)
-        array = dotted(value.value)
-        known = array is not None and self.scope.is_array(array)
-        if names is None or value.attr.value != "shape" or array is None or not known:
-            raise NotUnderstood(ASSIGNMENT)
-        extents = self.scope.extents_of(array)
-        if len(extents) != len(names):
-            raise NotUnderstood(f"`{array}` does not have {len(names)} dimensions")
-        for name, extent in zip(names, extents, strict=True):
-            self.scope.bind_scalar(name, extent)
-        return ()
 
     def _annotated(self, node: cst.AnnAssign, span: Span) -> Sequence[Statement]:
         if not isinstance(node.target, cst.Name):

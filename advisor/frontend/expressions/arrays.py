@@ -10,11 +10,10 @@ import libcst as cst
 from advisor.dtypes import Kind
 from advisor.frontend.expressions.arguments import OPERATORS, UNARY, Given
 from advisor.frontend.expressions.calls import METHODS, Calls
-from advisor.frontend.expressions.indices import is_new_axis, region, reversed_region, scalar
+from advisor.frontend.expressions.indices import Known, is_new_axis, known, region, reversed_region
 from advisor.frontend.expressions.kernel_door import KernelDoor
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import entry_of
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
@@ -30,10 +29,10 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
-from costdb.expr import to_text
+from costdb.expr import Expr, to_text
 
 
-def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
+def value_of(node: Known, scope: Scope) -> Value:
     """Return the value of an expression over arrays and numbers.
 
     Raises
@@ -44,6 +43,8 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
     match node:
         case cst.Name(value=name):
             return _named(name, scope)
+        case Expr():
+            return Scalar(to_text(node), PYTHON_INTEGER)
         case cst.Integer():
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
@@ -107,9 +108,15 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
         operand = value_of(node.value, scope)
         dimensions = len(scope.type_of(operand).extents)
         return Transpose(operand, tuple(reversed(range(dimensions))))
-    if dotted(node) is not None and node.attr.value == "size":
-        return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
-    raise NotUnderstood(f"attribute `{node.attr.value}` is not understood")
+    return _number(node, scope, f"attribute `{node.attr.value}` is not understood")
+
+
+def _number(node: cst.BaseExpression, scope: Scope, otherwise: str) -> Value:
+    """Return what stands for an expression in a written-out tuple or a shape, and whole numbers."""
+    found = known(node, scope)
+    if found is node or isinstance(found, tuple):
+        raise NotUnderstood(otherwise)
+    return value_of(found, scope)
 
 
 def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], scope: Scope) -> Value:
@@ -148,11 +155,8 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             return Gather(whole_read(name, scope), place)
         read = scope.select(name, part)
         return _expanded(read, node.slice)
-    entry = entry_of(node, scope)
-    if entry is not None:
-        return value_of(entry, scope)
-    if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
-        return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
+    if known(node, scope) is not node:
+        return _number(node, scope, "a tuple")
     inner = value_of(node.value, scope)
     if node.slice and all(_is_plain_or_new(element) for element in node.slice):
         return _expanded(inner, node.slice)
@@ -255,6 +259,8 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         if not scope.type_of(operand).extents:
             return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
     if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
+        if node.func.value == "len":
+            return _number(node, scope, "a length that is not known")
         made = _builtin(node.func.value, node.args, scope)
         if made is not None:
             return made
@@ -279,10 +285,6 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
             return Copy(operand, "float64" if name == "float" else "int64")
-    if name == "len" and len(nodes) == 1 and isinstance(nodes[0], cst.Name):
-        array = nodes[0].value
-        extents = scope.extents_of(array) if scope.is_array(array) else ()
-        return Scalar(to_text(extents[0]), PYTHON_INTEGER) if extents else None
     if name in _EXTREMES and len(nodes) > 1:
         parts = [value_of(node, scope) for node in nodes]
         if any(scope.type_of(part).extents for part in parts):
@@ -291,7 +293,7 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     return None
 
 
-def _given(arguments: Sequence[cst.Arg]) -> list[Given[cst.BaseExpression]]:
+def _given(arguments: Sequence[cst.Arg]) -> list[Given[Known]]:
     return [
         Given(one.value, None if one.keyword is None else one.keyword.value, bool(one.star))
         for one in arguments

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from advisor.dtypes import Kind, UnknownDtype, dtype_of
-from advisor.frontend.expressions.indices import scalar
+from advisor.frontend.expressions.indices import Known, known, scalar, whole
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import literal_int
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none
 from advisor.ir.values import (
@@ -39,41 +38,34 @@ class KernelDoor:
     """What a kernel's arguments say, and the values that operations on arrays are."""
 
     scope: Scope
-    value: Callable[[cst.BaseExpression], Value]
+    value: Callable[[Known], Value]
 
-    def array(self, argument: cst.BaseExpression, name: str) -> Value:
+    def array(self, argument: Known, name: str) -> Value:
         """Return the array that an argument is."""
         value = self.value(argument)
         if isinstance(value, Scalar):
             raise NotUnderstood(f"np.{name} of a number")
         return value
 
-    def integer(self, argument: cst.BaseExpression) -> int | None:
-        """Return a whole number that is written out."""
-        return literal_int(argument)
+    def integer(self, argument: Known) -> int | None:
+        """Return a whole number that depends on no size."""
+        return whole(known(argument, self.scope))
 
-    def size(self, argument: cst.BaseExpression, name: str) -> Expr:
+    def size(self, argument: Known, name: str) -> Expr:
         """Return a whole number over sizes."""
         return scalar(argument, self.scope)
 
-    def shape(self, argument: cst.BaseExpression) -> Shape:
+    def shape(self, argument: Known) -> Shape:
         """Return a shape that is written out, or that of an array."""
         items = self.items(argument)
-        if items is not None:
-            return tuple(scalar(item, self.scope) for item in items)
-        if isinstance(argument, cst.Attribute) and argument.attr.value == "shape":
-            return self.type_of(self.array(argument.value, "shape")).extents
-        return (scalar(argument, self.scope),)
+        return tuple(scalar(one, self.scope) for one in ((argument,) if items is None else items))
 
-    def items(self, argument: cst.BaseExpression) -> Sequence[cst.BaseExpression] | None:
+    def items(self, argument: Known) -> Sequence[Known] | None:
         """Return what a tuple or list consists of."""
-        if not isinstance(argument, cst.Tuple | cst.List):
-            return None
-        if any(isinstance(element, cst.StarredElement) for element in argument.elements):
-            raise NotUnderstood("a starred element of a tuple")
-        return [element.value for element in argument.elements]
+        found = known(argument, self.scope)
+        return found if isinstance(found, tuple) else None
 
-    def dtype(self, argument: cst.BaseExpression) -> str:
+    def dtype(self, argument: Known) -> str:
         """Return the name of the element type that an expression such as ``np.int32`` denotes."""
         node, scope = argument, self.scope
         if isinstance(node, cst.Attribute) and node.attr.value == "dtype":
@@ -85,7 +77,7 @@ class KernelDoor:
                 raise NotUnderstood(f"`{node.value}` may be something other than the builtin")
             name = node.value
         else:
-            full = resolve(node, scope.imports) or ""
+            full = (isinstance(node, cst.CSTNode) and resolve(node, scope.imports)) or ""
             if not full.startswith("numpy."):
                 raise NotUnderstood("an element type that cannot be read")
             name = full.removeprefix("numpy.")
@@ -94,20 +86,20 @@ class KernelDoor:
         except UnknownDtype as error:
             raise NotUnderstood(str(error)) from error
 
-    def text(self, argument: cst.BaseExpression) -> str | None:
+    def text(self, argument: Known) -> str | None:
         """Return a text that is written out."""
         return str(argument.evaluated_value) if isinstance(argument, cst.SimpleString) else None
 
-    def truth(self, argument: cst.BaseExpression) -> bool | None:
+    def truth(self, argument: Known) -> bool | None:
         """Return a truth value that is written out."""
         known = isinstance(argument, cst.Name) and argument.value in ("True", "False")
         return argument.value == "True" if known and isinstance(argument, cst.Name) else None
 
-    def is_none(self, argument: cst.BaseExpression) -> bool:
+    def is_none(self, argument: Known) -> bool:
         """Return whether an argument is None."""
         return isinstance(argument, cst.Name) and argument.value == "None"
 
-    def constant(self, argument: cst.BaseExpression) -> tuple[str, str]:
+    def constant(self, argument: Known) -> tuple[str, str]:
         """Return a number that is written out."""
         if isinstance(argument, cst.Integer | cst.Float):
             return argument.value, "int64" if isinstance(argument, cst.Integer) else "float64"
@@ -198,7 +190,7 @@ class KernelDoor:
         """Refuse an array as a vector."""
         raise NotUnderstood("the elements of all axes in a row")
 
-    def joined(self, name: str, parts: cst.BaseExpression, axis: int) -> Value:
+    def joined(self, name: str, parts: Known, axis: int) -> Value:
         """Refuse to join arrays, whose parts may lie on different ranks."""
         raise NotUnderstood(f"the time of np.{name} is not known")
 
