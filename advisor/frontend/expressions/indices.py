@@ -7,20 +7,20 @@ from itertools import islice, pairwise, product
 
 import libcst as cst
 
+from advisor.frontend.expressions.numbers import calculated
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import ARITHMETIC, literal_int
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.frontend.syntax.trees import nodes_in
 from advisor.ir.signs import Sign, known_non_negative, non_negative_within, sign
 from advisor.ir.values import Point, Range, Scalar, Strided, Subscript
 from advisor.numpy_shapes import count_of
 from advisor.numpy_table import PYTHON_INTEGER
+from advisor.source import Span
 from costdb.expr import (
     ONE,
     ZERO,
     Expr,
-    ExprError,
     free_symbols,
     maximum,
     minimum,
@@ -35,6 +35,9 @@ Known = Expr | tuple["Known", ...] | cst.BaseExpression
 
 MOST_ITERATIONS = 64
 """How often a loop over written-out values, with those around it, is read."""
+
+
+_NOT_WHOLE = (cst.Divide, cst.MatrixMultiply)
 
 
 def known(node: Known, scope: Scope) -> Known:
@@ -54,8 +57,11 @@ def known(node: Known, scope: Scope) -> Known:
             found = known(inner, scope)
             if isinstance(found, Expr):
                 return -found if isinstance(sign, cst.Minus) else found
-        case cst.BinaryOperation():
-            return _calculated(node, scope)
+        case cst.BinaryOperation(operator=operator) if not isinstance(operator, _NOT_WHOLE):
+            left, right = known(node.left, scope), known(node.right, scope)
+            if isinstance(left, Expr) and isinstance(right, Expr):
+                made = calculated(type(operator).__name__, left, right)
+                return made if made is not None and made.is_whole(free_symbols(made)) else node
         case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
             entries = known(base, scope)
             place = whole(known(index, scope)) if isinstance(entries, tuple) else None
@@ -73,7 +79,16 @@ def known(node: Known, scope: Scope) -> Known:
 def whole(found: Known) -> int | None:
     """Return a whole number that depends on no size; None for anything else."""
     number = found.value if isinstance(found, Num) else None
-    return number if isinstance(number, int) else None
+    # no size is as large as that
+    return number if isinstance(number, int) and number.bit_length() < 64 else None
+
+
+def constant_int(node: cst.BaseExpression) -> int | None:
+    """Return the value of arithmetic on literal whole numbers: ``1 << 20``, ``64 * 1024``."""
+    return whole(known(node, _NOTHING))
+
+
+_NOTHING = Scope({}, lambda node: Span(1, 0, 1, 0), lambda name: True)
 
 
 def scalar(node: Known, scope: Scope) -> Expr:
@@ -103,20 +118,6 @@ def bound_to_number(name: str, node: Known, scope: Scope) -> bool:
     scope.bind_scalar(name, number)
     scope.started[name] = Scalar(to_text(number), PYTHON_INTEGER)
     return True
-
-
-def _calculated(node: cst.BinaryOperation, scope: Scope) -> Known:
-    left, right = known(node.left, scope), known(node.right, scope)
-    operation = ARITHMETIC.get(type(node.operator))
-    if isinstance(node.operator, cst.Power) and isinstance(node.right, cst.Integer):
-        operation = pow
-    if operation is None or not isinstance(left, Expr) or not isinstance(right, Expr):
-        return node
-    try:
-        found: Expr = operation(left, right)
-    except ExprError as error:
-        raise NotUnderstood(str(error)) from error
-    return found
 
 
 def _called(node: cst.Call, scope: Scope) -> Known:
@@ -268,7 +269,9 @@ def reversed_region(
     backwards = [
         (place, entry)
         for place, entry in enumerate(entries)
-        if isinstance(entry, cst.Slice) and entry.step is not None and literal_int(entry.step) == -1
+        if isinstance(entry, cst.Slice)
+        and entry.step is not None
+        and whole(known(entry.step, scope)) == -1
     ]
     if len(backwards) != 1 or len(entries) > len(extents) or any(map(_is_ellipsis, entries)):
         return None
@@ -309,7 +312,7 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
         value = scalar(entry.value, scope)
         return Point(_absolute(value, extent, scope))
     assert isinstance(entry, cst.Slice)
-    step = _step(entry.step)
+    step = _step(entry.step, scope)
     low = ZERO if entry.lower is None else _absolute(scalar(entry.lower, scope), extent, scope)
     high = extent if entry.upper is None else _absolute(scalar(entry.upper, scope), extent, scope)
     low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
@@ -343,14 +346,13 @@ def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
     return extent if isinstance(beyond, Num) and beyond.value > 0 else bound
 
 
-def _step(node: cst.BaseExpression | None) -> int:
-    if node is None:
-        return 1
-    if not isinstance(node, cst.Integer) or node.evaluated_value < 1:
+def _step(node: cst.BaseExpression | None, scope: Scope) -> int:
+    step = 1 if node is None else whole(known(node, scope))
+    if step is None or step < 1:
         raise NotUnderstood(
             "a slice with a step that is not written as a positive number, or as -1"
         )
-    return node.evaluated_value
+    return step
 
 
 def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:

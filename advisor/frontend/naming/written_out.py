@@ -6,75 +6,27 @@ read so often, with the names bound to what stands there.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import libcst as cst
 
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.syntax.trees import nodes_in
 
-ARITHMETIC: dict[type[cst.CSTNode], Callable[..., Any]] = {
-    cst.Add: operator.add,
-    cst.Subtract: operator.sub,
-    cst.Multiply: operator.mul,
-    cst.FloorDivide: operator.floordiv,
-    cst.Modulo: operator.mod,
-}
-"""What gives whole numbers of whole numbers, known ones and expressions over sizes."""
-
-_POWERS = {cst.LeftShift: operator.lshift, cst.Power: operator.pow}
-_MOST_BITS = 64
 _ONLY_READ = frozenset({"enumerate", "zip", "reversed", "len", "sum", "min", "max", "tuple"})
 """Functions that leave a list as it is."""
 
 
-def literal_int(node: cst.BaseExpression) -> int | None:
-    """Return the value of an integer literal with an optional sign."""
-    if isinstance(node, cst.Integer):
-        return node.evaluated_value
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = literal_int(node.expression)
-        return None if inner is None else -inner
-    return None
-
-
-def constant_int(node: cst.BaseExpression) -> int | None:
-    """Return the value of arithmetic on literal whole numbers: ``1 << 20``, ``64 * 1024``.
-
-    None where it has none, or where it is larger than any size.
-    """
-    number = literal_int(node)
-    if number is not None or not isinstance(node, cst.BinaryOperation):
-        return number
-    left, right = constant_int(node.left), constant_int(node.right)
-    if left is None or right is None:
-        return None
-    operation = ARITHMETIC.get(type(node.operator))
-    if operation is None or (isinstance(node.operator, cst.FloorDivide | cst.Modulo) and not right):
-        operation = _POWERS.get(type(node.operator)) if 0 <= right < _MOST_BITS else None
-    found = None if operation is None else operation(left, right)
-    return found if found is not None and found.bit_length() < _MOST_BITS else None
+_LITERAL = (
+    cst.Tuple | cst.List | cst.Element | cst.Integer | cst.Float
+    | cst.UnaryOperation | cst.BinaryOperation | cst.BaseUnaryOp | cst.BaseBinaryOp
+)  # fmt: skip
 
 
 def is_of_literals(node: cst.BaseExpression) -> bool:
     """Return whether a value is a tuple or list of numbers, or of such tuples."""
-    if isinstance(node, cst.Tuple | cst.List):
-        return bool(node.elements) and all(
-            not isinstance(element, cst.StarredElement) and _is_literal(element.value)
-            for element in node.elements
-        )
-    return False
-
-
-def _is_literal(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.UnaryOperation):
-        return isinstance(node.operator, cst.Minus | cst.Plus) and _is_literal(node.expression)
-    if isinstance(node, cst.BinaryOperation):
-        # such as 4 / 9
-        return _is_literal(node.left) and _is_literal(node.right)
-    return isinstance(node, cst.Integer | cst.Float) or is_of_literals(node)
+    filled = isinstance(node, cst.Tuple | cst.List) and bool(node.elements)
+    return filled and all(isinstance(part, _LITERAL) for part in nodes_in(node))
 
 
 def is_kept(name: str, source: cst.CSTNode) -> bool:
