@@ -252,6 +252,30 @@ REDUCTIONS: Final = {
     "nanmean": Reducing("unpriced", "mean"),
 }
 SCANS: Final = {"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A function that gives the elements that it is given.
+
+    Attributes
+    ----------
+    always : bool
+        Whether in memory of their own also where they are laid out as wanted.
+    order : str
+        In which order, where none is stated; ``""`` for the one of the operand.
+    """
+
+    always: bool
+    order: str = ""
+
+
+COPIES: Final = {
+    **dict.fromkeys(("copy", "array", "astype"), Copying(True)),
+    "asarray": Copying(False),
+    "ascontiguousarray": Copying(False, "C"),
+    "asfortranarray": Copying(False, "F"),
+}
 SAME_AS: Final = {
     **{"amax": "max", "amin": "min", "average": "mean", "around": "round"},
     **{"concat": "concatenate", "permute_dims": "transpose", "asanyarray": "asarray"},
@@ -302,7 +326,7 @@ PARAMETERS: Final = {
         ("stack", "arrays axis out"),
         ("copy", "a order"),
         ("array", "object dtype copy order"),
-        ("asarray ascontiguousarray", "a dtype order"),
+        ("asarray ascontiguousarray asfortranarray", "a dtype order"),
     )
     for name in names.split()
 }

@@ -9,9 +9,10 @@ import libcst as cst
 
 from advisor.frontend.advise_comments.directives import AnyDirective, KernelComment
 from advisor.frontend.declarations import Asked, Declarations, asked_of_numba
+from advisor.frontend.expressions.indices import constant_int
 from advisor.frontend.naming.bindings import Imports, NameScope, ScopeVisitor
 from advisor.frontend.naming.names import dotted, resolve
-from advisor.frontend.naming.written_out import constant_int, is_kept, is_of_literals
+from advisor.frontend.naming.written_out import is_kept, is_of_literals
 from advisor.ir.kernel import SizeBinding
 from advisor.observed import Seen, by_signature
 from advisor.source import Span

@@ -9,11 +9,10 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.expressions.indices import is_new_axis
+from advisor.frontend.expressions.indices import constant_int, is_new_axis
 from advisor.frontend.file_reader import FoundKernel
 from advisor.frontend.naming.bindings import NameScope
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import literal_int
 from advisor.frontend.syntax.trees import nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.statements import Unknown
@@ -301,7 +300,7 @@ def _shape_of(node: cst.BaseExpression) -> str | None:
 def _one_extent(node: cst.BaseExpression) -> _Axis | None:
     match node:
         case cst.Subscript(value=inner, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
-            array, axis = _shape_of(inner), literal_int(index)
+            array, axis = _shape_of(inner), constant_int(index)
             if array is not None and axis is not None and axis >= 0:
                 return array, axis
         case cst.Call(

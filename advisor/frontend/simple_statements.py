@@ -12,9 +12,9 @@ from advisor.frontend.declarations import Declarations
 from advisor.frontend.expressions.arguments import AUGMENTED
 from advisor.frontend.expressions.arrays import value_of, whole_read
 from advisor.frontend.expressions.conditions import evaluated
-from advisor.frontend.expressions.indices import bound_to_number, scalar
+from advisor.frontend.expressions.indices import bound_to_number, known, pairs, scalar
 from advisor.frontend.naming.bindings import names_in
-from advisor.frontend.naming.names import dotted, resolve
+from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import is_kept, is_of_literals
 from advisor.frontend.stores import (
@@ -39,7 +39,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import PYTHON_INTEGER, strong
+from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
 from costdb.wording import IDENTIFIER
 
@@ -125,8 +125,11 @@ class SimpleStatements:
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
-        if isinstance(target, cst.Tuple) and isinstance(value, cst.Attribute):
-            return self._unpack_shape(target, value)
+        extents = known(value, self.scope)
+        if isinstance(target, cst.Tuple) and isinstance(extents, tuple):
+            for name, extent in pairs(target, extents, self.scope):
+                self.scope.bind_scalar(name, scalar(extent, self.scope))
+            return ()
         raise NotUnderstood(ASSIGNMENT)
 
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
@@ -173,12 +176,13 @@ class SimpleStatements:
         )
 
     def _maybe_shared(self, node: cst.BaseExpression, value: Value) -> str | None:
-        """Return the array that `np.ascontiguousarray` copies only where it has to."""
+        """Return the array that `np.ascontiguousarray` and its like copy where they must."""
         if not isinstance(node, cst.Call) or not isinstance(value, Copy):
             return None
-        full = resolve(node.func, self.scope.imports)
+        called = (resolve(node.func, self.scope.imports) or "").removeprefix("numpy.")
+        copying = COPIES.get(SAME_AS.get(called, called))
         same = value.dtype == self.scope.type_of(value.operand).dtype
-        return _base(value.operand) if full == "numpy.ascontiguousarray" and same else None
+        return _base(value.operand) if copying and not copying.always and same else None
 
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)
@@ -230,19 +234,6 @@ class SimpleStatements:
         for other in frozenset(others).difference(names):
             scope.forget(other)
         return (Rename(changed, span),)
-
-    def _unpack_shape(self, target: cst.Tuple, value: cst.Attribute) -> Sequence[Statement]:
-        names = _plain_names(target)
-        array = dotted(value.value)
-        known = array is not None and self.scope.is_array(array)
-        if names is None or value.attr.value != "shape" or array is None or not known:
-            raise NotUnderstood(ASSIGNMENT)
-        extents = self.scope.extents_of(array)
-        if len(extents) != len(names):
-            raise NotUnderstood(f"`{array}` does not have {len(names)} dimensions")
-        for name, extent in zip(names, extents, strict=True):
-            self.scope.bind_scalar(name, extent)
-        return ()
 
     def _annotated(self, node: cst.AnnAssign, span: Span) -> Sequence[Statement]:
         if not isinstance(node.target, cst.Name):

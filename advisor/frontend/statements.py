@@ -20,11 +20,18 @@ from advisor.frontend.accumulations import (
 from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, truth
-from advisor.frontend.expressions.indices import is_prange, range_of
+from advisor.frontend.expressions.indices import (
+    MOST_ITERATIONS,
+    Known,
+    is_prange,
+    known,
+    pairs,
+    range_of,
+)
 from advisor.frontend.naming.bindings import assigned_names, names_in, target_names
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import MOST_ITERATIONS, items_of, looks_up, pairs
+from advisor.frontend.naming.written_out import looks_up
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.stores import extreme
 from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
@@ -212,20 +219,18 @@ class Body(SimpleStatements):
 
     def _written_out(
         self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
-    ) -> tuple[cst.BaseExpression, ...] | None:
+    ) -> tuple[Known, ...] | None:
         """Return the values that a loop is read for one by one; None for any other loop."""
         if bounds is not None and not looks_up(node, self.scope):
             return None
-        return items_of(node.iter, self.scope)
+        found = known(node.iter, self.scope)
+        return found if isinstance(found, tuple) else None
 
-    def _unrolled(
-        self, node: cst.For, items: Sequence[cst.BaseExpression], span: Span
-    ) -> Sequence[Statement]:
+    def _unrolled(self, node: cst.For, items: Sequence[Known], span: Span) -> Sequence[Statement]:
         """Read the body of a loop once for each of the values that it goes through."""
         scope, around = self.scope, self.copies
         names, changed = frozenset(target_names(node.target)), assigned_names(node.body)
-        used: frozenset[str] = frozenset().union(*map(names_in, items))
-        if (names | used) & changed:
+        if (names | names_in(node.iter)) & changed:
             raise NotUnderstood("a loop that changes what it goes through")
         copies = max(1, around) * len(items)
         if copies > MOST_ITERATIONS:

@@ -10,11 +10,11 @@ import libcst as cst
 
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.shapes import ArrayType
+from advisor.ir.values import Value
 from advisor.numpy_shapes import Shape
 from costdb.expr import Expr
 
 A = TypeVar("A")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,17 @@ def matched(
     return found
 
 
-class Door(Protocol[A, V]):
+class Door(Protocol[A]):
     """A front end: how it reads arguments, and what it makes of operations on arrays.
 
-    What it cannot read or make it refuses by raising `NotUnderstood`.
+    Values are forms, whose leaves are what the front end itself gives. What it cannot read or make
+    it refuses by raising `NotUnderstood`.
     """
 
-    def value(self, argument: A) -> V:
+    def value(self, argument: A) -> Value:
         """Return the array or number that an argument is."""
 
-    def array(self, argument: A, name: str) -> V:
+    def array(self, argument: A, name: str) -> Value:
         """Return the array that an argument is."""
 
     def integer(self, argument: A) -> int | None:
@@ -88,75 +89,36 @@ class Door(Protocol[A, V]):
     def constant(self, argument: A) -> tuple[str, str]:
         """Return a number as a text, and its element type in an array."""
 
-    def type_of(self, value: V) -> ArrayType:
+    def type_of(self, value: Value) -> ArrayType:
         """Return element type and shape of a value."""
 
-    def elementwise(self, operation: str, operands: tuple[V, ...]) -> V:
-        """Return the result of an operation element by element."""
+    def made(self, form: Value) -> Value:
+        """Return what an operation makes, once what it needs of its operands holds."""
 
-    def reduction(self, operand: V, axis: int | None, operation: str, dtype: str) -> V:
-        """Return a reduction along an axis, or along all."""
+    def copy(self, operand: Value, dtype: str, order: str, *, always: bool) -> Value:
+        """Return an array of a type (``""``: its own), in an order (`C`, `F`, or `K`: as it lies).
 
-    def scan(self, operand: V, axis: int, operation: str, dtype: str) -> V:
-        """Return an inclusive prefix operation."""
-
-    def product(self, left: V, right: V) -> V:
-        """Return the product of vectors or matrices."""
-
-    def summed_products(self, left: V, right: V) -> V:
-        """Return the sum of the products of all elements of two arrays of one shape."""
-
-    def copy(self, operand: V, dtype: str) -> V:
-        """Return a copy of an array in C order."""
-
-    def same(self, operand: V, dtype: str, order: str) -> V:
-        """Return an array itself where it has a type and lies in an order, a copy otherwise."""
+        Unless `always`, what is so already is not copied.
+        """
 
     def fill(
-        self, value: str, shape: Shape | None, dtype: str, order: str, like: V | None = None
-    ) -> V:
+        self, value: str, shape: Shape | None, dtype: str, order: str, like: Value | None = None
+    ) -> Value:
         """Return a new array of one constant; ``""`` leaves it undefined."""
 
-    def vector(self, extent: Expr | None, dtype: str) -> V:
+    def vector(self, extent: Expr | None, dtype: str) -> Value:
         """Return a new vector of numbers that follow one another."""
 
-    def expand(self, operand: V, axis: int) -> V:
-        """Return an array with a dimension of length 1 put in."""
-
-    def transpose(self, operand: V, axes: tuple[int, ...]) -> V:
-        """Return an array with its dimensions in another order."""
-
-    def flip(self, operand: V, axis: int) -> V:
-        """Return an array with one axis reversed."""
-
-    def between(self, operand: V, axis: int, before: int, behind: int) -> V:
+    def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
         """Return an array without its first and last indices of an axis, so many of them."""
 
-    def flat(self, operand: V) -> V:
+    def flat(self, operand: Value) -> Value:
         """Return an array as a vector."""
 
-    def roll(self, operand: V, axis: int, amount: Expr) -> V:
-        """Return an array shifted periodically."""
-
-    def pad(self, operand: V, axis: int, before: Expr, after: Expr) -> V:
-        """Return an array extended by wrapped copies of its other end."""
-
-    def sort(self, operand: V, axis: int) -> V:
-        """Return an array with the elements along an axis in order."""
-
-    def fourier(self, name: str, operand: V, axis: int, dtype: str) -> V:
-        """Return discrete Fourier transforms along an axis."""
-
-    def gather(self, operand: V, places: V) -> V:
-        """Return the elements of a vector at places that only the data know."""
-
-    def tally(self, places: V, weights: V | None, extent: Expr, dtype: str) -> V:
-        """Return how often whole numbers occur."""
-
-    def joined(self, name: str, parts: A, axis: int) -> V:
+    def joined(self, name: str, parts: A, axis: int) -> Value:
         """Return arrays joined into one."""
 
-    def unpriced(self, name: str, operands: tuple[V, ...], shape: Shape, dtype: str) -> V:
+    def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
         """Return what a function gives whose time is not known."""
 
 

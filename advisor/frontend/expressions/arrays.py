@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import reduce
 
 import libcst as cst
 
 from advisor.dtypes import Kind
 from advisor.frontend.expressions.arguments import OPERATORS, UNARY, Given
 from advisor.frontend.expressions.calls import METHODS, Calls
-from advisor.frontend.expressions.indices import is_new_axis, region, reversed_region, scalar
+from advisor.frontend.expressions.indices import Known, is_new_axis, known, region, reversed_region
 from advisor.frontend.expressions.kernel_door import KernelDoor
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import entry_of, literal_int
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
@@ -29,11 +28,11 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import ELEMENTWISE, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, strong
-from costdb.expr import to_text
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
+from costdb.expr import Expr, to_text
 
 
-def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
+def value_of(node: Known, scope: Scope) -> Value:
     """Return the value of an expression over arrays and numbers.
 
     Raises
@@ -44,6 +43,8 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
     match node:
         case cst.Name(value=name):
             return _named(name, scope)
+        case Expr():
+            return Scalar(to_text(node), PYTHON_INTEGER)
         case cst.Integer():
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
@@ -52,7 +53,7 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
             return _signed(UNARY[type(node.operator)], value_of(node.expression, scope), scope)
         case cst.BinaryOperation(operator=cst.MatrixMultiply()):
             left, right = value_of(node.left, scope), value_of(node.right, scope)
-            return _door(scope).product(left, right)
+            return Calls(_door(scope)).product(left, right)
         case cst.BinaryOperation():
             return _operation(OPERATORS.get(type(node.operator)), (node.left, node.right), scope)
         case cst.Comparison() if len(node.comparisons) == 1:
@@ -107,25 +108,21 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
         operand = value_of(node.value, scope)
         dimensions = len(scope.type_of(operand).extents)
         return Transpose(operand, tuple(reversed(range(dimensions))))
-    if dotted(node) is not None and node.attr.value == "size":
-        return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
-    raise NotUnderstood(f"attribute `{node.attr.value}` is not understood")
+    return _number(node, scope, f"attribute `{node.attr.value}` is not understood")
+
+
+def _number(node: cst.BaseExpression, scope: Scope, otherwise: str) -> Value:
+    """Return what stands for an expression in a written-out tuple or a shape, and whole numbers."""
+    found = known(node, scope)
+    if found is node or isinstance(found, tuple):
+        raise NotUnderstood(otherwise)
+    return value_of(found, scope)
 
 
 def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], scope: Scope) -> Value:
     if operation is None:
         raise NotUnderstood("this operator is not understood on arrays")
-    parts = tuple(value_of(node, scope) for node in nodes)
-    made = Elementwise(operation, parts)
-    found = scope.type_of(made)  # shapes must agree
-    numbers = [part for part in parts if isinstance(part, Scalar)]
-    if operation == "power" and scope.type_of(parts[0]).dtype == "bool":
-        raise NotUnderstood("a power of booleans, whose type depends on the exponent")
-    if len(numbers) < len(parts):
-        return made
-    if operation == "power" and not _has_known_type(numbers[0], numbers[1], *nodes):
-        raise NotUnderstood("a power of a number, whose type depends on its sign")
-    return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", found.dtype)
+    return _door(scope).made(Elementwise(operation, tuple(value_of(n, scope) for n in nodes)))
 
 
 def _chosen(node: cst.IfExp, scope: Scope) -> Value:
@@ -134,21 +131,6 @@ def _chosen(node: cst.IfExp, scope: Scope) -> Value:
     if isinstance(made, Scalar) or scope.type_of(made).extents or not scope.by_element:
         raise NotUnderstood("a choice between two values by something other than elements")
     return made
-
-
-def _has_known_type(
-    base: Scalar, exponent: Scalar, base_node: cst.BaseExpression, exponent_node: cst.BaseExpression
-) -> bool:
-    """Return whether the type of a power of numbers follows from the types of both.
-
-    A whole number to a negative power is a fraction, and a negative one to a fraction is complex.
-    """
-    if exponent.dtype == PYTHON_INTEGER:
-        whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
-        power = literal_int(exponent_node)
-        return not whole_base or (power is not None and power >= 0)
-    root = literal_int(base_node)
-    return base.dtype != PYTHON_INTEGER or (root is not None and root >= 0)
 
 
 def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
@@ -173,11 +155,8 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             return Gather(whole_read(name, scope), place)
         read = scope.select(name, part)
         return _expanded(read, node.slice)
-    entry = entry_of(node, scope)
-    if entry is not None:
-        return value_of(entry, scope)
-    if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
-        return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
+    if known(node, scope) is not node:
+        return _number(node, scope, "a tuple")
     inner = value_of(node.value, scope)
     if node.slice and all(_is_plain_or_new(element) for element in node.slice):
         return _expanded(inner, node.slice)
@@ -185,7 +164,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     turned = reversed_region(node.slice, extents, scope)
     if turned is None or not is_whole(turned[0], extents):
         raise NotUnderstood("a subscript of an expression")
-    return _door(scope).flip(inner, turned[1])
+    return _door(scope).made(Flip(inner, turned[1]))
 
 
 MASKED = "elements that a mask chooses: only the data know how many"
@@ -268,10 +247,7 @@ def _door(scope: Scope) -> KernelDoor:
 def _call(node: cst.Call, scope: Scope) -> Value:
     full = resolve(node.func, scope.imports)
     if full is not None and full.startswith("numpy."):
-        name = full.removeprefix("numpy.")
-        if name in ELEMENTWISE:
-            return _ufunc(ELEMENTWISE[name], node.args, scope)
-        return Calls(_door(scope)).function(name, _given(node.args))
+        return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
         receiver = value_of(node.func.value, scope)
         if not isinstance(receiver, Scalar):
@@ -283,6 +259,8 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         if not scope.type_of(operand).extents:
             return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
     if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
+        if node.func.value == "len":
+            return _number(node, scope, "a length that is not known")
         made = _builtin(node.func.value, node.args, scope)
         if made is not None:
             return made
@@ -307,40 +285,15 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
             return Copy(operand, "float64" if name == "float" else "int64")
-    if name == "len" and len(nodes) == 1 and isinstance(nodes[0], cst.Name):
-        array = nodes[0].value
-        extents = scope.extents_of(array) if scope.is_array(array) else ()
-        return Scalar(to_text(extents[0]), PYTHON_INTEGER) if extents else None
     if name in _EXTREMES and len(nodes) > 1:
         parts = [value_of(node, scope) for node in nodes]
         if any(scope.type_of(part).extents for part in parts):
             raise NotUnderstood(f"`{name}` of whole arrays")
-        made = parts[0]
-        for part in parts[1:]:
-            both = Elementwise(_EXTREMES[name], (made, part))
-            if isinstance(made, Scalar) and isinstance(part, Scalar):
-                text = f"{name}({made.text}, {part.text})"
-                made = Scalar(text, scope.type_of(both).dtype)
-            else:
-                made = both
-        return made
+        return reduce(lambda a, b: _door(scope).made(Elementwise(_EXTREMES[name], (a, b))), parts)
     return None
 
 
-def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
-    """Read a function that takes its operands by position, and nothing else."""
-    if operation == "where" and len(given) == 1:
-        raise NotUnderstood("the places where something holds: only the data know how many")
-    if len(given) != ROWS[operation].operands or any(a.keyword or a.star for a in given):
-        raise NotUnderstood(f"the arguments of `{operation}` are not understood")
-    made = _operation(operation, tuple(argument.value for argument in given), scope)
-    # unlike an operator, it makes NumPy's number of a Python one
-    if isinstance(made, Scalar):
-        return Scalar(made.text, strong(made.dtype))
-    return replace(made, called=True) if isinstance(made, Elementwise) else made
-
-
-def _given(arguments: Sequence[cst.Arg]) -> list[Given[cst.BaseExpression]]:
+def _given(arguments: Sequence[cst.Arg]) -> list[Given[Known]]:
     return [
         Given(one.value, None if one.keyword is None else one.keyword.value, bool(one.star))
         for one in arguments

@@ -6,18 +6,38 @@ from collections.abc import Mapping, Sequence
 from typing import Generic
 
 from advisor.dtypes import Kind
-from advisor.frontend.expressions.arguments import A, Door, Given, V, matched
+from advisor.frontend.expressions.arguments import A, Door, Given, matched
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.values import (
+    Elementwise,
+    Expand,
+    Flip,
+    Fourier,
+    Gather,
+    MatMul,
+    PeriodicPad,
+    Reduction,
+    Roll,
+    Scan,
+    Sort,
+    Tally,
+    Transpose,
+    Value,
+)
 from advisor.numpy_shapes import moved, transformed
 from advisor.numpy_table import (
+    COPIES,
+    ELEMENTWISE,
     PARAMETERS,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
+    ROWS,
     SAME_AS,
     SCANS,
     UNKNOWN_DTYPE,
+    promote,
     reduced_dtype,
 )
 from costdb.expr import Expr, ceil, num
@@ -52,13 +72,13 @@ _METHOD_PARAMETERS = {
 ONE, ZERO = num(1), num(0)
 
 
-class Calls(Generic[A, V]):
+class Calls(Generic[A]):
     """Reads calls by what a front end makes of them."""
 
-    def __init__(self, door: Door[A, V]) -> None:
+    def __init__(self, door: Door[A]) -> None:
         self.door = door
 
-    def function(self, name: str, given: Sequence[Given[A]]) -> V:
+    def function(self, name: str, given: Sequence[Given[A]]) -> Value:
         """Return the value of ``np.name(...)``.
 
         Raises
@@ -69,6 +89,8 @@ class Calls(Generic[A, V]):
         if name in _OF_DATA:
             raise NotUnderstood(f"np.{name}, whose length only the data know")
         called, name = name, SAME_AS.get(name, name)
+        if name in ELEMENTWISE:
+            return self._elementwise(ELEMENTWISE[name], given)
         if name == "einsum":
             return self._einsum(given)
         if name not in PARAMETERS:
@@ -82,39 +104,42 @@ class Calls(Generic[A, V]):
             return self._made(called, argument, arguments)
         return self._of(name, self.door.array(argument, called), arguments)
 
-    def method(self, name: str, operand: V, given: Sequence[Given[A]]) -> V:
+    def method(self, name: str, operand: Value, given: Sequence[Given[A]]) -> Value:
         """Return the value of a method of an array."""
         if name not in METHODS:
             raise NotUnderstood(f"`{name}` is not understood")
         if name == "transpose" and len(given) > 1:
             return self._transposed(operand, [one.value for one in given])
         parameters = _METHOD_PARAMETERS.get(name) or PARAMETERS.get(name, ())[1:]
-        return self._of(name, operand, matched(given, parameters, name))
+        order = "C" if name == "copy" else "K"
+        return self._of(name, operand, matched(given, parameters, name), order)
 
-    def _of(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
+    def _elementwise(self, operation: str, given: Sequence[Given[A]]) -> Value:
+        """Read a function that takes its operands by position, and nothing else."""
+        if operation == "where" and len(given) == 1:
+            raise NotUnderstood("the places where something holds: only the data know how many")
+        if len(given) != ROWS[operation].operands or any(a.keyword or a.star for a in given):
+            raise NotUnderstood(f"the arguments of `{operation}` are not understood")
+        operands = tuple(self.door.value(one.value) for one in given)
+        return self.door.made(Elementwise(operation, operands, called=True))
+
+    def _applied(self, operation: str, *operands: Value) -> Value:
+        return self.door.made(Elementwise(operation, operands))
+
+    def _of(self, name: str, operand: Value, arguments: Mapping[str, A], order: str = "K") -> Value:
         """Return what a function makes of an array."""
         if not self._is_none(arguments.get("out")):
             raise NotUnderstood(f"`out=` of `{name}` is not understood")
+        if name in COPIES:
+            return self._copied(name, operand, arguments, order)
         if name in REDUCTIONS:
             return self._reduction(name, operand, arguments)
         door, found = self.door, self.door.type_of(operand)
         match name:
-            case "copy":
-                return door.copy(operand, found.dtype)
-            case "astype":
-                return door.copy(operand, self._dtype(arguments, None))
-            case "array":
-                copy = arguments.get("copy")
-                if copy is not None and door.truth(copy) is not True:
-                    raise NotUnderstood("np.array that may share the memory of its operand")
-                return door.copy(operand, self._dtype(arguments, found.dtype))
-            case "asarray" | "ascontiguousarray":
-                order = "" if name == "asarray" else "C"
-                return door.same(operand, self._dtype(arguments, found.dtype), order)
             case "conj" | "conjugate":
                 if kind_of_or_none(found.dtype) not in (None, Kind.COMPLEX):
                     return operand
-                return door.elementwise("conjugate", (operand,))
+                return self._applied("conjugate", operand)
             case "transpose":
                 axes = arguments.get("axes")
                 return self._transposed(operand, () if axes is None else [axes])
@@ -122,7 +147,7 @@ class Calls(Generic[A, V]):
                 rank, places = len(found.extents), [*arguments.values()]
                 source = self._axis(places[0] if places else None, rank, name)
                 target = self._axis(places[1], rank, name) if len(places) > 1 else 0
-                return door.transpose(operand, moved(name, source, target, rank))
+                return door.made(Transpose(operand, moved(name, source, target, rank)))
             case "dot" | "matmul" | "inner" | "vdot" | "outer":
                 return self._multiplied(name, operand, self._array(arguments, "b", name))
             case "cumsum" | "cumprod":
@@ -134,11 +159,11 @@ class Calls(Generic[A, V]):
             case "diff":
                 return self._difference(operand, arguments)
             case "sort":
-                return door.sort(operand, self._last_axis(arguments, operand, name))
+                return door.made(Sort(operand, self._last_axis(arguments, operand, name)))
             case "flip":
                 flipped = self._axes(arguments.get("axis"), len(found.extents), name)
                 for along in range(len(found.extents)) if flipped is None else flipped:
-                    operand = door.flip(operand, along)
+                    operand = door.made(Flip(operand, along))
                 return operand
             case "searchsorted":
                 wanted = self._array(arguments, "v", name)
@@ -159,7 +184,18 @@ class Calls(Generic[A, V]):
                 return door.fill(value, found.extents, dtype, "K", operand)
         return self._fourier(name.removeprefix("fft."), operand, arguments)
 
-    def _made(self, name: str, first: A, arguments: Mapping[str, A]) -> V:
+    def _copied(self, name: str, operand: Value, arguments: Mapping[str, A], order: str) -> Value:
+        """Return an array in memory of its own, or the same one where that does as well."""
+        copy, stated = arguments.get("copy"), arguments.get("order")
+        if copy is not None and self.door.truth(copy) is not True:
+            raise NotUnderstood(f"np.{name} that may share the memory of its operand")
+        order = COPIES[name].order or order
+        if stated is not None:
+            order = self.door.text(stated) or "?"
+        dtype = self._dtype(arguments, None if name == "astype" else "")
+        return self.door.copy(operand, dtype, order, always=COPIES[name].always)
+
+    def _made(self, name: str, first: A, arguments: Mapping[str, A]) -> Value:
         """Return what a function makes of numbers, or of several arrays."""
         door = self.door
         match SAME_AS.get(name, name):
@@ -191,7 +227,7 @@ class Calls(Generic[A, V]):
             raise NotUnderstood(f"np.{name} along an axis, or of a type, that is not known")
         return door.joined(SAME_AS.get(name, name), first, axis)
 
-    def _arange(self, first: A, arguments: Mapping[str, A]) -> V:
+    def _arange(self, first: A, arguments: Mapping[str, A]) -> Value:
         door = self.door
         bounds = [first, *(arguments[one] for one in ("stop", "step") if one in arguments)]
         types = [door.type_of(door.value(bound)) for bound in bounds]
@@ -228,7 +264,7 @@ class Calls(Generic[A, V]):
             raise NotUnderstood(f"`{name}` without `{parameter}`")
         return arguments[parameter]
 
-    def _array(self, arguments: Mapping[str, A], parameter: str, name: str) -> V:
+    def _array(self, arguments: Mapping[str, A], parameter: str, name: str) -> Value:
         return self.door.array(self._required(arguments, parameter, name), name)
 
     def _dtype(self, arguments: Mapping[str, A], default: str | None) -> str:
@@ -265,27 +301,27 @@ class Calls(Generic[A, V]):
             raise NotUnderstood("along no axis, or along one twice")
         return tuple(sorted(axes))
 
-    def _last_axis(self, arguments: Mapping[str, A], operand: V, name: str) -> int:
+    def _last_axis(self, arguments: Mapping[str, A], operand: Value, name: str) -> int:
         dimensions, axis = self._dimensions(operand), arguments.get("axis")
         if not dimensions:
             raise NotUnderstood(f"np.{name} of a number")
         return dimensions - 1 if axis is None else self._axis(axis, dimensions, name)
 
-    def _dimensions(self, value: V) -> int:
+    def _dimensions(self, value: Value) -> int:
         return len(self.door.type_of(value).extents)
 
-    def _is_complex(self, value: V) -> bool:
+    def _is_complex(self, value: Value) -> bool:
         return self.door.type_of(value).dtype.startswith("complex")
 
     # reductions --------------------------------------------------------------------------
 
-    def _reduction(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
+    def _reduction(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         door, found, row = self.door, self.door.type_of(operand), REDUCTIONS[name]
         axes = self._axes(arguments.get("axis"), len(found.extents), name)
         kept = not self._is_false(arguments.get("keepdims"))
         dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
 
-        def along(value: V, operation: str) -> V:
+        def along(value: Value, operation: str) -> Value:
             return self._reduced(value, axes, kept, operation, dtype)
 
         if row.operation == "unpriced":
@@ -298,49 +334,49 @@ class Calls(Generic[A, V]):
                 return self._norm(operand, arguments, axes, kept)
             case "ptp":
                 ends = along(operand, "maximum"), along(operand, "minimum")
-                return door.elementwise("subtract", ends)
+                return self._applied("subtract", *ends)
             case "var" | "std":
-                mean = door.reduction(operand, None, "mean", dtype)
+                mean = door.made(Reduction(operand, None, "mean", dtype))
                 if axes is not None:
                     mean = self._reduced(operand, axes, True, "mean", dtype)
-                off = door.elementwise("subtract", (operand, mean))
+                off = self._applied("subtract", operand, mean)
                 # over fewer than all of them, or of complex numbers, it is not their mean
                 plain = not {"ddof", "correction"} & arguments.keys() and found.dtype == dtype
-                squares = door.elementwise("square", (off,))
+                squares = self._applied("square", off)
                 squares = along(squares, "mean" if plain else "spread")
-                return door.elementwise("sqrt", (squares,)) if name == "std" else squares
+                return self._applied("sqrt", squares) if name == "std" else squares
         if name in ("argmax", "argmin") and axes is not None and len(axes) > 1:
             raise NotUnderstood("a place along several axes")
         made = along(operand, row.operation)
         if "initial" in arguments:
             if found.dtype == "bool":
                 raise NotUnderstood("truth values compared with a number")
-            return door.elementwise(row.operation, (made, door.value(arguments["initial"])))
+            return self._applied(row.operation, made, door.value(arguments["initial"]))
         return made
 
     def _reduced(
         self,
-        operand: V,
+        operand: Value,
         axes: tuple[int, ...] | None,
         kept: bool,
         operation: str,
         dtype: str,
-    ) -> V:
+    ) -> Value:
         """Return a reduction, however many axes."""
         dimensions = self._dimensions(operand)
         if axes is None and kept:
             axes = tuple(range(dimensions))
         if axes is None or (len(axes) == dimensions > 1 and not kept):
-            return self.door.reduction(operand, None, operation, dtype)
+            return self.door.made(Reduction(operand, None, operation, dtype))
         for axis in reversed(axes):
-            operand = self.door.reduction(operand, axis, operation, dtype)
+            operand = self.door.made(Reduction(operand, axis, operation, dtype))
         for axis in axes if kept else ():
-            operand = self.door.expand(operand, axis)
+            operand = self.door.made(Expand(operand, axis))
         return operand
 
     def _norm(
-        self, operand: V, arguments: Mapping[str, A], axes: tuple[int, ...] | None, kept: bool
-    ) -> V:
+        self, operand: Value, arguments: Mapping[str, A], axes: tuple[int, ...] | None, kept: bool
+    ) -> Value:
         door, found, order = self.door, self.door.type_of(operand), arguments.get("ord")
         dtype = reduced_dtype("spread", found.dtype)
         if dtype == UNKNOWN_DTYPE:
@@ -350,12 +386,12 @@ class Calls(Generic[A, V]):
                 raise NotUnderstood("a norm other than the Euclidean one")
             if len(found.extents) != 1:
                 raise NotUnderstood("the spectral norm of a matrix")
-        squares = door.elementwise("square", (operand,))
+        squares = self._applied("square", operand)
         # the squares of complex numbers are not what is summed
         operation = "add" if found.dtype == dtype else "spread"
-        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, operation, dtype),))
+        return self._applied("sqrt", self._reduced(squares, axes, kept, operation, dtype))
 
-    def _scan(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
+    def _scan(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]
         dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
         if self._is_none(arguments.get("axis")) and len(found.extents) != 1:
@@ -363,25 +399,46 @@ class Calls(Generic[A, V]):
         else:
             given = None if self._is_none(arguments.get("axis")) else arguments["axis"]
             axis = self._axis(given, len(found.extents), name)
-        return door.scan(operand, axis, row.operation, dtype)
+        return door.made(Scan(operand, axis, row.operation, dtype))
 
     # products ----------------------------------------------------------------------------
 
-    def _multiplied(self, name: str, left: V, right: V) -> V:
+    def _multiplied(self, name: str, left: Value, right: Value) -> Value:
         ranks = self._dimensions(left), self._dimensions(right)
         if name == "outer" and ranks == (1, 1):
-            sides = self.door.expand(left, 1), self.door.expand(right, 0)
-            return self.door.elementwise("multiply", sides)
+            sides = Expand(left, 1), Expand(right, 0)
+            return self._applied("multiply", *map(self.door.made, sides))
         if name == "outer":
             raise NotUnderstood("np.outer of something other than two vectors")
         if name == "vdot":
-            left = self.door.elementwise("conjugate", (left,)) if self._is_complex(left) else left
-            return self.door.summed_products(left, right)
+            left = self._applied("conjugate", left) if self._is_complex(left) else left
+            return self._summed(left, right, None)
         if name == "inner" and ranks[1] == 2:
-            right = self.door.transpose(right, (1, 0))
-        return self.door.product(left, right)
+            right = self.door.made(Transpose(right, (1, 0)))
+        return self.product(left, right)
 
-    def _einsum(self, given: Sequence[Given[A]]) -> V:
+    def product(self, left: Value, right: Value) -> Value:
+        """Return the product of two matrices, of a matrix and a vector, or of two vectors.
+
+        A product with a vector is a sum of products along one axis: where that axis is
+        distributed, each rank sums its part.
+        """
+        match self._dimensions(left), self._dimensions(right):
+            case 2, 1:
+                return self._summed(left, Expand(right, 0), 1)
+            case 1, 2:
+                return self._summed(Expand(left, 1), right, 0)
+            case 1, 1:
+                return self._summed(left, right, None)
+        return self.door.made(MatMul(left, right))
+
+    def _summed(self, left: Value, right: Value, axis: int | None) -> Value:
+        sides = (side.operand if isinstance(side, Expand) else side for side in (left, right))
+        dtype = promote(*(self.door.type_of(side).dtype for side in sides))
+        products = Elementwise("multiply", (left, right))
+        return self.door.made(Reduction(products, axis, "add", dtype, fused=True))
+
+    def _einsum(self, given: Sequence[Given[A]]) -> Value:
         """Return the value of ``np.einsum("ij,jk->ik", a, b)`` and its like.
 
         Raises
@@ -411,20 +468,20 @@ class Calls(Generic[A, V]):
             if sorted(kept) == sorted(result):
                 # the axis that both have is the last of the one and the first of the other
                 if len(one) == 2 and one[1] not in shared:
-                    left = door.transpose(left, (1, 0))
+                    left = door.made(Transpose(left, (1, 0)))
                 if len(two) == 2 and two[0] not in shared:
-                    right = door.transpose(right, (1, 0))
-                made = door.product(left, right)
-                return made if kept == result else door.transpose(made, (1, 0))
+                    right = door.made(Transpose(right, (1, 0)))
+                made = self.product(left, right)
+                return made if kept == result else door.made(Transpose(made, (1, 0)))
         if one == two and result == one:
-            return door.elementwise("multiply", (left, right))
+            return self._applied("multiply", left, right)
         if one == two and not result:
-            return door.summed_products(left, right)
+            return self._summed(left, right, None)
         raise NotUnderstood("this contraction by np.einsum is not understood")
 
     # others ------------------------------------------------------------------------------
 
-    def _transposed(self, operand: V, given: Sequence[A]) -> V:
+    def _transposed(self, operand: Value, given: Sequence[A]) -> Value:
         dimensions = self._dimensions(operand)
         axes: Sequence[A] | None = given
         if len(given) == 1:
@@ -434,10 +491,10 @@ class Calls(Generic[A, V]):
         order = tuple(self._axis(axis, dimensions, "transpose") for axis in axes)
         if order and sorted(order) != list(range(dimensions)):
             raise NotUnderstood("the axes of a transposition are no permutation")
-        return self.door.transpose(operand, order or tuple(reversed(range(dimensions))))
+        return self.door.made(Transpose(operand, order or tuple(reversed(range(dimensions)))))
 
-    def _clipped(self, operand: V, arguments: Mapping[str, A]) -> V:
-        stated: dict[str, V] = {}
+    def _clipped(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        stated: dict[str, Value] = {}
         for name, end in (("maximum", "min"), ("minimum", "max")):
             bound = arguments.get(f"a_{end}", arguments.get(end))
             if bound is not None and not self.door.is_none(bound):
@@ -445,35 +502,35 @@ class Calls(Generic[A, V]):
         if not stated:
             raise NotUnderstood("a clip without bounds")
         name = "clip" if len(stated) == 2 else next(iter(stated))
-        return self.door.elementwise(name, (operand, *stated.values()))
+        return self._applied(name, operand, *stated.values())
 
-    def _rounded(self, operand: V, arguments: Mapping[str, A]) -> V:
+    def _rounded(self, operand: Value, arguments: Mapping[str, A]) -> Value:
         decimals, found = arguments.get("decimals"), self.door.type_of(operand)
         if found.dtype == "bool":
             raise NotUnderstood("rounding of booleans")
         real = kind_of_or_none(found.dtype) in (Kind.FLOATING, Kind.COMPLEX)
         if not real or (decimals is not None and self.door.integer(decimals) != 0):
             return self.door.unpriced("round", (operand,), found.extents, found.dtype)
-        return self.door.elementwise("rint", (operand,))
+        return self._applied("rint", operand)
 
-    def _difference(self, operand: V, arguments: Mapping[str, A]) -> V:
+    def _difference(self, operand: Value, arguments: Mapping[str, A]) -> Value:
         times = arguments.get("n")
         if times is not None and self.door.integer(times) != 1:
             raise NotUnderstood("np.diff of another order than the first")
         axis = self._last_axis(arguments, operand, "diff")
         found = self.door.type_of(operand)
         ends = self.door.between(operand, axis, 1, 0), self.door.between(operand, axis, 0, 1)
-        return self.door.elementwise("not_equal" if found.dtype == "bool" else "subtract", ends)
+        return self._applied("not_equal" if found.dtype == "bool" else "subtract", *ends)
 
-    def _taken(self, operand: V, places: V) -> V:
+    def _taken(self, operand: Value, places: Value) -> Value:
         found = self.door.type_of(places)
         if self._dimensions(operand) != 1 or not found.extents:
             raise NotUnderstood("np.take from something other than a vector")
         if kind_of_or_none(found.dtype) is not Kind.INTEGER:
             raise NotUnderstood("np.take at places that are no whole numbers")
-        return self.door.gather(operand, places)
+        return self.door.made(Gather(operand, places))
 
-    def _tallied(self, places: V, arguments: Mapping[str, A]) -> V:
+    def _tallied(self, places: Value, arguments: Mapping[str, A]) -> Value:
         found = self.door.type_of(places)
         if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
             raise NotUnderstood("np.bincount of something other than a vector of whole numbers")
@@ -481,24 +538,28 @@ class Calls(Generic[A, V]):
         least = self._required(arguments, "minlength", "bincount")
         extent, weights = self.door.size(least, "minlength"), arguments.get("weights")
         if weights is None or self.door.is_none(weights):
-            return self.door.tally(places, None, extent, "int64")
-        return self.door.tally(places, self.door.array(weights, "bincount"), extent, "float64")
+            return self.door.made(Tally(places, None, extent, "int64"))
+        return self.door.made(
+            Tally(places, self.door.array(weights, "bincount"), extent, "float64")
+        )
 
-    def _rolled(self, operand: V, arguments: Mapping[str, A]) -> V:
+    def _rolled(self, operand: Value, arguments: Mapping[str, A]) -> Value:
         shift, axis = self._required(arguments, "shift", "roll"), arguments.get("axis")
         dimensions, shifts = self._dimensions(operand), self.door.items(shift)
         if shifts is None:
             along = self._axis(axis, dimensions, "roll")
-            return self.door.roll(operand, along, self.door.size(shift, "shift"))
+            return self.door.made(Roll(operand, along, self.door.size(shift, "shift")))
         axes = None if axis is None else self.door.items(axis)
         if axes is None or len(axes) != len(shifts) or not shifts:
             raise NotUnderstood("np.roll whose shifts and axes are not written out side by side")
         for one, along_one in zip(shifts, axes, strict=True):
             amount = self.door.size(one, "shift")
-            operand = self.door.roll(operand, self._axis(along_one, dimensions, "roll"), amount)
+            operand = self.door.made(
+                Roll(operand, self._axis(along_one, dimensions, "roll"), amount)
+            )
         return operand
 
-    def _padded(self, operand: V, arguments: Mapping[str, A]) -> V:
+    def _padded(self, operand: Value, arguments: Mapping[str, A]) -> Value:
         given, door = operand, self.door
         if door.text(self._required(arguments, "mode", "pad")) != "wrap":
             raise NotUnderstood("np.pad other than mode='wrap'")
@@ -509,10 +570,10 @@ class Calls(Generic[A, V]):
         for axis, pair in enumerate(pairs):
             before, after = (door.size(part, "width") for part in pair)
             if before != ZERO or after != ZERO:
-                operand = door.pad(operand, axis, before, after)
-        return door.copy(given, door.type_of(given).dtype) if operand is given else operand
+                operand = door.made(PeriodicPad(operand, axis, before, after))
+        return door.copy(given, "", "C", always=True) if operand is given else operand
 
-    def _fourier(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
+    def _fourier(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         """Return Fourier transforms along one axis or several, the last one first."""
         door, found = self.door, self.door.type_of(operand)
         if not self._is_none(arguments.get("n")) or not self._is_none(arguments.get("s")):
@@ -545,7 +606,7 @@ class Calls(Generic[A, V]):
                 dtype = "float64" if kind == "irfft" else "complex128"
                 operand = door.unpriced(f"fft.{kind}", (operand,), shape, dtype)
             else:
-                operand = door.fourier(kind, operand, axis, "complex128")
+                operand = door.made(Fourier(operand, axis, "complex128", kind == "ifft"))
         return operand
 
 

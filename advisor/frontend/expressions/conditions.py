@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
 
 import libcst as cst
 
 from advisor.frontend.expressions.arrays import value_of
-from advisor.frontend.expressions.indices import bound_to_number, scalar
+from advisor.frontend.expressions.indices import Known, bound_to_number, known
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import all_items, is_of_literals
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.frontend.syntax.trees import parts_of
 from advisor.ir.signs import known_non_negative
@@ -83,15 +83,9 @@ def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:
 
 
 def _compared(test: cst.Comparison, scope: Scope) -> Expr | None:
-    nodes = [test.left, *(part.comparator for part in test.comparisons)]
-    if len(nodes) == 2 and all(isinstance(node, cst.Tuple) for node in nodes):
-        return _same_tuples(test.comparisons[0].operator, nodes, scope)
-    try:
-        values = [scalar(node, scope) for node in nodes]
-    except NotUnderstood:
-        return None
+    sides = [known(node, scope) for node in (test.left, *(c.comparator for c in test.comparisons))]
     found = num(1)
-    for part, (left, right) in zip(test.comparisons, pairwise(values), strict=True):
+    for part, (left, right) in zip(test.comparisons, pairwise(sides), strict=True):
         one = _relation(part.operator, left, right, scope)
         if one is None:
             return None
@@ -99,33 +93,18 @@ def _compared(test: cst.Comparison, scope: Scope) -> Expr | None:
     return found
 
 
-def _same_tuples(
-    operator: cst.BaseCompOp, nodes: Sequence[cst.BaseExpression], scope: Scope
-) -> Expr | None:
-    """Return whether two written-out tuples of whole numbers are equal, or differ."""
-    columns = all_items(nodes, scope)
-    if columns is None or not isinstance(operator, cst.Equal | cst.NotEqual):
+def _relation(operator: cst.BaseCompOp, left: Known, right: Known, scope: Scope) -> Expr | None:
+    if isinstance(operator, cst.Equal | cst.NotEqual):
+        same = _same(left, right)
+        differ = isinstance(operator, cst.NotEqual)
+        return logical_not(same) if differ and same is not None else same
+    if not isinstance(left, Expr) or not isinstance(right, Expr):
         return None
-    same = num(len(columns[0]) == len(columns[1]))
-    try:
-        for left, right in zip(*columns, strict=False):
-            same = logical_and(same, equal(scalar(left, scope), scalar(right, scope)))
-    except NotUnderstood:
+    if isinstance(operator, cst.GreaterThan | cst.GreaterThanEqual):
+        left, right = right, left
+    elif not isinstance(operator, cst.LessThan | cst.LessThanEqual):
         return None
-    return same if isinstance(operator, cst.Equal) else logical_not(same)
-
-
-def _relation(operator: cst.BaseCompOp, left: Expr, right: Expr, scope: Scope) -> Expr | None:
-    match operator:
-        case cst.Equal():
-            return equal(left, right)
-        case cst.NotEqual():
-            return logical_not(equal(left, right))
-        case cst.GreaterThan() | cst.GreaterThanEqual():
-            left, right = right, left
     strict = isinstance(operator, cst.LessThan | cst.GreaterThan)
-    if not strict and not isinstance(operator, cst.LessThanEqual | cst.GreaterThanEqual):
-        return None
     # known for all sizes of at least 1, so that no price needs to ask
     if known_non_negative(right - left - (1 if strict else 0), scope.minima):
         return num(1)
@@ -134,10 +113,22 @@ def _relation(operator: cst.BaseCompOp, left: Expr, right: Expr, scope: Scope) -
     return less(left, right) if strict else less_equal(left, right)
 
 
+def _same(left: Known, right: Known) -> Expr | None:
+    """Return whether two whole numbers are equal, or two written-out tuples of them."""
+    if isinstance(left, Expr) and isinstance(right, Expr):
+        return equal(left, right)
+    if not isinstance(left, tuple) or not isinstance(right, tuple):
+        return None
+    parts = [_same(one, other) for one, other in zip(left, right, strict=False)]
+    found = [part for part in parts if part is not None]
+    same = num(len(left) == len(right))
+    return reduce(logical_and, found, same) if len(found) == len(parts) else None
+
+
 # What the names of a loop over written-out values denote in one of its iterations.
 
 
-def bind_item(name: str, node: cst.BaseExpression, scope: Scope) -> None:
+def bind_item(name: str, item: Known, scope: Scope) -> None:
     """Let a name denote what is written: a number, a tuple of them, an array or part of one.
 
     Raises
@@ -149,14 +140,12 @@ def bind_item(name: str, node: cst.BaseExpression, scope: Scope) -> None:
         raise NotUnderstood(f"`{name}` is an array elsewhere and goes through a loop's values here")
     scope.forget(name)
     scope.written_out.pop(name, None)
-    if isinstance(node, cst.SimpleString):
+    if isinstance(item, tuple):
+        scope.written_out[name] = item
         return
-    if is_of_literals(node):
-        scope.written_out[name] = node
+    if isinstance(item, cst.SimpleString) or bound_to_number(name, item, scope):
         return
-    if bound_to_number(name, node, scope):
-        return
-    value = value_of(node, scope)
+    value = value_of(item, scope)
     if isinstance(value, Scalar):
         scope.bind_number(name, value.dtype)
     elif isinstance(value, Read) and scope.type_of(value).extents:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise, product
 
 import libcst as cst
 
+from advisor.frontend.expressions.numbers import calculated
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import ARITHMETIC, entry_of, literal_int
 from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.frontend.syntax.trees import nodes_in
 from advisor.ir.signs import Sign, known_non_negative, non_negative_within, sign
 from advisor.ir.values import Point, Range, Scalar, Strided, Subscript
 from advisor.numpy_shapes import count_of
 from advisor.numpy_table import PYTHON_INTEGER
+from advisor.source import Span
 from costdb.expr import (
     ONE,
     ZERO,
     Expr,
-    ExprError,
     free_symbols,
     maximum,
     minimum,
@@ -29,8 +30,68 @@ from costdb.expr import (
 )
 from costdb.expr.nodes import Num
 
+Known = Expr | tuple["Known", ...] | cst.BaseExpression
+"""A whole number, a tuple, or anything else as it stands in the source."""
 
-def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
+MOST_ITERATIONS = 64
+"""How often a loop over written-out values, with those around it, is read."""
+
+
+_NOT_WHOLE = (cst.Divide, cst.MatrixMultiply)
+
+
+def known(node: Known, scope: Scope) -> Known:
+    """Return the whole number that an expression is, or what a tuple, list or shape consists of."""
+    match node:
+        case cst.Integer():
+            return num(node.evaluated_value)
+        case cst.Name(value=name) if name in scope.scalars:
+            return scope.scalars[name]
+        case cst.Name(value=name) if name in scope.written_out:
+            return known(scope.written_out[name], scope)
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            if any(isinstance(element, cst.StarredElement) for element in elements):
+                return node
+            return tuple(known(element.value, scope) for element in elements)
+        case cst.UnaryOperation(operator=cst.Minus() | cst.Plus() as sign, expression=inner):
+            found = known(inner, scope)
+            if isinstance(found, Expr):
+                return -found if isinstance(sign, cst.Minus) else found
+        case cst.BinaryOperation(operator=operator) if not isinstance(operator, _NOT_WHOLE):
+            left, right = known(node.left, scope), known(node.right, scope)
+            if isinstance(left, Expr) and isinstance(right, Expr):
+                made = calculated(type(operator).__name__, left, right)
+                return made if made is not None and made.is_whole(free_symbols(made)) else node
+        case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            entries = known(base, scope)
+            place = whole(known(index, scope)) if isinstance(entries, tuple) else None
+            if isinstance(entries, tuple) and place is not None:
+                return entries[place] if -len(entries) <= place < len(entries) else node
+        case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="shape" | "size")):
+            if scope.is_array(name):
+                extents = scope.extents_of(name)
+                return extents if node.attr.value == "shape" else count_of(extents)
+        case cst.Call():
+            return _called(node, scope)
+    return node
+
+
+def whole(found: Known) -> int | None:
+    """Return a whole number that depends on no size; None for anything else."""
+    number = found.value if isinstance(found, Num) else None
+    # no size is as large as that
+    return number if isinstance(number, int) and number.bit_length() < 64 else None
+
+
+def constant_int(node: cst.BaseExpression) -> int | None:
+    """Return the value of arithmetic on literal whole numbers: ``1 << 20``, ``64 * 1024``."""
+    return whole(known(node, _NOTHING))
+
+
+_NOTHING = Scope({}, lambda node: Span(1, 0, 1, 0), lambda name: True)
+
+
+def scalar(node: Known, scope: Scope) -> Expr:
     """Return the value of a whole-number expression.
 
     Raises
@@ -38,96 +99,86 @@ def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
     NotUnderstood
         Where it is not one, as far as can be seen.
     """
-    match node:
-        case cst.Integer():
-            return num(node.evaluated_value)
-        case cst.Name(value=name):
-            if name in scope.scalars:
-                return scope.scalars[name]
+    found = known(node, scope)
+    if isinstance(found, Expr):
+        return found
+    parts = nodes_in(node) if isinstance(node, cst.CSTNode) else ()
+    names = [part.value for part in parts if isinstance(part, cst.Name)]
+    for name in names:
+        if scope.not_builtin(name) and name not in scope.imports | scope.scalars.keys():
             raise NotUnderstood(scope.hints.get(name, f"the value of `{name}` is not known"))
-        case cst.UnaryOperation(operator=cst.Minus()):
-            return -scalar(node.expression, scope)
-        case cst.UnaryOperation(operator=cst.Plus()):
-            return scalar(node.expression, scope)
-        case cst.BinaryOperation():
-            return _binary(node, scope)
-        case cst.Subscript() | cst.Attribute():
-            entry = entry_of(node, scope) if isinstance(node, cst.Subscript) else None
-            return _shape_entry(node, scope) if entry is None else scalar(entry, scope)
-        case cst.Call(func=cst.Name(value=function)):
-            return _call(function, node, scope)
     raise NotUnderstood("a whole number was expected here")
 
 
-def bound_to_number(name: str, node: cst.BaseExpression, scope: Scope) -> bool:
+def bound_to_number(name: str, node: Known, scope: Scope) -> bool:
     """Bind a name to a whole-number expression; return whether it is one, as far as can be seen."""
-    try:
-        number = scalar(node, scope)
-    except NotUnderstood:
+    number = known(node, scope)
+    if not isinstance(number, Expr):
         return False
     scope.bind_scalar(name, number)
     scope.started[name] = Scalar(to_text(number), PYTHON_INTEGER)
     return True
 
 
-def _binary(node: cst.BinaryOperation, scope: Scope) -> Expr:
-    left, right = scalar(node.left, scope), scalar(node.right, scope)
-    operation = ARITHMETIC.get(type(node.operator))
-    try:
-        if operation is not None:
-            found: Expr = operation(left, right)
-            return found
-        if isinstance(node.operator, cst.Power) and isinstance(node.right, cst.Integer):
-            return left**right
-    except ExprError as error:
-        raise NotUnderstood(str(error)) from error
-    raise NotUnderstood("this operation does not give a whole number")
+def _called(node: cst.Call, scope: Scope) -> Known:
+    """Return what builtin functions make of whole numbers and of tuples."""
+    if any(argument.star for argument in node.args):
+        return node
+    given = [known(one.value, scope) for one in node.args if one.keyword is None]
+    named = {one.keyword.value: known(one.value, scope) for one in node.args if one.keyword}
+    name = node.func.value if isinstance(node.func, cst.Name) else ""
+    rows = [one for one in given if isinstance(one, tuple)]
+    numbers = [one for one in given if isinstance(one, Expr)]
+    if resolve(node.func, scope.imports) == "itertools.product" and len(rows) == len(given):
+        times = whole(named.pop("repeat", ONE))
+        if named or times is None or not 1 <= times * len(rows) <= MOST_ITERATIONS:
+            return node
+        return tuple(islice(product(*rows, repeat=times), MOST_ITERATIONS + 1))
+    if scope.not_builtin(name) or named.keys() - {"start"} or (named and name != "enumerate"):
+        return node
+    match name, given:
+        case "len", [tuple() as items]:
+            return num(len(items))
+        case "len", [cst.Name(value=array)] if scope.is_array(array) and scope.extents_of(array):
+            return scope.extents_of(array)[0]
+        case "int", [Expr() as number]:
+            return number
+        case (("min" | "max"), [_, _, *_]) if len(numbers) == len(given):
+            # kept as it is written: sizes of at least 1 are an assumption of prices, not a fact
+            return minimum(*numbers) if name == "min" else maximum(*numbers)
+        case "enumerate", [tuple() as items, *start]:
+            first = whole((*start, named.get("start", ZERO))[0])
+            if first is not None and len(start) <= 1:
+                return tuple((num(first + at), item) for at, item in enumerate(items))
+        case "range", _:
+            bounds = [bound for bound in map(whole, given) if bound is not None]
+            if 1 <= len(bounds) == len(given) <= 3 and (len(bounds) < 3 or bounds[2]):
+                return tuple(num(at) for at in islice(range(*bounds), MOST_ITERATIONS + 1))
+        case "reversed", [tuple() as items]:
+            return items[::-1]
+        case "zip", [_, *_] if len(rows) == len(given):
+            return tuple(zip(*rows, strict=False))
+    return node
 
 
-def _shape_entry(node: cst.Subscript | cst.Attribute, scope: Scope) -> Expr:
-    """Return ``x.shape[i]`` or ``x.size``."""
-    if isinstance(node, cst.Attribute):
-        if node.attr.value == "size" and isinstance(node.value, cst.Name):
-            return count_of(_extents(node.value, scope))
-        raise NotUnderstood("an attribute whose value is not known")
-    base = node.value
-    if (
-        isinstance(base, cst.Attribute)
-        and base.attr.value == "shape"
-        and isinstance(base.value, cst.Name)
-        and len(node.slice) == 1
-        and isinstance(node.slice[0].slice, cst.Index)
-    ):
-        extents = _extents(base.value, scope)
-        position = literal_int(node.slice[0].slice.value)
-        if position is not None and -len(extents) <= position < len(extents):
-            return extents[position]
-    raise NotUnderstood("an element of an array is not a known whole number")
+def pairs(target: cst.BaseExpression, item: Known, scope: Scope) -> Iterator[tuple[str, Known]]:
+    """Yield the names that one iteration binds, each with what stands for it.
 
-
-def _extents(name: cst.Name, scope: Scope) -> tuple[Expr, ...]:
-    if not scope.is_array(name.value):
-        raise NotUnderstood(f"`{name.value}` is not known to be an array")
-    return scope.extents_of(name.value)
-
-
-def _call(function: str, node: cst.Call, scope: Scope) -> Expr:
-    if scope.not_builtin(function):
-        raise NotUnderstood(f"`{function}` may be something other than the builtin")
-    if any(argument.keyword or argument.star for argument in node.args):
-        raise NotUnderstood(f"the arguments of `{function}(...)` are not understood")
-    arguments = [argument.value for argument in node.args]
-    if function == "len" and len(arguments) == 1 and isinstance(arguments[0], cst.Name):
-        extents = _extents(arguments[0], scope)
-        if extents:
-            return extents[0]
-    if function == "int" and len(arguments) == 1:
-        return scalar(arguments[0], scope)
-    if function in ("min", "max") and len(arguments) > 1:
-        values = [scalar(argument, scope) for argument in arguments]
-        # kept as it is written: sizes of at least 1 are an assumption of prices, not a fact
-        return minimum(*values) if function == "min" else maximum(*values)
-    raise NotUnderstood(f"the value of `{function}(...)` is not known")
+    Raises
+    ------
+    NotUnderstood
+        Where the names do not fit what is written.
+    """
+    if isinstance(target, cst.Name):
+        yield target.value, item
+        return
+    if not isinstance(target, cst.Tuple | cst.List):
+        raise NotUnderstood("a loop whose index is no name")
+    starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
+    if not isinstance(item, tuple) or starred or len(item) != len(target.elements):
+        raise NotUnderstood("a loop over values that do not fit its names")
+    for element, part in zip(target.elements, item, strict=True):
+        yield from pairs(element.value, part, scope)
 
 
 # What a loop goes through: ranges of whole numbers, also those that are written out.
@@ -142,7 +193,7 @@ def range_of(node: cst.BaseExpression, scope: Scope) -> tuple[Expr, Expr, int] |
         For a range whose bounds or step are not known.
     """
     if isinstance(node, cst.Tuple | cst.List):
-        return _progression(node)
+        return _progression(known(node, scope))
     if not isinstance(node, cst.Call):
         return None
     name = node.func.value if isinstance(node.func, cst.Name) else None
@@ -158,7 +209,7 @@ def range_of(node: cst.BaseExpression, scope: Scope) -> tuple[Expr, Expr, int] |
     if not 1 <= len(node.args) <= 3 or any(a.keyword or a.star for a in node.args):
         raise NotUnderstood("a range that cannot be read")
     values = [argument.value for argument in node.args]
-    step = literal_int(values[2]) if len(values) == 3 else 1
+    step = whole(known(values[2], scope)) if len(values) == 3 else 1
     if step is None or (step < 1 and step != -1):
         raise NotUnderstood("a range whose step is neither a positive literal nor -1")
     if len(values) == 1:
@@ -171,16 +222,16 @@ def is_prange(node: cst.BaseExpression, scope: Scope) -> bool:
     return isinstance(node, cst.Call) and resolve(node.func, scope.imports) == "numba.prange"
 
 
-def _progression(node: cst.Tuple | cst.List) -> tuple[Expr, Expr, int] | None:
+def _progression(items: Known) -> tuple[Expr, Expr, int] | None:
     """Return the range that written out numbers, such as ``(-1, 0, 1)``, are."""
-    numbers = [literal_int(element.value) for element in node.elements]
-    whole = [number for number in numbers if number is not None]
-    if not whole or len(whole) < len(numbers):
+    parts = items if isinstance(items, tuple) else ()
+    numbers = [number for number in map(whole, parts) if number is not None]
+    if not numbers or len(numbers) < len(parts):
         return None
-    step = whole[1] - whole[0] if len(whole) > 1 else 1
-    if (step < 1 and step != -1) or any(b - a != step for a, b in pairwise(whole)):
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    if (step < 1 and step != -1) or any(b - a != step for a, b in pairwise(numbers)):
         return None
-    return num(whole[0]), num(whole[-1] + (1 if step > 0 else -1)), step
+    return num(numbers[0]), num(numbers[-1] + (1 if step > 0 else -1)), step
 
 
 # Subscripts, as regions.
@@ -218,7 +269,9 @@ def reversed_region(
     backwards = [
         (place, entry)
         for place, entry in enumerate(entries)
-        if isinstance(entry, cst.Slice) and entry.step is not None and literal_int(entry.step) == -1
+        if isinstance(entry, cst.Slice)
+        and entry.step is not None
+        and whole(known(entry.step, scope)) == -1
     ]
     if len(backwards) != 1 or len(entries) > len(extents) or any(map(_is_ellipsis, entries)):
         return None
@@ -259,7 +312,7 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
         value = scalar(entry.value, scope)
         return Point(_absolute(value, extent, scope))
     assert isinstance(entry, cst.Slice)
-    step = _step(entry.step)
+    step = _step(entry.step, scope)
     low = ZERO if entry.lower is None else _absolute(scalar(entry.lower, scope), extent, scope)
     high = extent if entry.upper is None else _absolute(scalar(entry.upper, scope), extent, scope)
     low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
@@ -293,14 +346,13 @@ def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
     return extent if isinstance(beyond, Num) and beyond.value > 0 else bound
 
 
-def _step(node: cst.BaseExpression | None) -> int:
-    if node is None:
-        return 1
-    if not isinstance(node, cst.Integer) or node.evaluated_value < 1:
+def _step(node: cst.BaseExpression | None, scope: Scope) -> int:
+    step = 1 if node is None else whole(known(node, scope))
+    if step is None or step < 1:
         raise NotUnderstood(
             "a slice with a step that is not written as a positive number, or as -1"
         )
-    return node.evaluated_value
+    return step
 
 
 def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:

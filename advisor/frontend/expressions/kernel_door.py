@@ -7,36 +7,27 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.frontend.expressions.indices import scalar
+from advisor.dtypes import Kind, UnknownDtype, dtype_of
+from advisor.frontend.expressions.indices import Known, known, scalar, whole
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import literal_int
 from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.ir.shapes import ArrayType, is_whole
+from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none
 from advisor.ir.values import (
     Copy,
     Elementwise,
-    Expand,
     Fill,
     Flip,
-    Fourier,
-    Gather,
-    MatMul,
-    PeriodicPad,
     Point,
     Range,
     Read,
     Reduction,
-    Roll,
     Scalar,
     Scan,
-    Sort,
-    Tally,
-    Transpose,
     Value,
 )
 from advisor.numpy_shapes import Shape
+from advisor.numpy_table import PYTHON_INTEGER, strong
 from costdb.expr import Expr
 
 _BUILTIN_TYPES = frozenset({"int", "float", "bool", "complex"})
@@ -47,53 +38,34 @@ class KernelDoor:
     """What a kernel's arguments say, and the values that operations on arrays are."""
 
     scope: Scope
-    value: Callable[[cst.BaseExpression], Value]
+    value: Callable[[Known], Value]
 
-    # what operations make are mostly values of their own
-    copy = staticmethod(Copy)
-    reduction = staticmethod(Reduction)
-    scan = staticmethod(Scan)
-    expand = staticmethod(Expand)
-    transpose = staticmethod(Transpose)
-    roll = staticmethod(Roll)
-    pad = staticmethod(PeriodicPad)
-    sort = staticmethod(Sort)
-    gather = staticmethod(Gather)
-    tally = staticmethod(Tally)
-
-    def array(self, argument: cst.BaseExpression, name: str) -> Value:
+    def array(self, argument: Known, name: str) -> Value:
         """Return the array that an argument is."""
         value = self.value(argument)
         if isinstance(value, Scalar):
             raise NotUnderstood(f"np.{name} of a number")
         return value
 
-    def integer(self, argument: cst.BaseExpression) -> int | None:
-        """Return a whole number that is written out."""
-        return literal_int(argument)
+    def integer(self, argument: Known) -> int | None:
+        """Return a whole number that depends on no size."""
+        return whole(known(argument, self.scope))
 
-    def size(self, argument: cst.BaseExpression, name: str) -> Expr:
+    def size(self, argument: Known, name: str) -> Expr:
         """Return a whole number over sizes."""
         return scalar(argument, self.scope)
 
-    def shape(self, argument: cst.BaseExpression) -> Shape:
+    def shape(self, argument: Known) -> Shape:
         """Return a shape that is written out, or that of an array."""
         items = self.items(argument)
-        if items is not None:
-            return tuple(scalar(item, self.scope) for item in items)
-        if isinstance(argument, cst.Attribute) and argument.attr.value == "shape":
-            return self.type_of(self.array(argument.value, "shape")).extents
-        return (scalar(argument, self.scope),)
+        return tuple(scalar(one, self.scope) for one in ((argument,) if items is None else items))
 
-    def items(self, argument: cst.BaseExpression) -> Sequence[cst.BaseExpression] | None:
+    def items(self, argument: Known) -> Sequence[Known] | None:
         """Return what a tuple or list consists of."""
-        if not isinstance(argument, cst.Tuple | cst.List):
-            return None
-        if any(isinstance(element, cst.StarredElement) for element in argument.elements):
-            raise NotUnderstood("a starred element of a tuple")
-        return [element.value for element in argument.elements]
+        found = known(argument, self.scope)
+        return found if isinstance(found, tuple) else None
 
-    def dtype(self, argument: cst.BaseExpression) -> str:
+    def dtype(self, argument: Known) -> str:
         """Return the name of the element type that an expression such as ``np.int32`` denotes."""
         node, scope = argument, self.scope
         if isinstance(node, cst.Attribute) and node.attr.value == "dtype":
@@ -105,7 +77,7 @@ class KernelDoor:
                 raise NotUnderstood(f"`{node.value}` may be something other than the builtin")
             name = node.value
         else:
-            full = resolve(node, scope.imports) or ""
+            full = (isinstance(node, cst.CSTNode) and resolve(node, scope.imports)) or ""
             if not full.startswith("numpy."):
                 raise NotUnderstood("an element type that cannot be read")
             name = full.removeprefix("numpy.")
@@ -114,20 +86,20 @@ class KernelDoor:
         except UnknownDtype as error:
             raise NotUnderstood(str(error)) from error
 
-    def text(self, argument: cst.BaseExpression) -> str | None:
+    def text(self, argument: Known) -> str | None:
         """Return a text that is written out."""
         return str(argument.evaluated_value) if isinstance(argument, cst.SimpleString) else None
 
-    def truth(self, argument: cst.BaseExpression) -> bool | None:
+    def truth(self, argument: Known) -> bool | None:
         """Return a truth value that is written out."""
         known = isinstance(argument, cst.Name) and argument.value in ("True", "False")
         return argument.value == "True" if known and isinstance(argument, cst.Name) else None
 
-    def is_none(self, argument: cst.BaseExpression) -> bool:
+    def is_none(self, argument: Known) -> bool:
         """Return whether an argument is None."""
         return isinstance(argument, cst.Name) and argument.value == "None"
 
-    def constant(self, argument: cst.BaseExpression) -> tuple[str, str]:
+    def constant(self, argument: Known) -> tuple[str, str]:
         """Return a number that is written out."""
         if isinstance(argument, cst.Integer | cst.Float):
             return argument.value, "int64" if isinstance(argument, cst.Integer) else "float64"
@@ -137,59 +109,57 @@ class KernelDoor:
         """Return element type and shape of a value."""
         return self.scope.type_of(value)
 
-    def elementwise(self, operation: str, operands: tuple[Value, ...]) -> Value:
+    def made(self, form: Value) -> Value:
         """Return an operation, once shapes and element types agree."""
-        made = Elementwise(operation, operands)
-        self.type_of(made)
-        return made
+        match form:
+            case Elementwise():
+                return self._applied(form)
+            case Flip(Scan(Flip(inner, first), along, operation, dtype, False), last) if (
+                first == along == last
+            ):
+                # a scan of a reversed array, reversed back, is a scan from the other end
+                form = Scan(inner, along, operation, dtype, reverse=True)
+            case Reduction(Elementwise(_, sides), axis, fused=True):
+                # the elements of a vector are multiplied with those of another, never stretched
+                shapes = [self.type_of(side).extents for side in sides]
+                one, other = (
+                    shapes if axis is None else (shape[axis : axis + 1] for shape in shapes)
+                )
+                if not one or one != other:
+                    raise NotUnderstood("a product of arrays whose extents may differ")
+        self.type_of(form)
+        return form
 
-    def product(self, left: Value, right: Value) -> Value:
-        """Return the product of two matrices, of a matrix and a vector, or of two vectors.
+    def _applied(self, form: Elementwise) -> Value:
+        """Return an operation element by element, of numbers alone a number."""
+        operation, parts = form.operation, form.operands
+        found = self.type_of(form)
+        numbers = [part for part in parts if isinstance(part, Scalar)]
+        if operation == "power" and self.type_of(parts[0]).dtype == "bool":
+            raise NotUnderstood("a power of booleans, whose type depends on the exponent")
+        if len(numbers) < len(parts):
+            return form
+        if operation == "power" and not _has_known_type(*numbers):
+            raise NotUnderstood("a power of a number, whose type depends on its sign")
+        # unlike an operator, a function makes NumPy's number of a Python one
+        dtype = strong(found.dtype) if form.called else found.dtype
+        return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", dtype)
 
-        A product with a vector is a sum of products along one axis: where that axis is
-        distributed, each rank sums its part.
-        """
-        made: Value
-        match len(self.type_of(left).extents), len(self.type_of(right).extents):
-            case 2, 1:
-                made = self._summed(left, Expand(right, 0), 1)
-            case 1, 2:
-                made = self._summed(Expand(left, 1), right, 0)
-            case 1, 1:
-                made = self._summed(left, right, None)
-            case _:
-                made = MatMul(left, right)
-        self.type_of(made)  # shapes must agree
-        return made
-
-    def summed_products(self, left: Value, right: Value) -> Value:
-        """Return the sum of all products."""
-        extents = self.type_of(left).extents
-        if not extents or extents != self.type_of(right).extents:
-            raise NotUnderstood("products of arrays of several shapes")
-        return self._summed(left, right, None)
-
-    def _summed(self, left: Value, right: Value, axis: int | None) -> Value:
-        products = Elementwise("multiply", (left, right))
-        # the elements of a vector are multiplied with those of another, never stretched
-        one, other = (self.type_of(side).extents[axis or 0] for side in (left, right))
-        if one != other:
-            raise NotUnderstood("a product of arrays whose extents may differ")
-        return Reduction(products, axis, "add", self.type_of(products).dtype, fused=True)
-
-    def same(self, operand: Value, dtype: str, order: str) -> Value:
-        """Return the operand itself where nothing about it has to change, else a copy.
+    def copy(self, operand: Value, dtype: str, order: str, *, always: bool) -> Value:
+        """Return a copy, or the operand itself where nothing about it has to change.
 
         What may share the memory of its operand, the caller of this has to find out.
         """
-        if dtype != self.type_of(operand).dtype:
-            return Copy(operand, dtype)
-        if not isinstance(operand, Read) or not order:
+        own = self.type_of(operand).dtype
+        copied = Copy(operand, dtype or own)
+        if always or copied.dtype != own:
+            return copied
+        if not isinstance(operand, Read) or order == "K":
             return operand
         whole_array = is_whole(operand.region, self.scope.array_type(operand.array).extents)
         declared = self.scope.declared.get(operand.array)
         lies = declared is not None and declared.spec.order == order
-        return operand if whole_array and lies else Copy(operand, dtype)
+        return operand if whole_array and lies else copied
 
     def fill(
         self, value: str, shape: Shape | None, dtype: str, order: str, like: Value | None = None
@@ -203,17 +173,6 @@ class KernelDoor:
         if extent is None:
             raise NotUnderstood("a vector of a length that is not known")
         return Fill("arange", (extent,), dtype)
-
-    def flip(self, operand: Value, axis: int) -> Value:
-        """Return a reversed operand.
-
-        A scan of a reversed array, reversed back, is a scan from the other end.
-        """
-        if isinstance(operand, Scan) and operand.axis == axis and not operand.reverse:
-            inner = operand.operand
-            if isinstance(inner, Flip) and inner.axis == axis:
-                return Scan(inner.operand, axis, operand.operation, operand.dtype, reverse=True)
-        return Flip(operand, axis)
 
     def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
         """Return a part of an array that has a name."""
@@ -231,14 +190,21 @@ class KernelDoor:
         """Refuse an array as a vector."""
         raise NotUnderstood("the elements of all axes in a row")
 
-    def fourier(self, name: str, operand: Value, axis: int, dtype: str) -> Value:
-        """Return a Fourier transform of as many elements."""
-        return Fourier(operand, axis, dtype, inverse=name == "ifft")
-
-    def joined(self, name: str, parts: cst.BaseExpression, axis: int) -> Value:
+    def joined(self, name: str, parts: Known, axis: int) -> Value:
         """Refuse to join arrays, whose parts may lie on different ranks."""
         raise NotUnderstood(f"the time of np.{name} is not known")
 
     def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
         """Refuse what takes a time that is not known."""
         raise NotUnderstood(f"the time of np.{name} is not known")
+
+
+def _has_known_type(base: Scalar, exponent: Scalar) -> bool:
+    """Return whether the type of a power of numbers follows from the types of both.
+
+    A whole number to a negative power is a fraction, and a negative one to a fraction is complex.
+    """
+    if exponent.dtype == PYTHON_INTEGER:
+        whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
+        return not whole_base or exponent.text.isdigit()
+    return base.dtype != PYTHON_INTEGER or base.text.isdigit()

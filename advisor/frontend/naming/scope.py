@@ -83,7 +83,7 @@ class Scope:
         their shape or element type, say.
     loops : dict of int to int
         The numbers of loops by the lines in which they begin, in the order of reading.
-    written_out : dict of str to node
+    written_out : dict of str to Known
         Names of tuples and lists of numbers that stand in the source, and that nothing changes.
     bound_once : callable
         Tells whether the kernel binds a name in one place only.
@@ -113,7 +113,7 @@ class Scope:
     loop_texts: dict[str, str] = field(default_factory=dict)
     implied: set[str] = field(default_factory=set)
     loops: dict[int, int] = field(default_factory=dict)
-    written_out: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    written_out: dict[str, Any] = field(default_factory=dict)
     bound_once: Callable[[str], bool] = field(default=lambda name: False)
     hints: Mapping[str, str] = field(default_factory=dict)
 

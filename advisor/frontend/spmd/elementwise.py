@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator as of_python
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Many
 from fractions import Fraction
@@ -10,6 +9,7 @@ from functools import reduce
 
 from advisor import numpy_shapes
 from advisor.frontend.expressions.arguments import OF_SYNTAX
+from advisor.frontend.expressions.numbers import calculated
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -41,18 +41,11 @@ from costdb.expr import (
     Expr,
     ExprError,
     ceil,
-    equal,
     floor,
-    floor_div,
-    less,
-    less_equal,
     log2,
-    logical_and,
     logical_not,
-    logical_or,
     num,
 )
-from costdb.expr.nodes import Num
 
 HALF = Fraction(1, 2)
 
@@ -125,6 +118,8 @@ def joined_dtype(operands: Many[Value], operation: str) -> str | None:
             found[place] = value.view.dtype or UNKNOWN_DTYPE
         elif isinstance(value, Number):
             found[place] = WEAK.get(value.dtype, value.dtype)
+    if operation == "where":
+        del found[0]  # it chooses between the others
     # what has no row moves elements and leaves their type
     known = operation in ROWS
     joined = result_dtype(operation, tuple(found)) if known else reduce(promote, found)
@@ -132,6 +127,15 @@ def joined_dtype(operands: Many[Value], operation: str) -> str | None:
 
 
 WEAK = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}
+
+
+def of_any(operation: str, operands: Many[Value], run: Run, span: Span) -> Value:
+    """Return what a function of elements gives: an array, or a number of numbers."""
+    if any(isinstance(one, Array) for one in operands):
+        return elementwise(operands, run, span, operation)
+    if all(isinstance(one, Number) for one in operands):
+        return of_numbers(operation, operands, run)
+    return Opaque(f"numpy.{operation} of something that is not followed")
 
 
 def of_numbers(name: str, values: Many[Value], run: Run) -> Number:
@@ -191,7 +195,7 @@ def combine(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
             return _repeated(parts, times, run)
         case (("Add" | "Modulo" | "Multiply"), Text(), _):
             return Text(None)
-    found = _calculated(_ARITHMETIC, operator, run.number(left), run.number(right))
+    found = calculated(operator, run.number(left), run.number(right))
     varies = _varies(left, run) or _varies(right, run)
     return Opaque("the operands are not known", found, varies=varies)
 
@@ -209,7 +213,7 @@ def _numbers(operator: str, left: Number, right: Number, run: Run) -> Number:
     elif operator == "Divide":
         dtype = "complex" if dtype == "complex" else "float"
     varies = _varies(left, run) or _varies(right, run)
-    found = _calculated(_ARITHMETIC, operator, left.expr, right.expr)
+    found = calculated(operator, left.expr, right.expr)
     return Number(found, dtype, left.nobody or right.nobody, varies and found is None)
 
 
@@ -218,55 +222,6 @@ def _wider(one: str, other: str) -> str:
     if one in ranks and other in ranks:
         return max(one, other, key=ranks.index)
     return one if other in ranks else other
-
-
-Operation = Callable[[Expr, Expr], Expr | None]
-
-
-def _power(base: Expr, exponent: Expr) -> Expr | None:
-    """Return a power by a small number, or of two numbers, such as ``2 ** 20``."""
-    if not isinstance(exponent, Num):
-        return None
-    small = abs(Fraction(exponent.value)) <= 8
-    plain = isinstance(base, Num) and abs(Fraction(base.value)) <= 1024
-    literal = plain and 0 <= Fraction(exponent.value) <= 64
-    return base**exponent if small or literal else None
-
-
-_ARITHMETIC: Mapping[str, Operation] = {
-    "Add": of_python.add,
-    "Subtract": of_python.sub,
-    "Multiply": of_python.mul,
-    "Divide": of_python.truediv,
-    "FloorDivide": floor_div,
-    "Modulo": of_python.mod,
-    "Power": _power,
-    "And": logical_and,
-    "Or": logical_or,
-}
-_RELATIONS: Mapping[str, Operation] = {
-    "Equal": equal,
-    "Is": equal,
-    "NotEqual": lambda one, other: logical_not(equal(one, other)),
-    "IsNot": lambda one, other: logical_not(equal(one, other)),
-    "LessThan": less,
-    "LessThanEqual": less_equal,
-    "GreaterThan": lambda one, other: less(other, one),
-    "GreaterThanEqual": lambda one, other: less_equal(other, one),
-}
-
-
-def _calculated(
-    table: Mapping[str, Operation], operator: str, left: Expr | None, right: Expr | None
-) -> Expr | None:
-    """Return what an operator of a table gives; None where an operand is not known."""
-    operation = table.get(operator)
-    if operation is None or left is None or right is None:
-        return None
-    try:
-        return operation(left, right)
-    except (ExprError, ArithmeticError, ValueError):
-        return None
 
 
 def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:
@@ -284,7 +239,7 @@ def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
         case (Nothing(), Nothing()) if operator in ("Is", "Equal"):
             return Number(num(1), "bool")
     varies = _varies(left, run) or _varies(right, run)
-    found = _calculated(_RELATIONS, operator, run.number(left), run.number(right))
+    found = calculated(operator, run.number(left), run.number(right))
     return Number(found, "bool", varies=varies)
 
 

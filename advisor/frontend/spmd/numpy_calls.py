@@ -10,11 +10,9 @@ from advisor.dtypes import dtype_of
 from advisor.frontend.expressions.calls import METHODS
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.numpy_created import (
-    BY_KEYWORD,
     allocated,
     array,
     array_of_nothing,
-    ascontiguous,
     copied_array,
     dtype_name,
     flatten,
@@ -25,7 +23,6 @@ from advisor.frontend.spmd.numpy_created import (
     reshape,
     split,
     stated_dtype,
-    stated_order,
     unknown_function,
 )
 from advisor.frontend.spmd.numpy_values import called
@@ -42,9 +39,9 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.ir.spmd.memory import Order, View
+from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Compute, Copy
-from advisor.numpy_table import ELEMENTWISE, PARAMETERS, ROWS, SAME_AS
+from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, SAME_AS
 from advisor.source import Span
 from costdb.expr import num
 
@@ -102,10 +99,6 @@ def _itemsize(view: View) -> int:
 def method(view: View, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a method of an array gives."""
     match name:
-        case "copy":
-            stated = stated_order(arguments, 0)
-            kept = view.order if stated is Order.UNKNOWN else stated
-            return copied_array(view, run, span, kept)
         case "flatten" | "ravel":
             copies, order = name == "flatten", arguments.at(0, "order")
             return flatten(view, run, span, copies=copies, order=order)
@@ -113,9 +106,6 @@ def method(view: View, name: str, arguments: Arguments, run: Run, span: Span) ->
             shape = arguments.keyword("shape")
             extents = arguments.values() if shape is None else [shape]
             return reshape(view, extents, run, span, arguments.keyword("order"))
-        case "astype":
-            dtype = dtype_name(arguments.at(0, "dtype"))
-            return copied_array(view, run, span, view.order, dtype=dtype)
         case "tolist":
             run.emit(Compute(None, (view,), view.count, "tolist", span))
             return Sequence(None, Number(None, _python_number(view.dtype)), view.count)
@@ -147,7 +137,6 @@ def _python_number(dtype: str | None) -> str:
 
 # Functions.
 
-UFUNCS = frozenset({*ELEMENTWISE, "real", "imag"})
 _CONSTANTS = frozenset({"pi", "e", "inf", "nan"})
 _TYPES = {"int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"}
 _OF_FILES = frozenset({"save", "savetxt", "savez", "set_printoptions", "seterr"})
@@ -158,12 +147,10 @@ def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     first = arguments.at(0)
     if isinstance(first, Array) and name in _OF_ARRAYS:
         return _OF_ARRAYS[name](first.view, arguments, run, span)
-    if name in _HANDLERS:
-        return _HANDLERS[name](arguments, run, span)
+    if name in _HANDLERS or (name in _OF_LISTS and not isinstance(first, Array)):
+        return (_HANDLERS | _OF_LISTS)[name](arguments, run, span)
     if name.startswith("random."):
         return random(name.removeprefix("random."), arguments, run, span)
-    if name in UFUNCS:
-        return ufunc(name, arguments, run, span)
     if name in _TYPES:
         return scalar_type(name, first, run, span)
     if name in _OF_FILES:
@@ -172,40 +159,6 @@ def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     if name.startswith("testing."):
         return Nothing()
     return called(name, None, arguments, run, span)
-
-
-def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return what a universal function gives, of arrays or of numbers."""
-    values, out = arguments.values(), arguments.keyword("out")
-    if any(isinstance(v, Array) for v in values):
-        if arguments.keyword("where") is not None or not _fits(out, values):
-            return unknown_function(name, arguments, run, span)
-        operation = ELEMENTWISE.get(name, name)
-        taken = ROWS[operation].operands if operation in ROWS else len(values)
-        if len(values) == taken + 1 and isinstance(values[taken], Array):
-            out, values = values[taken], values[:taken]
-        if name == "where" and len(values) != 3:
-            return unknown_function(name, arguments, run, span)
-        target = out.view if isinstance(out, Array) else None
-        made = elementwise.elementwise(values, run, span, operation, target)
-        if target is not None:
-            return made
-        # of the choices, not of what chooses
-        choices = values[1:] if name == "where" else [made]
-        dtype = elementwise.joined_dtype(choices, "where")
-        buffer = replace(made.view.buffer, dtype=stated_dtype(arguments, BY_KEYWORD, dtype))
-        return Array(replace(made.view, buffer=buffer))
-    if all(isinstance(v, Number) for v in values) and values:
-        return elementwise.of_numbers(name, values, run)
-    return Opaque(f"numpy.{name} of something that is not followed")
-
-
-def _fits(out: Value | None, values: list[Value]) -> bool:
-    """Return whether a result is not repeated to fill the array that it is stored in."""
-    if not isinstance(out, Array) or out.view.shape is None:
-        return True
-    found = elementwise.broadcast([v.view.shape for v in values if isinstance(v, Array)])
-    return found is None or found == out.view.shape
 
 
 def scalar_type(name: str, first: Value | None, run: Run, span: Span) -> Value:
@@ -250,15 +203,11 @@ _OF_ARRAYS: dict[str, Callable[[View, Arguments, Run, Span], Value]] = {
     "reshape": _reshaped,
     "ravel": lambda v, a, r, s: flatten(v, r, s, copies=False, order=a.at(1, "order")),
 }
+_OF_LISTS = {name: array for name in ("asanyarray", *COPIES) if name != "astype"}
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "ndarray": over_memory,
-    "array": partial(array, copies=True),
-    "asarray": partial(array, copies=False),
-    "asanyarray": partial(array, copies=False),
-    "copy": partial(array, copies=True),
-    "ascontiguousarray": partial(ascontiguous, order=Order.C),
-    "asfortranarray": partial(ascontiguous, order=Order.F),
-    "require": partial(ascontiguous, order=Order.C),
+    "real": lambda a, r, s: elementwise.of_any("real", a.values(), r, s),
+    "imag": lambda a, r, s: elementwise.of_any("imag", a.values(), r, s),
     **{
         name: lambda a, r, s: Opaque("of something that is not known to be an array")
         for name in ("reshape", "ravel", "shape", "size")
@@ -279,7 +228,7 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
 
 def is_known(name: str) -> bool:
     """Return whether a function of NumPy is understood."""
-    return name in _HANDLERS or name in UFUNCS or SAME_AS.get(name, name) in PARAMETERS
+    return name in _HANDLERS or name in ELEMENTWISE or SAME_AS.get(name, name) in PARAMETERS
 
 
 def constant(path: str) -> Value | None:

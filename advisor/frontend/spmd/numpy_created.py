@@ -242,19 +242,12 @@ def allocated(
     return Array(view)
 
 
-def array(arguments: Arguments, run: Run, span: Span, *, copies: bool) -> Value:
-    """Return an array of what is given: an array, a number, a nested list."""
+def array(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return an array of a number, a nested list, or something that is not followed."""
     content = arguments.at(0, "object", "a")
-    match content:
-        case Array(view):
-            order = stated_order(arguments, 99) if "order" in arguments.keywords else view.order
-            dtype = stated_dtype(arguments, 1, view.dtype)
-            if not copies and dtype == view.dtype and order == view.order:
-                return content
-            return copied_array(view, run, span, order, dtype=dtype)
-        case Number() | Sequence() | Range():
-            shape, kind = _nested(content)
-            return allocated(run, span, stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)
+    if isinstance(content, Number | Sequence | Range):
+        shape, kind = _nested(content)
+        return allocated(run, span, stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)
     dtype = stated_dtype(arguments, 1, None)
     return Array(run.fresh(run.text_of(span), dtype, None, Origin.PYTHON, span, Order.UNKNOWN))
 
@@ -281,20 +274,6 @@ def _nested(content: Value) -> tuple[Shape | None, str | None]:
             return None, None
     inner, dtype = _nested(element)
     return None if inner is None else (length, *inner), dtype
-
-
-def ascontiguous(arguments: Arguments, run: Run, span: Span, order: Order) -> Value:
-    """Return an array whose memory is contiguous in an order; a copy where it is not."""
-    content = arguments.at(0, "a")
-    if not isinstance(content, Array):
-        return array(arguments, run, span, copies=True)
-    view = content.view
-    dtype = stated_dtype(arguments, 1, view.dtype)
-    several = view.shape is None or len(view.shape) > 1
-    as_is = view.contiguity is Contiguity.YES and (not several or view.order == order)
-    if as_is and dtype == view.dtype:
-        return content
-    return copied_array(view, run, span, order, dtype=dtype)
 
 
 def frombuffer(arguments: Arguments, run: Run, span: Span) -> Value:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+import advisor.ir.values as forms
 from advisor.frontend.expressions.arguments import Given
 from advisor.frontend.expressions.calls import MADE_OF_NUMBERS, VIEWS, Calls
 from advisor.frontend.spmd import elementwise
@@ -27,40 +28,73 @@ from advisor.frontend.spmd.values import (
     Array,
     Nothing,
     Number,
+    Opaque,
     Sequence,
     Slice,
     Text,
     Value,
 )
 from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.ir.shapes import ArrayType
-from advisor.ir.spmd.memory import Order, Origin, View
+from advisor.ir.shapes import ArrayType, describe, whole
+from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_shapes import Shape, expanded, joined, reduced, resized
-from advisor.numpy_table import PARAMETERS, REDUCTIONS, SAME_AS, UNKNOWN_DTYPE, reduced_dtype
+from advisor.numpy_shapes import Shape, joined, resized
+from advisor.numpy_table import (
+    ELEMENTWISE,
+    PARAMETERS,
+    REDUCTIONS,
+    SAME_AS,
+    UNKNOWN_DTYPE,
+    reduced_dtype,
+)
 from advisor.source import Span
 from costdb.expr import Expr, log2, num
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramDoor:
-    """What a program's values say, and the steps that operations on its arrays are."""
+    """What a program's values say, and the steps that operations on its arrays are.
+
+    Attributes
+    ----------
+    run : Run
+    span : Span
+    target : str
+        What the result is assigned to.
+    held : list of Value
+        What the leaves of forms stand for, by their names.
+    """
 
     run: Run
     span: Span
     target: str
+    held: list[Value] = field(default_factory=list)
 
     # what arguments say -------------------------------------------------------------------
 
-    def value(self, argument: Value) -> Value:
+    def value(self, argument: Value) -> forms.Value:
         """Return what is given."""
-        return argument
+        self.held.append(argument)
+        shape = argument.view.shape if isinstance(argument, Array) else None
+        return forms.Read(str(len(self.held) - 1), whole(shape or ()))
 
-    def array(self, argument: Value, name: str) -> Array:
+    def behind(self, leaf: forms.Value) -> Value:
+        """Return what a leaf stands for."""
+        assert isinstance(leaf, forms.Read)
+        return self.held[int(leaf.array)]
+
+    def view(self, leaf: forms.Value) -> View:
+        """Return the array that a leaf stands for."""
+        found = self.behind(leaf)
+        if not isinstance(found, Array):
+            raise NotUnderstood("something that is not known to be an array")
+        return found.view
+
+    def array(self, argument: Value, name: str) -> forms.Value:
         """Return an array that is known to be one."""
         if not isinstance(argument, Array):
             raise NotUnderstood(f"np.{name} of something that is not known to be an array")
-        return argument
+        return self.value(argument)
 
     def integer(self, argument: Value) -> int | None:
         """Return a whole number, through the values of sizes."""
@@ -105,17 +139,58 @@ class ProgramDoor:
         known = numpy_number(argument.dtype) if isinstance(argument, Number) else None
         return "?", known or UNKNOWN_DTYPE
 
-    def type_of(self, value: Value) -> ArrayType:
+    def type_of(self, value: forms.Value) -> ArrayType:
         """Return element type and shape."""
-        if not isinstance(value, Array):
-            if isinstance(value, Number):
-                return ArrayType(elementwise.WEAK.get(value.dtype, value.dtype), ())
-            return ArrayType(UNKNOWN_DTYPE, ())
-        if value.view.shape is None:
+        found = self.behind(value)
+        if isinstance(found, Array) and found.view.shape is None:
             raise NotUnderstood("an array whose shape is not known")
-        return ArrayType(value.view.dtype or UNKNOWN_DTYPE, value.view.shape)
+        return describe(value, self._held)
+
+    def _held(self, leaf: str) -> ArrayType:
+        match self.held[int(leaf)]:
+            case Array(view):
+                return ArrayType(view.dtype or UNKNOWN_DTYPE, ())
+            case Number(dtype=dtype):
+                return ArrayType(elementwise.WEAK.get(dtype, dtype), ())
+        return ArrayType(UNKNOWN_DTYPE, ())
 
     # what operations make -----------------------------------------------------------------
+
+    def made(self, form: forms.Value) -> forms.Value:
+        """Return what an operation on leaves makes, and note the steps that it takes."""
+        return self.value(self._made(form))
+
+    def _made(self, form: forms.Value) -> Value:
+        run, span = self.run, self.span
+        match form:
+            case forms.Elementwise(operation, parts):
+                return elementwise.of_any(operation, [*map(self.behind, parts)], run, span)
+            case forms.Reduction(forms.Elementwise(_, sides), axis, fused=True):
+                inner = (one.operand if isinstance(one, forms.Expand) else one for one in sides)
+                left, right = (self.flat(one) if axis is None else one for one in inner)
+                return elementwise.product(self.behind(left), self.behind(right), run, span)
+            case forms.MatMul(left, right):
+                return elementwise.product(self.behind(left), self.behind(right), run, span)
+            case forms.Transpose(operand, axes):
+                return permuted(self.view(operand), axes, run, span)
+            case forms.Gather(operand, places):
+                text = run.text_of(span)
+                return subscript(self.behind(operand), self.behind(places), run, span, text)
+            case forms.Expand(operand) | forms.Flip(operand):
+                # one that goes through an axis from its end is no stretch of memory
+                found, kept = describe(form, self._held), isinstance(form, forms.Expand)
+                return self._seen(operand, found, kept=kept)
+        what, found = _STEPS[type(form)], describe(form, self._held)
+        first = forms.operands(form)[0]
+        extents, axis = self.type_of(first).extents, getattr(form, "axis", None)
+        along = None
+        if axis is not None and found.extents and what not in ("roll", "pad"):
+            along = len(extents) - 1 - axis, extents[axis]
+        # for an element of the first operand
+        each = num(0 if what in ("roll", "pad") else 1)
+        if what in ("sort", "fourier"):
+            each = log2(extents[axis or 0]) * (5 if what == "fourier" else 1)
+        return self._computed(what, forms.operands(form), found, each, along)
 
     def _fresh(
         self, dtype: str, shape: Shape | None, sources: tuple[View, ...], order: Order = Order.C
@@ -125,149 +200,89 @@ class ProgramDoor:
         text = self.run.text_of(self.span)
         return self.run.fresh(text, known, shape, origin, self.span, order, sources=sources)
 
-    def _made(
+    def _computed(
         self,
         what: str,
-        operands: tuple[Value, ...],
-        shape: Shape,
-        dtype: str,
+        operands: tuple[forms.Value, ...],
+        found: ArrayType,
         each: Expr | None,
         along: tuple[int, Expr] | None = None,
     ) -> Value:
         """Return what a step with so much work for an element of its first operand makes."""
-        views = tuple(value.view for value in operands if isinstance(value, Array))
-        made = self._fresh(dtype, shape, views) if shape else None
+        values = map(self.behind, operands)
+        views = tuple(value.view for value in values if isinstance(value, Array))
+        made = self._fresh(found.dtype, found.extents, views) if found.extents else None
         count = views[0].count if views else None
         work = None if each is None or count is None else count * each
         self.run.emit(Compute(made, views, work, what, self.span, "", *(along or (None, None))))
         if made is not None:
             return Array(made)
-        return Number(None, "float" if dtype == UNKNOWN_DTYPE else dtype, varies=True)
+        return Number(None, "float" if found.dtype == UNKNOWN_DTYPE else found.dtype, varies=True)
 
-    def _along(self, operand: Value, axis: int) -> tuple[int, Expr]:
-        shape = self.type_of(operand).extents
-        return len(shape) - 1 - axis, shape[axis]
-
-    def elementwise(self, operation: str, operands: tuple[Value, ...]) -> Value:
-        """Return an array, or the number that an operation on numbers gives."""
-        if any(isinstance(one, Array) for one in operands):
-            return elementwise.elementwise(operands, self.run, self.span, operation)
-        return elementwise.of_numbers(operation, operands, self.run)
-
-    def reduction(self, operand: Value, axis: int | None, operation: str, dtype: str) -> Value:
-        """Return a reduction, of everything a number."""
-        shape = reduced(self.type_of(operand).extents, axis)
-        along = None if axis is None or not shape else self._along(operand, axis)
-        return self._made("reduction", (operand,), shape, dtype, num(1), along)
-
-    def scan(self, operand: Value, axis: int, operation: str, dtype: str) -> Value:
-        """Return a scan."""
-        shape = self.type_of(operand).extents
-        return self._made("scan", (operand,), shape, dtype, num(1), self._along(operand, axis))
-
-    def product(self, left: Value, right: Value) -> Value:
-        """Return a product."""
-        return elementwise.product(left, right, self.run, self.span)
-
-    def summed_products(self, left: Value, right: Value) -> Value:
-        """Return the sum of all products."""
-        return self.product(self.flat(left), self.flat(right))
-
-    def copy(self, operand: Value, dtype: str) -> Value:
-        """Return a copy."""
-        return copied_array(self.array(operand, "copy").view, self.run, self.span, dtype=dtype)
-
-    def same(self, operand: Value, dtype: str, order: str) -> Value:
-        """Refuse: what shares memory is read where its layout is."""
-        raise NotUnderstood("an array that may be shared")
+    def copy(self, operand: forms.Value, dtype: str, order: str, *, always: bool) -> forms.Value:
+        """Return a copy, or the array itself."""
+        view = self.view(operand)
+        known = view.dtype if not dtype else None if dtype == UNKNOWN_DTYPE else dtype
+        lies = {"C": Order.C, "F": Order.F}.get(order, view.order)
+        as_is = view.contiguity is Contiguity.YES and lies is view.order
+        if not always and known == view.dtype and (order == "K" or as_is):
+            return operand
+        return self.value(copied_array(view, self.run, self.span, lies, dtype=known))
 
     def fill(
-        self, value: str, shape: Shape | None, dtype: str, order: str, like: Value | None = None
-    ) -> Value:
+        self,
+        value: str,
+        shape: Shape | None,
+        dtype: str,
+        order: str,
+        like: forms.Value | None = None,
+    ) -> forms.Value:
         """Return a new array."""
         lies = {"C": Order.C, "F": Order.F}.get(order, Order.UNKNOWN)
-        if isinstance(like, Array):
-            lies = like.view.order
+        if like is not None:
+            lies = self.view(like).order
         made = self._fresh(dtype, shape, (), lies)
         self.run.emit(Allocate(made.buffer, self.span, bool(value)))
-        return Array(made)
+        return self.value(Array(made))
 
-    def vector(self, extent: Expr | None, dtype: str) -> Value:
+    def vector(self, extent: Expr | None, dtype: str) -> forms.Value:
         """Return a new vector, whose length may be a symbol of its own."""
         if extent is None:
             why = "its length is not known"
             extent = self.run.symbols.unknown(f"{self.target or 'array'}.n0", why, self.span)
         return self.fill("arange", (extent,), dtype, "C")
 
-    def _seen(self, operand: Value, shape: Shape, *, kept: bool) -> Value:
+    def _seen(self, operand: forms.Value, found: ArrayType, *, kept: bool) -> Value:
         """Return the same memory under another shape, in the same order where it is kept."""
-        if not isinstance(operand, Array):
-            return Array(self._fresh(self.type_of(operand).dtype, shape, ()))
-        view, text = operand.view, self.run.text_of(self.span)
+        held, text, shape = self.behind(operand), self.run.text_of(self.span), found.extents
+        if not isinstance(held, Array):
+            return Array(self._fresh(found.dtype, shape, ()))
+        view = held.view
         region = view.region if kept else None
         turned = kept and view.transposed
         return Array(View(view.buffer, region, text, self.span, turned, flat=True, shown=shape))
 
-    def expand(self, operand: Value, axis: int) -> Value:
-        """Return a view."""
-        return self._seen(operand, expanded(self.type_of(operand).extents, axis), kept=True)
-
-    def transpose(self, operand: Value, axes: tuple[int, ...]) -> Value:
-        """Return a view."""
-        return permuted(self.array(operand, "transpose").view, axes, self.run, self.span)
-
-    def flip(self, operand: Value, axis: int) -> Value:
-        """Return a view that goes through an axis from its end: none that is one stretch."""
-        return self._seen(operand, self.type_of(operand).extents, kept=False)
-
-    def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
+    def between(self, operand: forms.Value, axis: int, before: int, behind: int) -> forms.Value:
         """Return a view."""
         shape = self.type_of(operand).extents
         parts = [WHOLE_SLICE] * len(shape)
         parts[axis] = Slice(Number(num(before)), Number(shape[axis] - behind), Nothing())
         text = self.run.text_of(self.span)
         index = Sequence(tuple(parts), is_list=False)
-        found = subscript(operand, index, self.run, self.span, text)
-        if isinstance(found, Array) and found.view.shape is not None:
-            return found
-        return self._seen(operand, resized(shape, axis, shape[axis] - before - behind), kept=False)
+        found = subscript(self.behind(operand), index, self.run, self.span, text)
+        if not isinstance(found, Array) or found.view.shape is None:
+            shape = resized(shape, axis, shape[axis] - before - behind)
+            found = self._seen(operand, ArrayType("", shape), kept=False)
+        return self.value(found)
 
-    def flat(self, operand: Value) -> Value:
-        """Return a view or a copy."""
-        return flatten(self.array(operand, "ravel").view, self.run, self.span, copies=False)
+    def flat(self, operand: forms.Value) -> forms.Value:
+        """Return a view or a copy; a vector as it is."""
+        view = self.view(operand)
+        if len(view.shape or ()) == 1:
+            return operand
+        return self.value(flatten(view, self.run, self.span, copies=False))
 
-    def roll(self, operand: Value, axis: int, amount: Expr) -> Value:
-        """Return a copy."""
-        found = self.type_of(operand)
-        return self._made("roll", (operand,), found.extents, found.dtype, num(0))
-
-    def pad(self, operand: Value, axis: int, before: Expr, after: Expr) -> Value:
-        """Return a larger copy."""
-        found = self.type_of(operand)
-        shape = resized(found.extents, axis, found.extents[axis] + before + after)
-        return self._made("pad", (operand,), shape, found.dtype, num(0))
-
-    def sort(self, operand: Value, axis: int) -> Value:
-        """Return a sorted copy."""
-        found, along = self.type_of(operand), self._along(operand, axis)
-        each = log2(along[1])
-        return self._made("sort", (operand,), found.extents, found.dtype, each, along)
-
-    def fourier(self, name: str, operand: Value, axis: int, dtype: str) -> Value:
-        """Return transforms."""
-        shape, along = self.type_of(operand).extents, self._along(operand, axis)
-        return self._made("fourier", (operand,), shape, dtype, 5 * log2(along[1]), along)
-
-    def gather(self, operand: Value, places: Value) -> Value:
-        """Return a copy of some elements."""
-        return subscript(operand, places, self.run, self.span, self.run.text_of(self.span))
-
-    def tally(self, places: Value, weights: Value | None, extent: Expr, dtype: str) -> Value:
-        """Return counts."""
-        operands = (places,) if weights is None else (places, weights)
-        return self._made("tally", operands, (extent,), dtype, num(1))
-
-    def joined(self, name: str, parts: Value, axis: int) -> Value:
+    def joined(self, name: str, parts: Value, axis: int) -> forms.Value:
         """Return arrays and lists of numbers one behind the other, or beside one another."""
         views, shapes, dtypes, times = parts_of(parts)
         shape = joined(name, shapes, axis, times) if shapes else None
@@ -276,11 +291,24 @@ class ProgramDoor:
         made = self.run.fresh(text, dtype, shape, Origin.COMPUTED, self.span, sources=views)
         work = num(0) if shape else None
         self.run.emit(Compute(made, views, work, "elementwise", self.span))
-        return Array(made)
+        return self.value(Array(made))
 
-    def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
+    def unpriced(
+        self, name: str, operands: tuple[forms.Value, ...], shape: Shape, dtype: str
+    ) -> forms.Value:
         """Return a result of known shape and type."""
-        return self._made("call", operands, shape, dtype, None)
+        return self.value(self._computed("call", operands, ArrayType(dtype, shape), None))
+
+
+_STEPS = {
+    forms.Reduction: "reduction",
+    forms.Scan: "scan",
+    forms.Sort: "sort",
+    forms.Fourier: "fourier",
+    forms.Roll: "roll",
+    forms.PeriodicPad: "pad",
+    forms.Tally: "tally",
+}
 
 
 def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span: Span) -> Value:
@@ -293,9 +321,14 @@ def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span:
     out = arguments.keyword("out")
     given = [Given(a.value, a.keyword, bool(a.star)) for a in arguments.all if a.keyword != "out"]
     run.targets = ()
-    calls = Calls(ProgramDoor(run, span, targets[0] if targets else ""))
+    door = ProgramDoor(run, span, targets[0] if targets else "")
+    calls = Calls(door)
     try:
-        found = calls.function(name, given) if owner is None else calls.method(name, owner, given)
+        if owner is None:
+            made = calls.function(name, given)
+        else:
+            made = calls.method(name, door.value(owner), given)
+        found = door.behind(made)
         if isinstance(found, Array):
             return _settled(found, run, noted, targets, out)
         if not isinstance(out, Array):
@@ -315,6 +348,8 @@ def _of_unknown_shape(
     row, dtype = REDUCTIONS.get(name), stated_dtype(arguments, BY_KEYWORD, None)
     text = run.text_of(span)
     arrays = any(isinstance(value, Array) for value in arguments.values())
+    if name in ELEMENTWISE and not arrays:
+        return Opaque(f"numpy.{name} of something that is not followed")
     if name.endswith("_like") or (name in MADE_OF_NUMBERS and not arrays):
         view = run.fresh(text, dtype, None, Origin.NEW, span, Order.UNKNOWN)
         run.emit(Allocate(view.buffer, span))
@@ -340,18 +375,20 @@ def _settled(
     """Return an array under the name that it is assigned to, or where it is stored."""
     steps, view = run.steps[-1], made.view
     own = [at for at in range(noted, len(steps)) if _written(steps[at]) == view.buffer]
-    if isinstance(out, Array):
-        if out.view.shape not in (None, view.shape):
-            raise NotUnderstood("`out=` of another shape")
-        last = steps[own[-1]] if own else None
-        if isinstance(last, Compute) and last.target == view:
-            steps[own[-1]] = replace(last, target=out.view)
-        else:
-            steps.append(Copy(out.view, view, view.span))
+    if isinstance(out, Array) and out.view.shape not in (None, view.shape):
+        raise NotUnderstood("`out=` of another shape")
+    last = steps[own[-1]] if own else None
+    stored = isinstance(out, Array) and isinstance(last, Compute) and last.target == view
+    if isinstance(out, Array) and not stored:
+        steps.append(Copy(out.view, view, view.span))
         return out
-    if not own or not targets:
+    if not own or not (targets or stored):
         return made
     run.frame.buffers.pop((view.buffer.name, view.buffer.number), None)
+    if isinstance(out, Array):
+        if isinstance(last, Compute):
+            steps[own[-1]] = replace(last, target=out.view)
+        return out
     buffer = replace(view.buffer, name=targets[0])
     run.frame.buffers.setdefault((buffer.name, buffer.number), buffer)
     for at in own:
