@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -33,6 +32,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Value, parts_of
 from advisor.source import Span
 from costdb.expr import substitute
+from costdb.records import dataclass, replace
 from costdb.wording import IDENTIFIER
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
@@ -30,6 +29,7 @@ from advisor.numpy_table import promote
 from advisor.source import Span
 from costdb.expr import Expr, evaluate, free_symbols, maximum, num, sym
 from costdb.expr.nodes import Num, Sym
+from costdb.records import dataclass, field
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import python_text, span_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from advisor.dtypes import Kind, dtype_of
@@ -28,6 +27,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import promote
 from advisor.source import Edit
+from costdb.records import dataclass
 from transforms.kit.kernels import compiled, is_all_of, type_of, unless_apart
 from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
 from transforms.kit.slices import Sliced, edited, shown_reads, slice_edits, sliced_nest

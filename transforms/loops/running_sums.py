@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.distribution import NotDistributed
@@ -18,6 +17,7 @@ from advisor.ir.statements import Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Subscript, Value, reads
 from advisor.source import Edit
 from costdb.expr import num
+from costdb.records import dataclass, replace
 from transforms.kit.kernels import is_all_of
 from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
 from transforms.kit.slices import edited, shown_reads, slice_edits, sliced_nest, sliced_text

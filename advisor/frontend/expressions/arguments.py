@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import libcst as cst
@@ -12,6 +11,7 @@ from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.shapes import ArrayType
 from advisor.numpy_shapes import Shape
 from costdb.expr import Expr
+from costdb.records import dataclass
 
 A = TypeVar("A")
 V = TypeVar("V")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from dataclasses import dataclass, replace
 
 from advisor.frontend.expressions.arguments import Given
 from advisor.frontend.expressions.calls import MADE_OF_NUMBERS, VIEWS, Calls
@@ -40,6 +39,7 @@ from advisor.numpy_shapes import Shape, expanded, joined, reduced, resized
 from advisor.numpy_table import PARAMETERS, REDUCTIONS, SAME_AS, UNKNOWN_DTYPE, reduced_dtype
 from advisor.source import Span
 from costdb.expr import Expr, log2, num
+from costdb.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
