@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from advisor.finding import Finding
 from advisor.project import listed_path, project_root
+from costdb.records import dataclass
 
 SCHEMA_VERSION = 2
 _FROM_CURRENT_FOLDER = 1

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache, cached_property
 from hashlib import sha256
@@ -19,6 +18,7 @@ from advisor.engine import Options
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.frontend.syntax.prefilter import surroundings
 from advisor.project import lasting_name
+from costdb.records import dataclass, fields, is_dataclass
 
 FOLDER_NAME = ".advise_cache"
 

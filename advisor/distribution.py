@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from advisor.annotations import Block, Cyclic, Dist, contradictions
 from advisor.dtypes import UnknownDtype, dtype_of
+from costdb.records import dataclass
 
 StorageOrder = Literal["C", "F"]
 

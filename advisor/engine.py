@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from advisor.frontend.syntax import prefilter
 from advisor.frontend.syntax.prefilter import may_be_given_communicator
 from advisor.steps import step
 from advisor.unread import coverage_of, unsupported
+from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.source import Edit, Span
 from costdb.quantity import Omission
+from costdb.records import dataclass
 
 UNUSED_SUPPRESSION = "ADV901"
 """Code of the remark that a comment suppresses nothing."""

@@ -6,11 +6,11 @@ whether each row and each promotion is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Final, Literal
 
 from advisor.dtypes import Kind, dtype_of
+from costdb.records import dataclass
 from costdb.work import ArrayOperation
 
 PYTHON_INTEGER = "integer literal"

@@ -7,11 +7,11 @@ store keeps them between runs. They are values, so that answers can be kept by t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal
 
 from advisor.finding import OBSERVED
+from costdb.records import dataclass, replace
 
 Layout = Literal["C", "F", "A"]
 """Contiguous by rows, contiguous by columns, or with strides that the type does not tell."""

@@ -6,7 +6,7 @@ Reports and protocols convert at their own edge.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

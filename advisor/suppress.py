@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.edits import split_lines
@@ -15,6 +14,7 @@ from advisor.frontend.advise_comments.directives import (
     Suppression,
     suppressed_blocks,
 )
+from costdb.records import dataclass, replace
 
 if TYPE_CHECKING:
     import ast

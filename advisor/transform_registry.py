@@ -1,16 +1,107 @@
-"""Finds the transforms that are installed, through their entry-point groups."""
+"""Finds the transforms that are installed, through their entry-point groups.
+
+The name of an entry is the rule's code. A rule that has nothing to say of kernels without some part
+stands in a group that ends in it, as ``advise.transforms.Fourier``: the class of a statement or of
+a value, or ``Element`` for a single element. It is imported once a kernel holds that.
+"""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import entry_points
+import re
+import sys
+from collections.abc import Iterable
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from advisor.ir.proposal import Transform
-from advisor.ir.rule import Rule
-from advisor.ir.spmd.proposal import ProgramTransform
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Store, values_of, walk
+from advisor.ir.values import Gather, Point, Read, parts_of
+from costdb.records import dataclass
+
+if TYPE_CHECKING:
+    from advisor.ir.proposal import Proposal, Transform
+    from advisor.ir.rule import Rule
+    from advisor.ir.spmd.program import Program
+    from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 
 GROUP = "advise.transforms"
 PROGRAM_GROUP = "advise.program_transforms"
+_CODE = re.compile(r"[A-Z]+[0-9]+")
+_FILES = "*.*-info/entry_points.txt"
+
+
+@dataclass(frozen=True, eq=False)
+class Installed:
+    """A rule that is imported once it is asked about what may concern it.
+
+    Attributes
+    ----------
+    entry : str
+        The name of its entry.
+    place : str
+        ``module:name``.
+    needs : frozenset of str
+        A kernel that holds none of them does not concern it; empty where every kernel does.
+    """
+
+    entry: str
+    place: str
+    needs: frozenset[str]
+
+    @cached_property
+    def rule(self) -> Any:
+        """The rule itself."""
+        module, _, name = self.place.partition(":")
+        return getattr(import_module(module), name)
+
+    @property
+    def code(self) -> str:
+        """Its code, for which one that is named so is not imported."""
+        code: str = self.entry if _CODE.fullmatch(self.entry) else self.rule.code
+        return code
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        name: str = self.rule.name
+        return name
+
+    @property
+    def documentation(self) -> str:
+        """Its page."""
+        page: str = self.rule.documentation
+        return page
+
+    def propose(self, kernel: Kernel) -> Iterable[Proposal]:
+        """Yield what the rule proposes for a kernel."""
+        if self.needs and "rule" not in vars(self) and self.needs.isdisjoint(held(kernel)):
+            return ()
+        found: Iterable[Proposal] = self.rule.propose(kernel)
+        return found
+
+    def propose_program(self, program: Program) -> Iterable[ProgramProposal]:
+        """Yield what the rule proposes for a program."""
+        found: Iterable[ProgramProposal] = self.rule.propose_program(program)
+        return found
+
+
+def held(kernel: Kernel) -> frozenset[str]:
+    """Return what rules may need of a kernel: the classes of its statements and values.
+
+    ``Element`` stands for a subscript, or places, that name single elements.
+    """
+    found: set[str] = set()
+    for statement in walk(kernel.body):
+        parts = [part for value in values_of(statement) for part in parts_of(value)]
+        found.update(type(one).__name__ for one in (statement, *parts))
+        for one in (statement, *parts):
+            if isinstance(one, Gather) or (
+                isinstance(one, Read | Store) and all(isinstance(p, Point) for p in one.region)
+            ):
+                found.add("Element")
+    return frozenset(found)
 
 
 @cache
@@ -22,19 +113,18 @@ def transforms() -> tuple[Transform, ...]:
     LookupError
         When none is installed, which means that the distribution's metadata is missing.
     """
-    found: list[Transform] = [point.load() for point in entry_points(group=GROUP)]
+    found = _installed(GROUP)
     if not found:
         raise LookupError(
             "no transforms are installed: reinstall with `pip install kernel-advisor`"
         )
-    return tuple(sorted(found, key=lambda transform: transform.code))
+    return found
 
 
 @cache
 def program_transforms() -> tuple[ProgramTransform, ...]:
     """Return the installed transforms of SPMD programs, ordered by code; there may be none."""
-    found: list[ProgramTransform] = [p.load() for p in entry_points(group=PROGRAM_GROUP)]
-    return tuple(sorted(found, key=lambda transform: transform.code))
+    return _installed(PROGRAM_GROUP)
 
 
 def rules() -> tuple[Rule, ...]:
@@ -46,3 +136,38 @@ def rules() -> tuple[Rule, ...]:
         As :func:`transforms`.
     """
     return tuple(sorted((*transforms(), *program_transforms()), key=lambda one: one.code))
+
+
+def _installed(group: str) -> tuple[Installed, ...]:
+    needs: dict[tuple[str, str], set[str]] = {}
+    for own, name, place in _entries():
+        if own == group or own.startswith(f"{group}."):
+            needs.setdefault((name, place), set()).add(own[len(group) + 1 :])
+    # whoever is in the group itself needs nothing
+    found = [
+        Installed(*key, frozenset() if "" in one else frozenset(one)) for key, one in needs.items()
+    ]
+    return tuple(sorted(found, key=lambda one: one.code))
+
+
+@cache
+def _entries() -> tuple[tuple[str, str, str], ...]:
+    """Return group, name and place of the entry points for this tool.
+
+    Of folders what ``importlib.metadata`` says, of which the import takes as long as ten rules.
+    """
+    found: list[tuple[str, str, str]] = []
+    seen: set[str] = set()
+    files = (file for place in sys.path for file in sorted(Path(place or ".").glob(_FILES)))
+    for file in files:
+        # of two versions the first on the path is imported
+        distribution = file.parent.name.partition("-")[0].lower()
+        group = ""
+        for line in file.read_text("utf-8").splitlines() if distribution not in seen else ():
+            name, equals, place = map(str.strip, line.partition("="))
+            if line.startswith("["):
+                group = line.strip("[] ")
+            elif equals and group.startswith("advise."):
+                found.append((group, name, place.partition("[")[0].strip()))
+        seen.add(distribution)
+    return tuple(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -15,6 +14,7 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import ZERO, Expr, ExprError, evaluate, free_symbols
 from costdb.expr.functions import Conditional, Equal, Less, LessEqual
 from costdb.expr.nodes import Mul, Num, Sym, split_coefficient
+from costdb.records import dataclass
 from costdb.subject import Bound, Chosen, RefusedError, Subject, SubjectError
 from costdb.wording import nearest
 

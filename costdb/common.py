@@ -8,7 +8,6 @@ it: a message for each element.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2, num, sym
@@ -17,6 +16,7 @@ from costdb.machines import Machine
 from costdb.pgas.model import price_remote_group
 from costdb.profile_parts import interval_of, lacking
 from costdb.quantity import Omission, Quantity
+from costdb.records import dataclass, replace
 from costdb.work import (
     Barrier,
     Collective,

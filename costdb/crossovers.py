@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
 from costdb.estimate import Priced
@@ -12,6 +11,7 @@ from costdb.evaluate import Bindings, check_bindings, merge_coefficients
 from costdb.expr import Expr, ExprError, evaluate
 from costdb.expr.evaluate import Evaluator
 from costdb.expr.functions import Reduction
+from costdb.records import dataclass
 
 _DENSE, _STEP = 64, 1.15
 """So many values are tried one by one, then some per cent apart."""
@@ -105,7 +105,8 @@ def crossover(
     grid = list(_grid(low, high, slow=bool(sums)))
     samples: list[tuple[int, bool, float]] = []
     if not sums:
-        samples = [(at, *tried(at)) for at in grid]
+        columns = formulas.along(variable, grid, values)
+        samples = [(at, *told(*map(float, both))) for at, *both in zip(grid, *columns, strict=True)]
     left = MOST_WORK
     for value in grid if sums else ():
         left -= sum(_work(one, {**bindings, variable: value}) for one in sums)

@@ -9,7 +9,6 @@ whatever is wrong; a test holds the JSON Schemas to the readers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -39,6 +38,7 @@ from costdb.phases.application import (
 from costdb.phases.document import Node, read_content, read_toml
 from costdb.phases.pricing import derived_quantities, price_words, written_out
 from costdb.process.terms import Leaf, Process, Sequential, repeated
+from costdb.records import dataclass
 from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.wording import read_number
 from costdb.work import Superstep

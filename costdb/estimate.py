@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NewType
 
 from costdb.expr import Expr
 from costdb.quantity import Omission, Provenance, Quantity
+from costdb.records import dataclass, field
 
 Seconds = NewType("Seconds", float)
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
@@ -33,6 +32,7 @@ from costdb.expr.evaluate import Point as Sizes
 from costdb.expr.functions import Conditional, Sum
 from costdb.expr.nodes import Add, Mul, Sym, Value
 from costdb.quantity import Quantity
+from costdb.records import dataclass, field
 
 _MOST_PRODUCTS = 2_000
 _MOST_MULTIPLIERS = 5

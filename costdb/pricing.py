@@ -7,7 +7,6 @@ asked, so a run loads what it uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from math import isfinite, prod
@@ -47,6 +46,7 @@ from costdb.process.terms import (
     Use,
 )
 from costdb.quantity import Omission
+from costdb.records import dataclass, replace
 from costdb.repetition import repeats_of
 from costdb.work import (
     Barrier,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ from costdb.estimate import Missing
 from costdb.expr import Expr, conditional, evaluate, free_symbols, less_equal, minimum, num, sym
 from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError, quantity_of
 from costdb.quantity import Quantity
+from costdb.records import dataclass, field
 
 
 def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:

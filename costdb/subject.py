@@ -7,10 +7,10 @@ are made of; to a prediction and to a ranking each is a :class:`Subject`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from costdb.estimate import Missing, Priced
+from costdb.records import dataclass
 
 Number: TypeAlias = int | float
 Chosen: TypeAlias = str | Number

@@ -7,10 +7,10 @@ problem size; units are in the names. Each class is priced by exactly one model
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from costdb.expr import ZERO, Expr
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ TRANSFORMS_MAY_SEE = (
     "advisor.dtypes",
     "advisor.numpy_table",
     "costdb.expr",
+    "costdb.records",
     "costdb.wording",
 )
 

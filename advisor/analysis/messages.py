@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from advisor.analysis.array_statements.calls import product
 from advisor.ir.rebuilt import rebuilt
 from costdb.expr import Expr, evaluate, free_symbols, less, num, substitute
 from costdb.lines.symbolic import region_line_bounds
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
+from costdb.records import dataclass
 from costdb.wording import counted
 from costdb.work import Message, PrefixScan, Region
 

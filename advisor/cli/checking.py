@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import IO
 
@@ -36,6 +35,7 @@ from advisor.report.model import Curve, Report, renderer
 from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
 from advisor.unread import coverage_of, may_use_arrays
+from costdb.records import dataclass, field
 
 _ANOTHER_COMMAND = {
     ".toml": "`advise predict --validate FILE` checks a description",

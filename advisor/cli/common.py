@@ -16,7 +16,7 @@ from typing import TypeVar
 from advisor.config.layer import system_error, wrong_use
 from advisor.report.style import Style, detect_style, one_line
 from advisor.source import SourceProblem
-from costdb.wording import NAME_PART, NAME_START, nearest, read_number
+from costdb.wording import DOTTED_NAME, nearest, read_number
 
 # Text or JSON: what the commands have in common that show one result.
 
@@ -55,7 +55,7 @@ levels are read; the compiled parser does not count here, so a guard stands befo
 SIZES_VARIABLE = "ADVISE_DEFINE"
 STANDARD_STREAM = "-"
 
-_BINDING = re.compile(rf"([{NAME_START}][{NAME_PART}.]*)=(.*)", re.DOTALL)
+_BINDING = re.compile(rf"({DOTTED_NAME})=(.*)", re.DOTALL)
 
 
 def complain(message: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from advisor import engine
 from advisor.cli.common import write_out
@@ -13,6 +12,7 @@ from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.finding import Applicability, Finding
 from advisor.source import SourceProblem
+from costdb.records import dataclass
 
 # Apply the fixes of a file, one after another, until there is nothing left to apply.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.cache import FOLDER_NAME, Answers, Cache, ForeignFolderError
@@ -21,6 +20,7 @@ from advisor.config.layer import (
     wrong_use,
 )
 from advisor.observations import Observations
+from costdb.records import dataclass
 
 # Which files the paths of a command line stand for.
 

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -18,8 +17,9 @@ from advisor.observations import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, load_machine
+from costdb.records import dataclass
 from costdb.subject import Chosen, Subject
-from costdb.wording import NAME_PART, NAME_START, read_number
+from costdb.wording import DOTTED_NAME, read_number
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
@@ -313,7 +313,7 @@ def formula_of(opened: Opened) -> str | None:
 
 # What ``-D``, ``--over`` and ``--where`` say.
 
-_NAME = re.compile(rf"[{NAME_START}][{NAME_PART}.]*")
+_NAME = re.compile(DOTTED_NAME)
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 

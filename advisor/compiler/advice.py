@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from advisor import engine
@@ -15,6 +14,7 @@ from advisor.finding import Finding, Remark
 from advisor.observed import Seen, SeenMessages, to_document
 from advisor.source import SourceProblem
 from advisor.transform_registry import program_transforms
+from costdb.records import dataclass, replace
 
 Facts = Sequence[tuple[str, Seen]]
 """Functions that were seen, with their files."""

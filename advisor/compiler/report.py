@@ -10,11 +10,11 @@ import json
 import os
 import sys
 import warnings
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from advisor.compiler.record import gathered, guarded, is_taken, log
 from costdb.launch.space import ours
+from costdb.records import dataclass
 
 VARIABLE = "ADVISE_NUMBA"
 Form = Literal["warnings", "json-lines", "store"]

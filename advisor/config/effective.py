@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from advisor.cache import Answers
@@ -15,6 +14,7 @@ from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
 from advisor.ir.rule import Rule
 from advisor.observations import Observations
+from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
 
 # The rules that are installed, and which of them a run is about.

@@ -9,7 +9,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from advisor.config.layer import (
     settle,
     shown_path,
 )
-from costdb.wording import NAME_PART, NAME_START, nearest
+from costdb.records import dataclass, field
+from costdb.wording import DOTTED_NAME, nearest
 
 TABLE = ("tool", "advise")
 LARGEST_NUMBER = 1e18
@@ -36,7 +36,7 @@ OUTPUT_FORMATS = (
     "markdown", "html",
 )  # fmt: skip
 
-_SIZE = re.compile(rf"[{NAME_START}][{NAME_PART}.]*")
+_SIZE = re.compile(DOTTED_NAME)
 _CODE = re.compile(r"[A-Z]+[0-9]*")
 _RULE = re.compile(r"[A-Z]+[0-9]+|[a-z0-9]+(-[a-z0-9]+)*")
 # A file without the word cannot hold the table: no TOML parser for it. Keys may hold escapes.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from costdb.records import dataclass, field
 
 # On which line of a TOML document a key stands; the standard library's parser does not say.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -35,6 +34,7 @@ from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Val
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS
 from advisor.source import Span
 from costdb.expr import substitute
+from costdb.records import dataclass, replace
 from costdb.wording import IDENTIFIER
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}

@@ -6,7 +6,6 @@ The annotation is rebuilt from its syntax; nothing of the scanned file is execut
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
@@ -21,6 +20,7 @@ from advisor.ir.statements import Threads
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
+from costdb.records import dataclass
 
 _KINDS: Mapping[str, Callable[..., Any]] = {
     f"{module}.{kind.__name__}": kind

@@ -10,7 +10,6 @@ may report a dependence that is none, and never misses one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -34,6 +33,7 @@ from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
+from costdb.records import dataclass
 
 
 class Kind(StrEnum):

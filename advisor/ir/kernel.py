@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
 from advisor.distribution import ArraySpec
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Statement
 from advisor.source import Span
 from costdb.expr import Expr
+from costdb.records import dataclass, field, replace
 
 COMPILERS = ("numba", "jit", "njit")
 """Parts of the names of decorators that compile a function."""

@@ -10,7 +10,6 @@ depend on the indices, the answer is that they may.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import gcd, inf
@@ -31,6 +30,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import Expr, free_symbols
 from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
 
 Signs = tuple[int, ...]
 """For each loop, outermost first: -1, 0 or 1."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.rule import Rule
 from advisor.source import Edit, Span
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

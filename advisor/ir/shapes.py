@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
@@ -41,6 +40,7 @@ from advisor.numpy_table import (
     result_dtype,
 )
 from costdb.expr import ONE, ZERO, Expr, to_text
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

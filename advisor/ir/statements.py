@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from advisor.ir.values import Subscript, Value, reads
 from advisor.source import Span
 from costdb.expr import Expr
+from costdb.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

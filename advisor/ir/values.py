@@ -7,11 +7,11 @@ taken from, whatever sign the source wrote: ``x[1:-1]`` of an ``N`` vector is ``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from costdb.expr import ZERO, Expr, floor_div, free_symbols, num
 from costdb.expr.nodes import Add, Mul, Num
+from costdb.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

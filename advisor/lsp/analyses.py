@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, TypeVar
 
@@ -27,6 +26,7 @@ from advisor.lsp.analysis import Analysis
 from advisor.lsp.document import Document
 from advisor.source import Span
 from advisor.steps import Overtaken, ending_when, step
+from costdb.records import dataclass, field, replace
 
 Spanned = TypeVar("Spanned", Finding, Remark)
 

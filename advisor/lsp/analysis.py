@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from advisor import engine
@@ -13,6 +12,7 @@ from advisor.finding import ONE_PROCESS, Applicability, Finding, Remark
 from advisor.ir.kernel import Kernel
 from advisor.report.rows import headline
 from advisor.source import Edit, ParseProblem, SourceProblem, Span
+from costdb.records import dataclass, field, replace
 
 # Code actions: which edits are offered for which findings, and how "ignore here" is written.
 

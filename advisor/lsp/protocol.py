@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,7 @@ from advisor.lsp.settings import SECTION
 from advisor.report.rows import headline, is_gain
 from advisor.report.style import duration
 from advisor.source import Edit, SourceProblem
+from costdb.records import dataclass
 
 MEASURE = "advise.measure"
 """The command that times a kernel."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from advisor.config.effective import Resolver
@@ -12,6 +11,7 @@ from advisor.config.files import Configurations
 from advisor.config.layer import CommandError, Layer
 from advisor.engine import Options
 from advisor.observations import Observations
+from costdb.records import dataclass, field, replace
 
 SECTION = "advise"
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from advisor.frontend.syntax.guard import check_parseable
@@ -28,6 +27,7 @@ from advisor.measure.names import (
     stored_arrays,
 )
 from advisor.source import ParseProblem
+from costdb.records import dataclass, field
 
 _LONGEST_SHOWN = 60
 MPI = "mpi4py.MPI"

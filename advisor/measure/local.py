@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from advisor.analysis.array_statements.interpreted import is_compiled
@@ -76,6 +75,7 @@ from costdb.expr import (
     to_text,
 )
 from costdb.expr.nodes import Num
+from costdb.records import dataclass, field, replace
 
 ENTRY: Final = "local_part"
 

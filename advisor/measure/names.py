@@ -6,10 +6,10 @@ import ast
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from advisor.measure import pure
+from costdb.records import dataclass, field
 
 _FEW = 16
 _GROWING = frozenset({"append", "extend", "insert", "pop"})

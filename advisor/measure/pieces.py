@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
 from advisor.between_sizes import Times
 from advisor.measure.language import Sampled
 from costdb.launch.processes import CannotRunError, JobFailedError, answers
+from costdb.records import dataclass, field
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0

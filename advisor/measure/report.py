@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from advisor.files import read_source
@@ -13,6 +12,7 @@ from advisor.measure.subjects import Subject
 from advisor.report.style import Style, duration, ratio, table
 from advisor.verify.cases import ORIGINAL
 from advisor.verify.keep import speed_up
+from costdb.records import dataclass
 
 _MOST_LINES = 12
 _SMALL = 0.01

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
 from advisor.measure.pieces import Arguments, Effort, NoPiece, Piece, sample
 from advisor.verify.cases import ORIGINAL, Case, ProgramCase
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

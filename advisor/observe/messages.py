@@ -14,12 +14,13 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from types import CodeType, FrameType
 from typing import Any
 
 from advisor.compiler.record import guarded, is_of_interest
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber, from_document, to_document
+from costdb.records import dataclass, field, replace
 
 # Arguments of a call as facts, without importing NumPy.
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +20,7 @@ from advisor.compiler.advice import Advice, advise_on, store
 from advisor.observe.messages import Record, record_of
 from advisor.observed import messages_from
 from costdb.launch.space import command
+from costdb.records import dataclass
 from costdb.store.place import StoreError
 
 # Running a user's program in a process of its own, whose imports are the program's alone.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Generic, TypeVar
 
@@ -21,6 +20,7 @@ from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.pricing import price_time, with_parts
 from costdb.process.terms import Process
+from costdb.records import dataclass
 
 Number = int | float
 TRIED_TO = 4096

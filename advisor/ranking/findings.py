@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from advisor.analysis.lower import Unpriced
 from advisor.analysis.messages import transfers
@@ -24,7 +23,6 @@ from advisor.ir.concrete import symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Transform
 from advisor.ir.rule import Rule
-from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.project import lasting_name
 from advisor.ranking.compare import Compared, Costed, cost, where_it_pays
 from advisor.ranking.sizes import Sizes, about_cores
@@ -32,6 +30,7 @@ from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
 from costdb.quantity import Omission, Provenance, Quantity
+from costdb.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,11 @@ class Place:
     ranks: Expr
 
 
-AnyProposal = Proposal | ProgramProposal
-Offered = TypeVar("Offered", bound=AnyProposal, covariant=True)
+if TYPE_CHECKING:
+    from advisor.ir.spmd.proposal import ProgramProposal
+
+AnyProposal: TypeAlias = "Proposal | ProgramProposal"
+Offered = TypeVar("Offered", bound="AnyProposal", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)

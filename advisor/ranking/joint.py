@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
 from advisor.ir.kernel import Kernel
@@ -23,6 +22,7 @@ from advisor.ranking.sizes import Sizes
 from costdb.estimate import Missing
 from costdb.expr import ExprError
 from costdb.machines import Machine
+from costdb.records import dataclass
 
 WIDTH = 3
 """Plans that are followed up at each length."""

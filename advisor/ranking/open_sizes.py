@@ -10,7 +10,6 @@ others at values that the finding names, because a search over all of them would
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic
 
@@ -42,6 +41,7 @@ from advisor.ranking.findings import AnyProposal, Offered, Place, finding_about,
 from advisor.ranking.sizes import Sizes
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
+from costdb.records import dataclass, replace
 
 EXTENT, RANKS, OTHER = 1024, 16, 4
 """Values that stand in for an open extent of an array, of a mesh, and any other open size,

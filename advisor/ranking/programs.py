@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
@@ -24,6 +23,7 @@ from costdb.estimate import Missing
 from costdb.expr import ExprError, free_symbols, sym
 from costdb.machines import Machine
 from costdb.pricing import price_process
+from costdb.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

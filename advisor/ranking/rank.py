@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
@@ -60,6 +59,7 @@ from costdb.common import SECTION as INTERPRETER
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
 from costdb.machines import Machine
+from costdb.records import dataclass, replace
 
 _WORTH_TELLING_S = 1e-3
 """From how long a call on loops are told of that the interpreter runs and no rule rewrites."""

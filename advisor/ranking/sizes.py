@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from advisor.analysis.placed.placement import ranks_of as ranks_along
 from advisor.finding import Assumption
@@ -13,6 +12,7 @@ from advisor.ranking.compare import Costed
 from advisor.source import SourceProblem
 from costdb.expr import ONE, Expr, evaluate, free_symbols, maximum
 from costdb.machines import Machine
+from costdb.records import dataclass
 
 Number = int | float
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from advisor.analysis.lower import Unpriced
@@ -27,6 +26,7 @@ from advisor.source import SourceProblem
 from costdb.estimate import Missing, Priced
 from costdb.expr import ExprError, free_symbols, sym
 from costdb.machines import Machine
+from costdb.records import dataclass, replace
 from costdb.subject import Bound, Chosen, Number, RefusedError, Subject, SubjectError
 from costdb.wording import nearest, read_number
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.finding import Coverage, NotUnderstood
@@ -14,6 +13,7 @@ from costdb.evaluate import middle
 from costdb.expr import ExprError, evaluate, sym
 from costdb.machines import Machine
 from costdb.pricing import Known, price_known
+from costdb.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ process: an edit is offered only if it does not slow that process down.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
@@ -20,6 +19,7 @@ from advisor.ranking.compare import cost_at, time_s
 from costdb.estimate import Missing
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
+from costdb.records import dataclass, replace
 
 MORE_STATEMENTS = 2.0
 """From this many times the array statements on, Python is taken to be slower by them."""

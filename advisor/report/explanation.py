@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from advisor.finding import Alternative, Assumption, Crossover, Finding, Prediction
@@ -29,6 +28,7 @@ from costdb.estimate import Priced
 from costdb.expr import Expr, free_symbols, sym, to_text
 from costdb.expr.functions import Reduction
 from costdb.quantity import Quantity
+from costdb.records import dataclass, field
 
 if TYPE_CHECKING:
     from costdb.store.results import Result

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark, Verdict
 from advisor.ir.rule import Rule
 from advisor.report.style import Style
+from costdb.records import dataclass
 
 # The page of a rule, as Markdown.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from advisor.finding import INTERPOLATED, MEASURED
@@ -13,6 +13,7 @@ from advisor.report.style import Style, column_for, duration, one_line, ratio, t
 from costdb.choosing import Choice, Prediction
 from costdb.estimate import Estimate, TermEstimate
 from costdb.quantity import Omission
+from costdb.records import dataclass
 from costdb.subject import Chosen
 
 SCHEMA_VERSION = 2

@@ -6,8 +6,9 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO
+
+from costdb.records import dataclass
 
 # Times and ratios as people read them: three significant digits in the unit that fits.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import update_wrapper
 from itertools import product
 from typing import Any
@@ -16,6 +15,7 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
 from costdb.launch.space import ours
 from costdb.machines import Machine, MachineError, load_machine
+from costdb.records import dataclass, field
 from costdb.store.place import StoreError
 
 TIE = 1.01

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -23,6 +22,7 @@ from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.evaluate import Evaluator
 from costdb.machines import Machine
+from costdb.records import dataclass, field, replace
 
 Sizes = Callable[..., Mapping[str, int]]
 Direct = Callable[[list[Any]], tuple[int, ...]]

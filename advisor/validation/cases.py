@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -25,6 +24,7 @@ from costdb.evaluate import compare, evaluate_price
 from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, answers
 from costdb.machines import Machine
 from costdb.pgas.model import price_groups
+from costdb.records import dataclass, replace
 from costdb.subject import SubjectError
 from costdb.typical import typical
 

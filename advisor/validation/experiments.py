@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 from advisor.validation.results import CannotValidateError
 from costdb.phases.application import ApplicationError
 from costdb.phases.document import Node, read_content
+from costdb.records import dataclass, field, fields
 from costdb.work import Pattern, RemoteGroup
 
 SECTIONS: Final = ("lines", "smp", "sorts", "crossover", "pgas", "choices")

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from advisor.report.style import Style, labelled, table
+from costdb.records import dataclass, field
 
 SCHEMA_VERSION = 1
 

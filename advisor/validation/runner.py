@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from advisor.validation.experiments import SECTIONS, load_experiment
 from advisor.validation.results import CannotValidateError, Row, Section
 from costdb.calibration.hardware import Bystanders, usable_cores
 from costdb.machines import Machine
+from costdb.records import dataclass, replace
 
 _NOTICEABLE_CORES = 0.15
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 import runpy
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from costdb.launch.processes import begin
+from costdb.records import dataclass
 
 WARM_UPS, FEWEST, MOST = 2, 5, 40
 RAN = 0.97

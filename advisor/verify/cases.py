@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -25,6 +24,7 @@ from costdb.estimate import Estimate, Missing, Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError, evaluate
 from costdb.machines import Machine
+from costdb.records import dataclass, replace
 
 ORIGINAL = "as written"
 NOT_CALIBRATED = "this machine is not calibrated"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -13,6 +12,7 @@ from advisor.between_sizes import Times
 from advisor.evidence import AFTER, BEFORE
 from costdb.estimate import Ratio
 from costdb.machines import Machine
+from costdb.records import dataclass
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from advisor.verify.cases import Case, ProgramCase
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
+from costdb.records import dataclass
 from costdb.typical import typical
 
 _TOLERANCE = 1e-6

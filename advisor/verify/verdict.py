@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import combinations
 from statistics import median
 from typing import Any
@@ -12,6 +12,7 @@ from advisor.report.style import Style, duration, table
 from advisor.verify.cases import ORIGINAL, Case, Change, ProgramCase, Rewrite, Variant
 from advisor.verify.running import Measured, Turns
 from costdb.estimate import Estimate
+from costdb.records import dataclass
 
 UNLIKE = 1.1
 """How many times apart measured times are before their order counts."""

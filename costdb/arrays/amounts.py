@@ -9,13 +9,13 @@ model has. Where memory is strided, elements and lines have coefficients of thei
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from math import log2 as log2_of
 
 from costdb.expr import ONE, ZERO, Expr, gcd, less, log2, maximum, minimum, num
 from costdb.expr.functions import Min
 from costdb.expr.nodes import Num
 from costdb.machines import RESIDUAL
+from costdb.records import dataclass
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from costdb.arrays.amounts import (
@@ -28,6 +27,7 @@ from costdb.expr.nodes import ZERO, Num, add
 from costdb.machines import Json, Machine, MachineError, is_residual, quantity_of
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Provenance, Quantity
+from costdb.records import dataclass, field, replace
 from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
 
 # Rates in a machine profile, and what stands in where one was not measured.

@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from costdb.calibration.section import (
 )
 from costdb.calibration.worker import PACES, Job, code_version, launch, launched_ranks
 from costdb.machines import built_in_names, is_machine_name
+from costdb.records import dataclass, field, replace
 from costdb.store.database import writing
 from costdb.store.place import store_path
 from costdb.store.records import (

@@ -11,12 +11,12 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from costdb.machines.documents import Json
+from costdb.records import dataclass
 
 # The cores that this process may use.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -33,6 +32,7 @@ from costdb.calibration.section import (
 from costdb.common import STEPS
 from costdb.expr import ONE, num
 from costdb.machines.documents import Json
+from costdb.records import dataclass
 from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
 
 Array = NDArray[Any]

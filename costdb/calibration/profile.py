@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from costdb.calibration.hardware import (
@@ -29,6 +28,7 @@ from costdb.machines.documents import PROFILE_SCHEMA_VERSION, SOURCE, Json
 from costdb.machines.machine import LEFT_OUT
 from costdb.machines.stored import store_profile
 from costdb.profile_check import check_profile
+from costdb.records import dataclass
 from costdb.store.records import (
     Circumstances,
     Launch,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from costdb.calibration.hardware import Host, blas_on_one_thread
 from costdb.machines.documents import Json
+from costdb.records import dataclass, field
 from costdb.typical import typical, typical_of_launches
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 import numpy as np
@@ -51,6 +50,7 @@ from costdb.calibration.section import (
     World,
 )
 from costdb.machines.documents import Json, measured
+from costdb.records import dataclass
 from costdb.repetition import THREADS
 
 # Plans of supersteps.

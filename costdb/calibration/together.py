@@ -8,7 +8,6 @@ own. What a processor does within its own caches takes no longer in company.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -31,6 +30,7 @@ from costdb.calibration.section import (
     spread_sizes,
 )
 from costdb.machines.documents import Json, measured
+from costdb.records import dataclass
 
 _LARGEST_BYTES = 128 << 20
 _COUNTS = {Effort.QUICK: 8, Effort.FULL: 16}

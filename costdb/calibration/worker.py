@@ -21,7 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -41,6 +41,7 @@ from costdb.calibration.section import (
 )
 from costdb.launch.processes import environment, mpiexec
 from costdb.launch.space import command
+from costdb.records import dataclass, replace
 
 # What is measured with: libraries, versions, ranks, nodes, and where ranks may run.
 

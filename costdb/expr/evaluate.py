@@ -104,6 +104,23 @@ class Evaluator:
             self.point = Point(bindings)
         return [self.point.at(expr) for expr in self.exprs]
 
+    def along(
+        self, variable: str, values: Sequence[int], bindings: Mapping[str, Value]
+    ) -> list[Column]:
+        """Return the values of each for several whole values of one symbol, at once.
+
+        Raises
+        ------
+        ExprError
+            As :func:`evaluate`, where one of them has none.
+        """
+        steps = _Steps(Point(bindings), {variable: list(values)})
+        with _refusing():
+            found = [list(islice(_each(steps.value(one)), len(values))) for one in self.exprs]
+        if not all(math.isfinite(value) for column in found for value in column):
+            raise ExprError(_NOT_FINITE)
+        return found
+
 
 _NOT_FINITE = "the value is not a finite number"
 

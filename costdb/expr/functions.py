@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from costdb.expr.nodes import MAKERS, ONE, ZERO, Expr, ExprLike, Num, Sym, add, as_expr
 from costdb.expr.numbers import ExprError, Rational, gcd_value, log2_value
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias, cast
 
 from costdb.expr.numbers import MAX_BITS, ExprError, check_size, exact, rational_power
 from costdb.expr.numbers import Rational as Rational
 from costdb.expr.numbers import Value as Value
+from costdb.records import dataclass
 
 # Immutable trees, bounded in size, hashed once and compared by structure.
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from lark import Lark, Token
     from lark.exceptions import UnexpectedInput
 
-APART = rf"(?![{NAME_PART}.])"
+APART = rf"(?!{NAME_PART}|\.)"
 """Follows a word of the language that may begin a longer name."""
 
 EXPRESSION_RULES = rf"""

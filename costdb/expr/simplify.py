@@ -8,7 +8,6 @@ one-sided: True is certain, False means not proved.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from costdb.expr.functions import (
@@ -55,6 +54,7 @@ from costdb.expr.nodes import (
 )
 from costdb.expr.numbers import ExprError, Rational
 from costdb.expr.polynomials import affine_in, at, coefficients_in, expand, sum_below, terms_of
+from costdb.records import dataclass, replace
 
 _MAX_PROVED_SIZE = 150
 _MAX_COMPARED = 16

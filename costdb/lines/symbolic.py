@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from costdb.expr import (
@@ -40,6 +39,7 @@ from costdb.expr import (
 )
 from costdb.expr.functions import Gcd, Max, Min
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Pow, Sym, split_coefficient
+from costdb.records import dataclass
 from costdb.work import Region
 
 # Exact numbers of distinct cache lines touched by a strided block of memory.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from costdb.machines.documents import (
     to_float,
 )
 from costdb.quantity import Provenance, Quantity
+from costdb.records import dataclass
 
 BUILT_IN = "built-in"
 """Where profiles that come with the package say that they are from."""

@@ -8,7 +8,6 @@ sequence points. Its groups are found by :mod:`costdb.pgas.partition`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
@@ -42,6 +41,7 @@ from costdb.phases.application import (
 from costdb.phases.document import Node
 from costdb.phases.pricing import derived_quantities, written_out
 from costdb.process.terms import Leaf, Process, Sequential, repeated
+from costdb.records import dataclass
 
 KIND: Final = "references"
 _NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, interval_of, lacking, piecewise_linear
 from costdb.quantity import Quantity, exactly
+from costdb.records import dataclass, replace
 from costdb.work import Pattern, RemoteGroup
 
 # What one reference to shared data takes, by pattern, thread count, read or write.

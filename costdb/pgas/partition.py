@@ -9,11 +9,11 @@ that is accessed both ways.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from costdb.estimate import ImpossibleError
 from costdb.expr import Expr, conditional, equal, less, minimum, num
+from costdb.records import dataclass, replace
 from costdb.work import Pattern, RemoteGroup
 
 # References to shared arrays between two sequence points, as data.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
 from costdb.phases.document import ApplicationError as ApplicationError
 from costdb.phases.document import Node, nearest
 from costdb.quantity import Provenance, Quantity
+from costdb.records import dataclass, replace
 
 Word: TypeAlias = str
 Chosen: TypeAlias = str | int

@@ -12,7 +12,6 @@ result and any bound from aggregate work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from costdb.expr import (
@@ -42,6 +41,7 @@ from costdb.process.terms import (
     Use,
     constant_of,
 )
+from costdb.records import dataclass
 from costdb.work import Work
 
 PriceLeaf = Callable[[Work], Expr]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from costdb.estimate import Priced, Term
@@ -19,6 +18,7 @@ from costdb.process.servers import Vector, largest_element
 from costdb.process.substitution import MICROSECONDS, RESERVED, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
 from costdb.process.terms import Process, Resource, names_of_sizes
+from costdb.records import dataclass
 from costdb.subject import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
 

@@ -11,7 +11,6 @@ over its loops, for every server that it can reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 from costdb.expr import (
     ONE,
@@ -35,6 +34,7 @@ from costdb.expr import (
 from costdb.expr.names import fresh_name
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Pow, Sym, add, is_reciprocal
 from costdb.expr.polynomials import affine_in, at, terms_of
+from costdb.records import dataclass, replace
 
 Tidy = Callable[[Expr], Expr]
 """Simplification that knows something about the sizes."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
@@ -33,6 +32,7 @@ from costdb.process.terms import (
     Use,
     constant_of,
 )
+from costdb.records import dataclass, replace
 
 if TYPE_CHECKING:
     from lark import Token

@@ -7,7 +7,6 @@ a comment, so a remainder is spelled ``mod``. Text is read by a grammar and in n
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from costdb.expr.parse import APART, EXPRESSION_RULES, MAX_NESTING, shown
 from costdb.expr.parse import Place as TokenPlace
 from costdb.process.compile import ProcessError
+from costdb.records import dataclass
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree

@@ -7,11 +7,11 @@ Everything a term says about time is symbolic, so one term serves every problem 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from costdb.expr import Expr, free_symbols, num
 from costdb.expr.nodes import Num, Rational
+from costdb.records import dataclass
 from costdb.work import Work
 
 

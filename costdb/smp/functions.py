@@ -10,7 +10,6 @@ functions on the SGI Power Challenge.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from costdb.estimate import Domain, ImpossibleError, Missing, Priced, Term
@@ -29,6 +28,7 @@ from costdb.expr import (
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, lacking, piecewise_linear
 from costdb.quantity import Provenance, Quantity
+from costdb.records import dataclass
 from costdb.work import Spacing, Superstep
 
 SECTION = "smp"

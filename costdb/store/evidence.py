@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from costdb.records import dataclass
 from costdb.store.extract import NOTHING, Extract, State, read, state_of
 from costdb.store.place import from_text, store_path, to_text
 

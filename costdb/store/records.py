@@ -10,10 +10,11 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from costdb.records import dataclass, fields
 from costdb.store.database import insert, now, transaction
 from costdb.store.place import StoreError, from_text, store_path, to_text
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from costdb.records import dataclass
 from costdb.store.database import insert, now, transaction
 from costdb.store.extract import has_table
 from costdb.store.place import from_text, to_text

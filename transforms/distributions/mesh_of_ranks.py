@@ -39,7 +39,6 @@ communication costs with cache effects for ZPL and MPI programs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
@@ -56,9 +55,10 @@ from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step
 from advisor.source import Span
 from costdb.expr import ExprError, evaluate, num
+from costdb.records import dataclass, replace
 from transforms.distributions.entries import factorisations
 from transforms.kit.memory import carried
-from transforms.kit.rule import ProgramRule, offer
+from transforms.kit.programs import ProgramRule, offer
 from transforms.messages.staged_faces import Face
 
 _AXES = 2

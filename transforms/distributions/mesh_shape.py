@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from math import prod
@@ -48,6 +47,7 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.proposal import Family, Legality, Proposal
 from advisor.source import Edit
+from costdb.records import dataclass, replace
 from transforms.distributions.entries import (
     INERT,
     SHARED,

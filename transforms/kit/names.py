@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from advisor.ir.kernel import lines_of
@@ -15,11 +14,12 @@ from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Branch, Communicate, Loop
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols
+from costdb.records import dataclass, field
 from costdb.wording import IDENTIFIER, NAME_PART
 from transforms.kit.ranks import root_arms
 from transforms.kit.rewrite import python_text, span_of, stands_alone
 
-_WORD = re.compile(rf"(?<![{NAME_PART}.]){IDENTIFIER}")
+_WORD = re.compile(rf"(?<!{NAME_PART})(?<!\.){IDENTIFIER}")
 _LIKE = re.compile(r"\b(?:(?:empty|zeros|ones|full)_like|len)\(\s*$")
 _MEASURE = re.compile(r"\.(?:shape|size|dtype|ndim|nbytes|itemsize)\b(?!\s*=(?!=))")
 _KEYWORD = re.compile(r"\A\s*\w+\s*=(?!=)\s*")

@@ -9,7 +9,6 @@ affine expression over an interval of ranks has its extremes at the interval's e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Step, Unknown, Visit, walk
@@ -17,6 +16,7 @@ from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num, 
 from costdb.expr.functions import Comparison, Conditional, Equal, Less
 from costdb.expr.nodes import Mod, Num
 from costdb.expr.polynomials import expand
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

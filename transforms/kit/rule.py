@@ -6,21 +6,16 @@ The page is the docstring of the rule's module, in Markdown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.spmd.payloads import Payload
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
-from advisor.source import Span
-from transforms.kit.rewrite import Edits
+from advisor.ir.proposal import Proposal
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class PagedRule:
+    """What rules have in common."""
+
     code: str
     name: str
     page: str | None
@@ -32,83 +27,7 @@ class _Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelRule(_Rule):
+class KernelRule(PagedRule):
     """A rule about kernels, as the entry-point group ``advise.transforms`` names it."""
 
     propose: Callable[[Kernel], Iterable[Proposal]]
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramRule(_Rule):
-    """A rule about SPMD programs, as the group ``advise.program_transforms`` names it."""
-
-    propose_program: Callable[[Program], Iterable[ProgramProposal]]
-
-
-# --- what it says ---------------------------------------------------------------------------------
-
-
-def offer(
-    function: SpmdFunction,
-    place: Visit | tuple[Loop, ...],
-    span: Span,
-    title: str,
-    reason: str,
-    before: tuple[Step, ...],
-    after: tuple[Step, ...],
-    argument: str,
-    edits: Edits | None = None,
-    *,
-    safe: bool = False,
-    conditions: tuple[str, ...] = (),
-) -> ProgramProposal:
-    """Return a proposal, which is only shown where there are no edits.
-
-    Parameters
-    ----------
-    function : SpmdFunction
-    place : Visit or tuple of Loop
-        Where the steps stand, or the loops around what changes.
-    span : Span
-        What a person should look at.
-    title, reason : str
-    before, after : tuple of Step
-    argument : str
-        Why results stay what they are, or what else there is to know.
-    edits : callable or None
-    safe : bool
-        The argument holds for every run: all ranks, sizes and data.
-    conditions : tuple of str
-    """
-    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
-    if edits is None:
-        applicability = Applicability.DISPLAY
-    return ProgramProposal(
-        title,
-        reason,
-        span,
-        function,
-        before,
-        after,
-        Legality(applicability, argument),
-        place.loops if isinstance(place, Visit) else place,
-        edits or tuple,
-        conditions,
-    )
-
-
-def collective(
-    step: Communicate, op: Op, send: Payload | None, receive: Payload | None
-) -> Communicate:
-    """Return the call of a collective on a step's communicator, in place where nothing is sent."""
-    return replace(
-        step,
-        op=op,
-        method=op.value.capitalize(),
-        send=send,
-        receive=receive,
-        in_place=send is None,
-        dest=None,
-        source=None,
-        tag=None,
-    )

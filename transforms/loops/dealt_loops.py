@@ -58,8 +58,8 @@ from advisor.ir.spmd.steps import (
 )
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from transforms.kit.memory import is_counted
+from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import own_block
-from transforms.kit.rule import ProgramRule, offer
 
 _STRIDED = frozenset({"elementwise", "reduction", "product"})
 

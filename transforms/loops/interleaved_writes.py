@@ -66,8 +66,8 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.source import Edit
 from costdb.expr import ceil_div, maximum, minimum, sym
+from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.rewrite import before, fresh_name, indent_at, span_of
-from transforms.kit.rule import ProgramRule, offer
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:

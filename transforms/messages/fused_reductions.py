@@ -48,8 +48,8 @@ from advisor.source import Span
 from costdb.expr import num
 from transforms.kit.memory import new_array, payload_of
 from transforms.kit.names import argument, is_simple
+from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.rewrite import fresh_name, in_place_of, stretch
-from transforms.kit.rule import ProgramRule, offer
 
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN"})
 _NUMBERS = frozenset({"float", "float64"})

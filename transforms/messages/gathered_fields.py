@@ -50,9 +50,9 @@ from transforms.kit.names import (
     within,
     words,
 )
+from transforms.kit.programs import offer
 from transforms.kit.ranks import root_only
 from transforms.kit.rewrite import fresh_name, in_place_of, indent_at, line_of, together
-from transforms.kit.rule import offer
 
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 

@@ -73,9 +73,9 @@ from transforms.kit.memory import (
     written_sizes,
 )
 from transforms.kit.names import bound_in, is_name, occurrences, words
+from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import named_rank
 from transforms.kit.rewrite import Edits, indent_at, line_of, stands_alone
-from transforms.kit.rule import ProgramRule, offer
 
 _COPY = ".copy()"
 _SENDS = frozenset({Op.SEND, Op.SENDRECV})

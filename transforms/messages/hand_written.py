@@ -61,6 +61,7 @@ from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
 from costdb.expr import Expr, num, substitute, sym
 from transforms.kit.memory import by_rank, is_counted, may_share, plain_array, same_memory
 from transforms.kit.names import BASE, bound_in_lines, is_simple, occurrences
+from transforms.kit.programs import ProgramRule, collective, offer
 from transforms.kit.ranks import Move, modulo, move_of, named_rank
 from transforms.kit.rewrite import (
     Edits,
@@ -71,7 +72,6 @@ from transforms.kit.rewrite import (
     statement_at,
     stretch,
 )
-from transforms.kit.rule import ProgramRule, collective, offer
 from transforms.messages.rank_chains import chains
 from transforms.messages.root_loops import root_loops
 

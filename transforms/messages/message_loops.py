@@ -41,7 +41,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
@@ -63,8 +62,10 @@ from advisor.ir.spmd.steps import (
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, free_symbols, num
 from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
 from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
 from transforms.kit.names import is_simple, words
+from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import named_rank, same_communicator
 from transforms.kit.rewrite import (
     Edits,
@@ -74,7 +75,6 @@ from transforms.kit.rewrite import (
     stretch,
     together,
 )
-from transforms.kit.rule import ProgramRule, offer
 
 
 @dataclass(frozen=True, slots=True)

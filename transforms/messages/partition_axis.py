@@ -66,7 +66,7 @@ from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Vi
 from costdb.expr import free_symbols, num
 from transforms.kit.memory import carried, new_array, payload_of, same_memory
 from transforms.kit.names import is_name
-from transforms.kit.rule import ProgramRule, offer
+from transforms.kit.programs import ProgramRule, offer
 from transforms.messages.staged_faces import Face, dimension_of, faces_of
 
 

@@ -53,9 +53,9 @@ from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit
 from costdb.expr import Expr
 from transforms.kit.memory import INTEGERS, array_payload, is_stretch, new_array, payload_of
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
+from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import is_shift
 from transforms.kit.rewrite import fresh_name, in_place_of, together
-from transforms.kit.rule import ProgramRule, offer
 from transforms.messages.message_loops import only_pairs
 
 _SUMS = frozenset({"SUM", "PROD"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
@@ -12,8 +11,10 @@ from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Step, Visit
 from advisor.source import Span
 from costdb.expr import Expr, num
+from costdb.records import dataclass, replace
 from transforms.kit.memory import apart, same_memory, written_sizes
 from transforms.kit.names import argument, is_simple
+from transforms.kit.programs import offer
 from transforms.kit.ranks import (
     END,
     FIRST,
@@ -28,7 +29,6 @@ from transforms.kit.ranks import (
     starting_rank,
 )
 from transforms.kit.rewrite import in_place_of, starts_line, stretch
-from transforms.kit.rule import offer
 
 _NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
 _NOT_LAST: Ranks = (Interval(FIRST, Bound(1, -1)),)

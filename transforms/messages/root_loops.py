@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
@@ -27,6 +26,7 @@ from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Branch, Communicate, Compute, Copy, Loop, Op, Step, Visit, walk
 from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num, substitute, sym
 from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     by_rank,
     is_counted,
@@ -36,9 +36,9 @@ from transforms.kit.memory import (
     symbols_of,
 )
 from transforms.kit.names import BASE, is_name, is_simple, is_uniform, words
+from transforms.kit.programs import collective, offer
 from transforms.kit.ranks import named_rank, only_communication, root_arms, same_communicator
 from transforms.kit.rewrite import in_place_of, starts_line, stretch, together
-from transforms.kit.rule import collective, offer
 
 ROOT = num(0)
 _COLLECTED = (

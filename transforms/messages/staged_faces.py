@@ -8,7 +8,6 @@ is filled each time, under whatever name, attribute or key, here or in a functio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from advisor.ir.spmd.memory import At, Index, Order, Part, View
 from advisor.ir.spmd.program import Program, SpmdFunction
@@ -17,6 +16,7 @@ from advisor.ir.spmd.steps import Branch, Communicate, Copy, Loop, Op, Unknown, 
 from advisor.source import Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
 from transforms.kit.memory import disjoint, may_share, written
 from transforms.kit.ranks import ALL, Move, moves_of
 

@@ -48,7 +48,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from advisor.ir.spmd.memory import At, Order, Part, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
@@ -56,6 +55,7 @@ from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
 from costdb.expr import Expr, num
+from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     block_of,
     blocks_fit,
@@ -77,9 +77,9 @@ from transforms.kit.names import (
     within,
     words,
 )
+from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import root_only
 from transforms.kit.rewrite import fresh_name, in_place_of
-from transforms.kit.rule import ProgramRule, offer
 from transforms.messages.gathered_fields import gathered_fields
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")

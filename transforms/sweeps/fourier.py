@@ -41,7 +41,6 @@ code on the Intel Paragon, whose best algorithm changes with the number of ranks
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
@@ -50,6 +49,7 @@ from advisor.ir.shapes import is_whole
 from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
+from costdb.records import dataclass, replace
 from transforms.kit.kernels import copied, inner_first, is_spread, mapped, renamed
 from transforms.kit.rewrite import fresh_name
 from transforms.kit.rule import KernelRule

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.finding import Applicability
@@ -66,6 +65,7 @@ from advisor.ir.values import (
 )
 from advisor.source import Edit, Span
 from costdb.expr import free_symbols, num, sym
+from costdb.records import dataclass, replace
 from transforms.kit.kernels import compiled, copied, is_spread, mapped, renamed, with_statement
 from transforms.kit.rewrite import (
     before,

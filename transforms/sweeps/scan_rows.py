@@ -42,7 +42,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.distribution import NotDistributed
@@ -57,6 +56,7 @@ from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan
 from advisor.numpy_table import promote
 from advisor.source import Edit, Span
 from costdb.expr import num, sym
+from costdb.records import dataclass, replace
 from transforms.kit.kernels import along, compiled, inner_first, replaced
 from transforms.kit.rewrite import (
     before,

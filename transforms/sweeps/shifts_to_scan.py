@@ -48,7 +48,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from advisor.dtypes import Kind
@@ -61,6 +60,7 @@ from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan,
 from advisor.numpy_table import promote
 from advisor.source import Edit
 from costdb.expr import Expr, maximum, minimum, num, sym
+from costdb.records import dataclass
 from transforms.kit.kernels import along, compiled, replaced
 from transforms.kit.rewrite import (
     first_line,

@@ -12,7 +12,6 @@ around.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
@@ -45,6 +44,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import Expr, num, sym
 from costdb.expr.nodes import Num
+from costdb.records import dataclass
 from transforms.kit.kernels import along
 
 ZERO = num(0)

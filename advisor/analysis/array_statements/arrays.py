@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 from advisor.analysis.array_statements import calls, operations
@@ -65,6 +64,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import strong
 from costdb.expr import ZERO, Expr
 from costdb.process.terms import Leaf, Process
+from costdb.records import dataclass, field, replace
 from costdb.work import (
     Access,
     ArrayCall,

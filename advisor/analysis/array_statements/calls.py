@@ -8,7 +8,6 @@ subscript copies. Views move nothing, but making one takes the interpreter time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from advisor.analysis.placed.operands import without_points
 from advisor.analysis.placed.placement import pitches_bytes
@@ -36,6 +35,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import ROWS, promote, strong
 from costdb.arrays.amounts import is_turned
 from costdb.expr import ONE, Expr
+from costdb.records import dataclass, field
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 

@@ -12,7 +12,6 @@ and a reduction over the ranks combines their parts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.array_statements.interpreted import interpretations, is_compiled
@@ -44,6 +43,7 @@ from costdb.pgas.partition import Loop as Trips
 from costdb.pgas.partition import Reference as SharedReference
 from costdb.pgas.partition import Subscript as SharedSubscript
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.records import dataclass, field, replace
 from costdb.work import (
     Access,
     ArrayCall,

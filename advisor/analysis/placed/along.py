@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from advisor.analysis.facts import Bounds, Facts, NotPriced
@@ -21,6 +20,7 @@ from costdb.expr import (
     num,
 )
 from costdb.expr.nodes import Num
+from costdb.records import dataclass
 
 # How many indices of a range the rank has that has most of them.
 #

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from advisor.analysis.facts import Facts
 from advisor.analysis.placed.placement import (
     Placement,
@@ -17,6 +15,7 @@ from advisor.ir.dependence import slope_of
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.values import Point, Subscript, bounds_in
 from costdb.expr import ONE, ZERO, Expr, maximum
+from costdb.records import dataclass, replace
 from costdb.work import Region
 
 

@@ -7,7 +7,6 @@ that array's template, so that its elements stay with the ranks that compute the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -28,6 +27,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import ONE, ZERO, Expr, ceil_div, equal, floor_div, gcd, maximum, num, sym
 from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
 
 # How every so many indices of a distributed dimension are shared out over ranks.
 #

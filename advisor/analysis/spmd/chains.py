@@ -8,11 +8,11 @@ all of them counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from advisor.ir.spmd.program import RANK, RANKS, number_of
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Leave, Op, Step, walk
+from costdb.records import dataclass
 
 _TRIED = (2, 3, 4, 5)
 """Numbers of ranks that are tried; conditions on odd and even ranks show within them."""

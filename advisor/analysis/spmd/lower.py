@@ -9,7 +9,6 @@ and told, with its line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from advisor.analysis.processes import in_turn, together
 from advisor.analysis.spmd.chains import Chain, chain_of
@@ -40,6 +39,7 @@ from costdb.expr import Expr, ExprError, free_symbols, less, num, substitute, sy
 from costdb.expr.nodes import Num
 from costdb.process.terms import Branch as Chosen
 from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
+from costdb.records import dataclass, field, replace
 from costdb.work import Unknown as Unpriced
 from costdb.work import Work
 

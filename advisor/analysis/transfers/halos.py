@@ -9,7 +9,6 @@ was held before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
 
 from advisor.analysis.facts import Facts, Turning
@@ -21,6 +20,7 @@ from advisor.ir.signs import Sign, largest, smallest
 from advisor.ir.values import Subscript
 from costdb.expr import ZERO, Expr
 from costdb.process.terms import Process
+from costdb.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ its edges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from advisor.analysis.placed.along import Along, busiest
 from costdb.expr import (
     ONE,
@@ -23,6 +21,7 @@ from costdb.expr import (
     maximum,
     minimum,
 )
+from costdb.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

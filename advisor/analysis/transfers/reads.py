@@ -13,7 +13,6 @@ the step, those of the two drift apart, by less than one index for each rank.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 from itertools import product
 
 from advisor.analysis.facts import Facts, NotPriced
@@ -28,6 +27,7 @@ from advisor.ir.shapes import length_of
 from advisor.ir.values import Range, Strided, Subscript, ceil_steps, floor_steps, step_of
 from costdb.expr import ZERO, Expr
 from costdb.process.terms import Process
+from costdb.records import dataclass, replace
 
 
 def fetched(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -27,6 +26,7 @@ from advisor.cli.common import (
 from advisor.cli.options import option
 from advisor.config.layer import CommandError, wrong_use
 from advisor.source import SourceProblem
+from costdb.records import dataclass, replace
 
 RANKS = 2
 STRETCHES = "in stretches, on made-up arrays"

@@ -27,7 +27,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NoReturn, TypeVar
 
@@ -56,6 +55,7 @@ from advisor.frontend.advise_comments.directives import (
     Trip,
 )
 from advisor.source import Span
+from costdb.records import dataclass
 from costdb.wording import IDENTIFIER
 
 Item = TypeVar("Item")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.distribution import ArraySpec
@@ -11,6 +10,7 @@ from advisor.edits import split_lines
 from advisor.finding import Remark
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
+from costdb.records import dataclass
 
 
 class CommentError(ValueError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import libcst as cst
@@ -13,6 +12,7 @@ from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Value
 from advisor.numpy_shapes import Shape
 from costdb.expr import Expr
+from costdb.records import dataclass
 
 A = TypeVar("A")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -29,6 +28,7 @@ from advisor.ir.values import (
 from advisor.numpy_shapes import Shape
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from costdb.expr import Expr
+from costdb.records import dataclass
 
 _BUILTIN_TYPES = frozenset({"int", "float", "bool", "complex"})
 

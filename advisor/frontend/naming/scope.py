@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import libcst as cst
@@ -18,6 +17,7 @@ from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Va
 from advisor.numpy_shapes import ShapeConflict
 from advisor.source import Span
 from costdb.expr import Expr
+from costdb.records import dataclass, field
 
 Entry = TypeVar("Entry")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from advisor.files import decode_source
@@ -17,6 +16,7 @@ from advisor.ir.spmd.program import MODULE, CallSite
 from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Step
 from advisor.source import SourceProblem
+from costdb.records import dataclass, field
 
 if TYPE_CHECKING:
     from advisor.frontend.spmd.run import Run

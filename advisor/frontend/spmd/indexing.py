@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from advisor.frontend.spmd.joining import join_all
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -24,6 +22,7 @@ from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, num, substitute, to_text
 from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
 
 
 def subscript(owner: Value, index: Value, run: Run, span: Span, text: str) -> Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -24,6 +23,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.steps import Loop, LoopKind, Step
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, num, sym
+from costdb.records import dataclass
 
 # What unpacking and subscripts show of values.
 

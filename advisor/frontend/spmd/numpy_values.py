@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from dataclasses import dataclass, field, replace
 
 import advisor.ir.values as forms
 from advisor.frontend.expressions.arguments import Given
@@ -49,6 +48,7 @@ from advisor.numpy_table import (
 )
 from advisor.source import Span
 from costdb.expr import Expr, log2, num
+from costdb.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

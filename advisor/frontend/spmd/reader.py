@@ -40,13 +40,13 @@ from advisor.ir.spmd.program import (
 )
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
 from advisor.source import SourceProblem, Span
-from costdb.wording import IDENTIFIER, NAME_PART, NAME_START
+from costdb.wording import DOTTED_NAME, IDENTIFIER
 
 _IDENTIFIER = re.compile(IDENTIFIER)
-_RECEIVER = re.compile(rf"([{NAME_START}][{NAME_PART}.]*)\.(?:{BUFFER_METHOD})\s*\(")
-_CALLED = re.compile(rf"([{NAME_START}][{NAME_PART}.]*)\.({IDENTIFIER})\s*\(")
+_RECEIVER = re.compile(rf"({DOTTED_NAME})\.(?:{BUFFER_METHOD})\s*\(")
+_CALLED = re.compile(rf"({DOTTED_NAME})\.({IDENTIFIER})\s*\(")
 _RECEIVER_OR_RANK = re.compile(
-    rf"([{NAME_START}][{NAME_PART}.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
+    rf"({DOTTED_NAME})\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
 )
 _START = Span(1, 0, 1, 0)
 

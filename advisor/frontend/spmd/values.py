@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from advisor.ir.spmd.memory import View
@@ -12,6 +11,7 @@ from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Communicate
 from advisor.source import Span
 from costdb.expr import Expr
+from costdb.records import dataclass, field
 
 if TYPE_CHECKING:
     import libcst as cst

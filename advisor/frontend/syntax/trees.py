@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from typing import Final
 
@@ -12,6 +11,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from advisor.frontend.syntax.guard import parse
 from advisor.source import Span
+from costdb.records import dataclass, fields
 
 MOST_TREES: Final = 16
 """Kept of late: several readers ask for one, and a program for those of the modules beside it."""

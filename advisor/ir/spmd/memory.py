@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
@@ -10,6 +9,7 @@ from advisor.source import Span
 from costdb.expr import Expr, ceil_div, free_symbols, num
 from costdb.expr.nodes import Num
 from costdb.expr.polynomials import expand
+from costdb.records import dataclass
 
 
 class Order(StrEnum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.ir.spmd.memory import View
 from advisor.source import Span
 from costdb.expr import Expr
+from costdb.records import dataclass
 
 
 class PayloadKind(StrEnum):

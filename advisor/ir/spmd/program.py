@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from math import isqrt
 
 from advisor.ir.kernel import SourceContext
@@ -12,6 +11,7 @@ from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Communicate, Step, Unknown, Visit, walk
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate
+from costdb.records import dataclass, field
 
 RANKS = "P"
 """The symbol of the number of ranks of ``COMM_WORLD``."""

@@ -7,7 +7,6 @@ user gives, and ranks by the gain. A rule states operations; it never states a c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from advisor.ir.proposal import Legality
@@ -15,6 +14,7 @@ from advisor.ir.rule import Rule
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.source import Edit, Span
+from costdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

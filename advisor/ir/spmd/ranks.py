@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.source import Span
 from costdb.expr import Expr
+from costdb.records import dataclass
 
 
 class CommKind(StrEnum):

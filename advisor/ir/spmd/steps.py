@@ -7,7 +7,6 @@ and says what is around each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from advisor.ir.spmd.memory import At, Buffer, Order, View
@@ -15,6 +14,7 @@ from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.ranks import Communicator, Partner
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.records import dataclass, field
 
 
 class Op(StrEnum):

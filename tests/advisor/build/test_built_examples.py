@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.build.program import NotBuiltError
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.transform_registry import transforms

@@ -187,6 +187,21 @@ def test_a_point_has_the_values_that_it_has_alone(
             assert evaluator.at(point) == pytest.approx(alone, rel=1e-12)
 
 
+@given(expressions, bindings, st.sampled_from(NAMES), st.lists(st.integers(1, 9), min_size=1))
+def test_a_column_holds_the_values_of_its_points(
+    expr: Expr, values: dict[str, int], variable: str, column: list[int]
+) -> None:
+    points = [{**values, variable: value} for value in column]
+    try:
+        alone = [evaluate(expr, point) for point in points]
+    except ExprError:
+        with pytest.raises(ExprError):
+            Evaluator((expr,)).along(variable, column, values)
+    else:
+        (together,) = Evaluator((expr,)).along(variable, column, values)
+        assert together == pytest.approx(alone, rel=1e-12)
+
+
 @given(POINTS)
 @example([{"a": 0.5, "b": 2.0, "n": 9}])
 def test_amounts_are_what_coefficients_are_multiplied_by(
