@@ -125,9 +125,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             inner = _text(operand, kernel, _SIGNED)
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)
         case Elementwise("power", (operand, Scalar() as exponent), called=False):
-            one, other = _text(operand, kernel, _TIGHT), _text(exponent, kernel, _TIGHT)
-            named = one is not None and other is not None
-            return _within(f"{one} ** {other}", _SIGNED, level) if named else None
+            base, times = _text(operand, kernel, _TIGHT), _text(exponent, kernel, _TIGHT)
+            named = base is not None and times is not None
+            return _within(f"{base} ** {times}", _SIGNED, level) if named else None
         case Elementwise("minimum", (Elementwise("maximum", (inside, low)), high)) if (
             module is not None and isinstance(low, Scalar) and isinstance(high, Scalar)
         ):
