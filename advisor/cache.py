@@ -337,6 +337,7 @@ def _name(question: Question) -> str:
             [repr(seen) for seen in options.messages],
             options.details,
             options.everything,
+            options.local,
         ]
     )
     return digest(str(Path.cwd()), question.path, described)[:40]

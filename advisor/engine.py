@@ -58,6 +58,8 @@ class Options:
         Whether to search for plans of several steps at once; an editor shows the findings first.
     everything : bool
         Whether to report also what saves too little to matter.
+    local : bool
+        Whether what was measured on this computer counts.
     """
 
     machine: str | None
@@ -72,6 +74,7 @@ class Options:
     details: bool = True
     plans: bool = True
     everything: bool = False
+    local: bool = True
 
     def reports(self, code: str, speedup: float) -> bool:
         """Return whether a rule's predicted gain is reported."""
@@ -348,7 +351,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         directives = read_comments(source)
     except CommentError as error:
         raise error.in_file(ranked.path) from error
-    findings = with_evidence(ranked.findings)
+    findings = with_evidence(ranked.findings) if options.local else ranked.findings
     shown = [f for f in findings if options.everything or not f.is_small]
     small = (Untold(f.code, f.span) for f in findings if f not in shown)
     kept = apply_suppressions(
@@ -358,7 +361,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         _one_for_an_edit(shown),
         lambda code: _is_wanted(code, options),
         (*ranked.untold, *small),
-        _known_codes,
+        _codes_by_word,
     )
     ordered = sorted(kept.findings, key=lambda finding: finding.order)
     idle = marks_of_nothing(ranked.path, source, directives)
@@ -383,10 +386,12 @@ def _one_for_an_edit(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(best.values())
 
 
-def _known_codes() -> frozenset[str]:
+def _codes_by_word() -> Mapping[str, str]:
+    """Return the codes of rules, by code and by name."""
     from advisor.transform_registry import rules
 
-    return frozenset((UNUSED_SUPPRESSION, *(rule.code for rule in rules())))
+    known = {word: rule.code for rule in rules() for word in (rule.code, rule.name)}
+    return {**known, UNUSED_SUPPRESSION: UNUSED_SUPPRESSION}
 
 
 def _is_wanted(code: str, options: Options) -> bool:

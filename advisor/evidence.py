@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.between_sizes import Times, between
-from advisor.finding import MEASURED, ONE_PROCESS, Confidence, Finding, Prediction, Verdict
+from advisor.finding import (
+    MEASURED,
+    ONE_PROCESS,
+    Applicability,
+    Confidence,
+    Finding,
+    Prediction,
+    Verdict,
+)
 from advisor.report.style import ratio
 from costdb.store.evidence import StoredEvidence, stored_evidence
 from costdb.store.place import StoreError
@@ -19,6 +27,10 @@ if TYPE_CHECKING:
 MOST_LINES = 2
 BEFORE, AFTER = "before_s", "after_s"
 """Circumstances that are the least, the typical and the greatest seconds of both sides."""
+
+
+RESULTS, DIFFER = "results", "differ"
+"""Circumstance, and its value, of runs that gave other results than before the edit."""
 
 
 def known_of(machine: str) -> tuple[StoredEvidence, ...]:
@@ -49,7 +61,11 @@ def _with(finding: Finding, known: Sequence[StoredEvidence]) -> Finding:
     subject = finding.kernel, finding.code
     # of all others the numbers need not be read
     read = [one.read() for one in reversed(known) if one.subject == subject]
-    own = [one for one in read if _is_about(one, finding)]
+    runs = [one for one in read if _is_about(one, finding)]
+    own = [one for one in runs if one.circumstances.get(RESULTS) != DIFFER]
+    compared = next((one for one in runs if RESULTS in one.circumstances), None)
+    if compared is not None and compared not in own:
+        finding = _not_offered(finding, compared)
     same = [one for one in own if _same_sizes(one, finding)]
     lines = tuple(map(_told, same[:MOST_LINES]))
     lines = lines or _at_other_sizes(own)
@@ -61,6 +77,20 @@ def _with(finding: Finding, known: Sequence[StoredEvidence]) -> Finding:
     if timed is None or not finding.priced_as.startswith(ONE_PROCESS):
         return found
     return _measured(found, timed)
+
+
+def _not_offered(finding: Finding, run: Evidence) -> Finding:
+    """Return a finding whose edit nobody may apply unseen: a run of it gave other results."""
+    if finding.fix is None:
+        return finding
+    sizes = ", ".join(f"{name} = {value:g}" for name, value in sorted(run.bindings.items()))
+    said = f"a run on {run.machine} {run.circumstances.get('date', '')[:10]}, {sizes}, gave other"
+    fix = replace(
+        finding.fix,
+        applicability=Applicability.DISPLAY,
+        legality=f"{said} results with it: `advise verify` compares them again",
+    )
+    return replace(finding, fix=fix)
 
 
 def _at_other_sizes(own: Sequence[Evidence]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from advisor.notebook import SUFFIX, text_of, with_text
 from advisor.source import SourceProblem
 from costdb.records import dataclass
 
@@ -23,27 +24,43 @@ _BLANK_OR_COMMENT = re.compile(rb"[ \t\f]*(?:#.*)?$")
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The text of a file without its byte order mark, and how to turn it back into bytes."""
+    """The text of a file without its byte order mark, and how to turn it back into bytes.
+
+    Of a notebook it is the Python of its cells; `notebook` is then its JSON.
+    """
 
     text: str
     encoding: str
+    notebook: str | None = None
+
+    def written(self, text: str) -> str:
+        """Return what the file holds with a changed text.
+
+        Raises
+        ------
+        CellsLost
+            A notebook's cells cannot be told from that text.
+        """
+        return text if self.notebook is None else with_text(self.notebook, text)
 
     def encode(self, text: str) -> bytes:
         """Return the bytes of a changed text, in the encoding and with the mark it had."""
-        return text.encode(self.encoding)
+        return self.written(text).encode(self.encoding)
 
 
 def decode_source(path: str, data: bytes) -> SourceFile:
-    """Decode a Python file; line ends are kept as they are.
+    """Decode a Python file or a notebook; line ends are kept as they are.
 
     Raises
     ------
     SourceProblem
-        When the declared encoding is unknown, or the bytes do not follow it.
+        When the declared encoding is unknown, the bytes do not follow it, or a notebook is none.
     """
-    encoding = _declared_encoding(path, data)
+    is_notebook = path.endswith(SUFFIX)
+    mark = "-sig" * data.startswith(codecs.BOM_UTF8)
+    encoding = f"utf-8{mark}" if is_notebook else _declared_encoding(path, data)
     try:
-        return SourceFile(data.decode(encoding), encoding)
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
         # error.object, because its offsets count from behind a byte order mark
         before = error.object[: error.start]
@@ -52,8 +69,12 @@ def decode_source(path: str, data: bytes) -> SourceFile:
             path,
             len(re.findall(rb"\r\n|\n|\r", before)) + 1,
             len(before[line_start:].decode(encoding, "replace")),
-            f"byte 0x{error.object[error.start]:02x} is not {encoding.removesuffix('-sig')}",
+            f"byte 0x{error.object[error.start]:02x} is not {encoding.removesuffix('-sig')}: if it"
+            " is Python, name its encoding in the first line, as in # coding: latin-1",
         ) from error
+    if is_notebook:
+        return SourceFile(text_of(path, text), encoding, text)
+    return SourceFile(text, encoding)
 
 
 def read_bytes(path: str) -> bytes:

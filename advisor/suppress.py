@@ -50,7 +50,7 @@ def apply_suppressions(
     findings: Iterable[Finding],
     active: Callable[[str], bool] = lambda code: True,
     untold: Iterable[Untold] = (),
-    known: Callable[[], Collection[str]] | None = None,
+    known: Callable[[], Mapping[str, str]] | None = None,
 ) -> Kept:
     """Return the findings that no comment suppresses, and remarks on comments without effect.
 
@@ -71,7 +71,8 @@ def apply_suppressions(
     untold : iterable of Untold
         Gains too small to tell of: a suppression is not idle because a gain is small today.
     known : callable or None
-        Gives the codes that there are; None: any may be one.
+        Gives the codes that there are, by themselves and by the names of their rules; None: any
+        may be one.
 
     Raises
     ------
@@ -79,7 +80,7 @@ def apply_suppressions(
         For the start of a block without its end, or an end without its start.
     """
     candidates = tuple(findings)
-    suppressions = [found for found in directives if isinstance(found, Suppression)]
+    suppressions = [_coded(found, known) for found in directives if isinstance(found, Suppression)]
     if not suppressions:
         return Kept(candidates, ())
     try:
@@ -94,12 +95,21 @@ def apply_suppressions(
     return Kept(kept, tuple(_unused(path, reaches, (*candidates, *untold), active, known)))
 
 
+def _coded(suppression: Suppression, known: Callable[[], Mapping[str, str]] | None) -> Suppression:
+    """Return a suppression with codes in the place of names."""
+    if known is None or all(map(str.isupper, suppression.codes)):
+        return suppression
+    by_word = known()
+    codes = tuple(by_word.get(word, word) for word in suppression.codes)
+    return replace(suppression, codes=codes)
+
+
 def _unused(
     path: str,
     reaches: Iterable[_Reach],
     findings: Sequence[Finding | Untold],
     active: Callable[[str], bool],
-    known: Callable[[], Collection[str]] | None,
+    known: Callable[[], Mapping[str, str]] | None,
 ) -> Iterator[Remark]:
     for reach in sorted(reaches, key=lambda reach: reach.suppression.span):
         covered = {finding.code for finding in findings if reach.covers(finding)}

@@ -42,15 +42,13 @@ def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
 
     Of its functions those are that runs have `seen`.
     """
-    if path.endswith(".ipynb"):
-        return _whole(path, "a notebook, which is not read")
     libraries = unsupported(path, source)
     if not libraries and _NUMPY.search(source) is None:
-        return NOTHING_SEEN if _is_python(path, source) else _whole(path, "no Python file")
+        return NOTHING_SEEN if _is_python(path, source) else not_read(path, "no Python file")
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _whole(path, "it does not parse as Python")
+        return not_read(path, "it does not parse as Python")
     if _NUMPY.search(source) is None:
         return Coverage(unsupported=libraries)
     lines, names = source.splitlines(), _numpy_names(tree)
@@ -68,14 +66,15 @@ def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
     return Coverage(not_understood=found, unsupported=libraries)
 
 
-def _whole(path: str, reason: str) -> Coverage:
+def not_read(path: str, reason: str) -> Coverage:
+    """Return that nothing of a file was read, and why."""
     return Coverage(not_understood=(NotUnderstood(path, 1, "", reason),))
 
 
 def _is_python(path: str, source: str) -> bool:
     """Return whether a file is Python by its suffix, or else by its first line."""
     _, dot, suffix = path.rpartition("/")[2].rpartition(".")
-    return suffix in ("py", "pyi", "pyw") if dot else "python" in source.partition("\n")[0]
+    return suffix in ("py", "pyi", "pyw", "ipynb") if dot else "python" in source.partition("\n")[0]
 
 
 def _numpy_names(tree: ast.Module) -> frozenset[str]:

@@ -11,15 +11,18 @@ import atexit
 import errno
 import gc
 import os
+import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from importlib import import_module
 from types import TracebackType
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from advisor.cli.common import (
@@ -35,28 +38,59 @@ from advisor.config.layer import CommandError, system_error
 
 PROGRAM = "advise"
 DEFAULT_COMMAND = "check"
-COMMANDS = {
-    "check": "advisor.cli.commands.check",
-    "predict": "advisor.cli.commands.predict",
-    "choose": "advisor.cli.commands.predict",
-    "machine": "advisor.cli.commands.machine",
-    "calibrate": "advisor.cli.commands.calibrate",
-    "measure": "advisor.cli.commands.measure",
-    "build": "advisor.cli.commands.build",
-    "verify": "advisor.cli.commands.verify",
-    "validate": "advisor.cli.commands.validate",
-    "rule": "advisor.cli.commands.rule",
-    "lsp": "advisor.cli.commands.plumbing",
-    "explain": "advisor.cli.commands.explain",
-    "run": "advisor.cli.commands.run",
-    "clean": "advisor.cli.commands.plumbing",
-    "version": "advisor.cli.commands.plumbing",
+_GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Every day": {
+        "check": "check",
+        "explain": "explain",
+        "run": "run",
+        "annotate": "annotate",
+        "measure": "measure",
+        "verify": "verify",
+        "build": "build",
+        "calibrate": "calibrate",
+        "rule": "rule",
+    },
+    "For experts": {
+        "predict": "predict",
+        "choose": "predict",
+        "machine": "machine",
+        "validate": "validate",
+    },
+    "Plumbing": {"lsp": "plumbing", "clean": "plumbing", "version": "plumbing"},
 }
+"""As help lists them: commands, with the module of `advisor.cli.commands` that each is in."""
+COMMANDS = {
+    name: f"advisor.cli.commands.{module}"
+    for group in _GROUPS.values()
+    for name, module in group.items()
+}
+_MEANT = {
+    "lint": "check",
+    "scan": "check",
+    "analyse": "check",
+    "analyze": "check",
+    "fix": "check --fix",
+    "diff": "check --diff",
+    "list": "machine list",
+    "machines": "machine list",
+    "rules": "rule",
+    "show": "explain",
+    "why": "explain",
+    "bench": "measure",
+    "time": "measure",
+    "profile": "run",
+    "observe": "run",
+    "compare": "choose",
+    "export": "machine export",
+    "import": "machine import",
+}
+"""What is meant by words that are no commands."""
 _MORE: Mapping[str, Mapping[str, Any]] = {
     "measure": {
         "epilog": "Nothing of a file is imported or run: what runs is written anew from what is"
         " read.",
     },
+    "verify": {"short_help": "Run kernels and rewrites; compare with predictions."},
     "run": {
         "epilog": "What follows PROGRAM goes to it. Under mpiexec, rank 0 reports for all.",
         # what follows the program is the program's
@@ -67,6 +101,9 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
 
 _COMPLETION_OPTIONS = frozenset(("--install-completion", "--show-completion"))
 _OWN_OPTIONS = _COMPLETION_OPTIONS | {"--help", "-h", "--version"}
+_MANNER = re.compile(r"-[qv]+|--quiet|--verbose|--color=.*")
+_WORD = re.compile(r"[A-Za-z]+")
+_ALIKE = 0.7
 _ALLOCATIONS_PER_COLLECTION = 500_000
 _COMPLETION_REQUEST = "_ADVISE_COMPLETE"
 
@@ -102,7 +139,11 @@ def main(arguments: Sequence[str]) -> int:
         Without the program's name. When the first is not a command, ``check`` is meant; a
         file that has a command's name is reached as ``./name``.
     """
-    given = list(arguments)
+    # how a run speaks ends with it
+    return copy_context().run(_main, list(arguments))
+
+
+def _main(given: list[str]) -> int:
     completing = _COMPLETION_REQUEST in os.environ
     if completing or not _COMPLETION_OPTIONS.isdisjoint(given[:1]):
         from advisor.cli.options import complete_at_once_in_zsh
@@ -115,12 +156,10 @@ def main(arguments: Sequence[str]) -> int:
     elif not given:
         main(["--help"])
         return WRONG_USE
-    if given and given[0] not in COMMANDS and given[0] not in _OWN_OPTIONS:
-        given.insert(0, DEFAULT_COMMAND)
     try:
-        code = get_command(_application(given)).main(
-            args=given, prog_name=PROGRAM, standalone_mode=False
-        )
+        given = _commanded(given)
+        _one_machine(given)
+        code = _application(given).main(args=given, prog_name=PROGRAM, standalone_mode=False)
     except CommandError as error:
         complain(str(error))
         return WRONG_USE
@@ -148,6 +187,38 @@ def main(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _commanded(given: list[str]) -> list[str]:
+    """Return arguments that begin with a command: the one that is meant where none is given."""
+    place = next((n for n, word in enumerate(given) if not _MANNER.fullmatch(word)), len(given))
+    first, rest = given[:place], given[place:]
+    if rest[:1] == ["help"]:
+        return [*rest[1:2], "--help"]
+    if not rest or rest[0] in _OWN_OPTIONS:
+        return given
+    meant = None if rest[0] in COMMANDS else _word_meant(rest[0])
+    if meant is not None:
+        said = f"there is no such command or file; did you mean `{PROGRAM} {meant}`?"
+        raise CommandError(f"{PROGRAM}: {rest[0]}: {said}")
+    command, *others = rest if rest[0] in COMMANDS else (DEFAULT_COMMAND, *rest)
+    return [command, *first, *others]
+
+
+def _one_machine(given: Sequence[str]) -> None:
+    own = given if given[0] != "run" else ()  # what follows a program is the program's
+    if sum(word in ("-m", "--machine") or word.startswith("--machine=") for word in own) > 1:
+        raise CommandError(f"{PROGRAM}: --machine is given more than once: name one machine")
+
+
+def _word_meant(word: str) -> str | None:
+    """Return the command that somebody may mean by a word that is neither one nor a file."""
+    from difflib import get_close_matches
+
+    if not _WORD.fullmatch(word) or os.path.lexists(word):
+        return None
+    near = get_close_matches(word.lower(), [*COMMANDS, *_MEANT], 1, _ALIKE)
+    return _MEANT.get(near[0], near[0]) if near else None
+
+
 def _folder_is_gone() -> bool:
     try:
         os.getcwd()  # noqa: PTH109  # the question is whether the system knows it
@@ -156,10 +227,23 @@ def _folder_is_gone() -> bool:
     return False
 
 
-def _application(arguments: Sequence[str]) -> typer.Typer:
-    """Return an application that knows the command asked for; all of them to list them."""
+class _Grouped(TyperGroup):
+    """Lists the commands by who needs them."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group."""
+        for title, names in _GROUPS.items():
+            known = [(name, self.commands[name]) for name in names if name in self.commands]
+            with formatter.section(title):
+                room = formatter.width - 6 - max(map(len, COMMANDS))
+                formatter.write_dl([(name, one.get_short_help_str(room)) for name, one in known])
+
+
+def _application(arguments: Sequence[str]) -> Any:
+    """Return the program with the command asked for; with all of them to list them."""
     app = typer.Typer(
         name=PROGRAM,
+        cls=_Grouped,
         help="Predict which distribution, communication and algorithm is faster, and rewrite.",
         epilog=f"'{PROGRAM} FILE' is short for '{PROGRAM} {DEFAULT_COMMAND} FILE'.",
         rich_markup_mode=None,
@@ -174,7 +258,19 @@ def _application(arguments: Sequence[str]) -> typer.Typer:
             app.add_typer(command, name=name)
         else:
             app.command(name, **_MORE.get(name, {}))(command)
-    return app
+    program: Any = get_command(app)
+    _give_manners(program)
+    return program
+
+
+def _give_manners(command: Any) -> None:
+    """Give a command, or each of a group, the options of all."""
+    for one in getattr(command, "commands", {}).values():
+        _give_manners(one)
+    if not hasattr(command, "commands"):
+        from advisor.cli.options import manners
+
+        command.params += manners()
 
 
 def _show_version(asked: bool) -> None:
@@ -197,6 +293,8 @@ def _root(
 def _usage_message(error: BaseException) -> str:
     describe = getattr(error, "format_message", error.__str__)
     text = " ".join(str(describe()).split()).rstrip(".")
+    text = text.replace("a valid int range", "a whole number")
+    text = text.replace("is not in the range x>=", "is less than ")
     return text[:1].lower() + text[1:]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import IO
+from errno import ENOENT
+from pathlib import Path
+from typing import TypeVar
 
 from advisor import engine
-from advisor.cache import Answer, Answers, Question
+from advisor.cache import Answer, Question
 from advisor.cli.common import (
     FINDINGS,
     NOTHING_TO_SAY,
@@ -18,25 +19,48 @@ from advisor.cli.common import (
     STANDARD_STREAM,
     WRONG_USE,
     complain,
+    manner,
+    note,
     tell_unused,
+    text_style,
     watched,
     write_out,
     write_result,
 )
-from advisor.cli.scope import Excluded, python_files
-from advisor.config.effective import Effective, Resolver
-from advisor.config.layer import CommandError, system_error
+from advisor.cli.paths import python_files
+from advisor.cli.scope import Scope
+from advisor.config.effective import Effective
+from advisor.config.layer import (
+    CommandError,
+    NoMachineError,
+    shown_path,
+    system_error,
+    wrong_use,
+)
 from advisor.edits import unified_diff
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
-from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
+from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
+from advisor.notebook import (
+    SUFFIX,
+    NotPython,
+    cell_line,
+    cells_of,
+    file_and_cell,
+    on_file,
+    placed,
+    placed_problem,
+)
 from advisor.ranking.findings import Judged
 from advisor.report.model import Curve, Report, renderer
-from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
-from advisor.unread import coverage_of, may_use_arrays
-from costdb.records import dataclass, field
+from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
+from costdb.records import dataclass, field, replace
+from costdb.wording import nearest
 
+_MOST_NAMES = 4
+_IDENTITY = ("path", "code", "span", "title")
+"""What a finding of a file is known by."""
 _ANOTHER_COMMAND = {
     ".toml": "`advise predict --validate FILE` checks a description",
     ".pam": "`advise predict FILE` reads a process model",
@@ -44,42 +68,11 @@ _ANOTHER_COMMAND = {
 }
 """What a file is for that is named by hand and holds no Python, by its ending."""
 
+_OF_FILES = frozenset(("github", "gitlab", "sarif", "junit", "rdjson"))
+"""Formats whose readers know lines of files, and no cells."""
+_OF_CELLS = frozenset(("json", "json-lines"))
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a command line asks for, checked.
-
-    Attributes
-    ----------
-    excluded : callable
-        Whether a path is left out; asked about `paths` too under `force_exclude`.
-    given : tuple of str
-        The names that ``-D`` of the command line gives values to.
-    jobs : int or None
-        How many processes; None: as many as are worth it.
-    """
-
-    paths: tuple[str, ...]
-    resolver: Resolver
-    excluded: Excluded
-    force_exclude: bool
-    given: tuple[str, ...]
-    fix: bool
-    diff: bool
-    unsafe_fixes: bool
-    output_format: str
-    output: str | None
-    statistics: bool
-    exit_zero: bool
-    stdin_filename: str
-    jobs: int | None
-    baseline: str | None
-    write_baseline: str | None
-
-    @property
-    def reads_standard_input(self) -> bool:
-        """Whether the text to check comes from there."""
-        return self.paths == (STANDARD_STREAM,)
+_Told = TypeVar("_Told", Finding, Remark, NotUnderstood)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +84,39 @@ class _File:
     content: SourceFile | Refusal
 
     @property
-    def source(self) -> SourceFile:
-        """The content of a file that could be read."""
-        assert isinstance(self.content, SourceFile)
-        return self.content
-
-    @property
     def question(self) -> Question:
-        """What the cache is asked."""
-        return Question(
-            self.path, self.source.text, self.effective.options, self.effective.machine_digest
-        )
+        """What the cache is asked of a file that could be read."""
+        assert isinstance(self.content, SourceFile)
+        options, digest = self.effective.options, self.effective.machine_digest
+        return Question(self.path, self.content.text, options, digest)
 
 
 @dataclass(slots=True)
-class _Outcome:
-    """What has been seen so far in a run."""
+class Check:
+    """What a command line asks for, checked, and what has been seen so far.
 
+    Attributes
+    ----------
+    given : tuple of str
+        The names that ``-D`` of the command line gives values to.
+    jobs : int or None
+        How many processes; None: as many as are worth it.
+    """
+
+    paths: tuple[str, ...]
+    scope: Scope
+    given: tuple[str, ...] = ()
+    fix: bool = False
+    diff: bool = False
+    unsafe_fixes: bool = False
+    output_format: str = "full"
+    output: str | None = None
+    statistics: bool = False
+    exit_zero: bool = False
+    stdin_filename: str = "<stdin>"
+    jobs: int | None = None
+    baseline: str | None = None
+    write_baseline: str | None = None
     findings: list[Finding] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
@@ -123,254 +132,311 @@ class _Outcome:
     passed_over: int = 0
     coverage: Coverage = NOTHING_SEEN
 
-    def fail(self, problem: Exception) -> None:
+    def run(self) -> int:
+        """Carry it out and return the exit code.
+
+        A file that cannot be read, parsed or fixed costs its one line on standard error and makes
+        the exit code 2; the others are still checked.
+
+        Raises
+        ------
+        CommandError
+            When a configuration is wrong, or the baseline.
+        """
+        try:
+            files = list(self._files())
+        except NoMachineError as error:
+            if not self.scope.resolver.named_only:
+                raise
+            complain(f"{error}; nothing was checked")
+            return NOTHING_TO_SAY
+        for file, found in self._answered(files):
+            try:
+                if isinstance(found, Refusal):
+                    print(found.trace, file=sys.stderr, end="")
+                    raise CommandError(found.line)
+                self._one_file(file, found)
+            except CommandError as problem:
+                self._fail(problem)
+        # a file that could not be read may have the names of -D that nothing has
+        if self.looked_into and not self.failed:
+            tell_unused(self.given, self.names)
+        if self.write_baseline is not None:
+            return self._write_baseline(self.write_baseline)
+        if self.baseline is not None:
+            self._sift(self.baseline)
+        if self.diff:
+            write_result("".join(self.diffs), self.output)
+        else:
+            self._report()
+        if self.fix or self.diff:
+            note(f"{self.fixed} {'would be fixed' if self.diff else 'fixed'}")
+        return self._exit_code()
+
+    @property
+    def _piped(self) -> bool:
+        return self.paths == (STANDARD_STREAM,)
+
+    def _fail(self, problem: Exception) -> None:
         self.failed = True
         complain(str(problem))
 
-    def add(self, result: FileResult, effective: Effective) -> None:
+    def _files(self) -> Iterator[_File]:
+        """Yield the files that may hold a kernel, and those that cannot be read."""
+        scope, piped = self.scope, self._piped
+        if piped:
+            paths = [self.stdin_filename]
+        else:
+            paths = list(python_files(self.paths, self._fail, scope.excluded, force=scope.force))
+        for path in watched(paths, "files read"):
+            command = _ANOTHER_COMMAND.get(os.path.splitext(path)[1])  # noqa: PTH122  # quick
+            if command is not None and not piped:
+                self._fail(wrong_use(f"{path}: programs in Python are checked here; {command}"))
+                continue
+            effective = scope.resolver.effective(path)
+            self.machines[effective.options.machine or ""] = None
+            self.checked.append(path)
+            content = self._content(path, effective)
+            if content is None:
+                self.passed_over += 1
+                continue
+            # python_files knows what is excluded; a name given to standard input went past it
+            excluded = piped and scope.force and scope.excluded(path)
+            if isinstance(content, Refusal) or (
+                not excluded
+                and (effective.options.observed or engine.needs_reading(content.text, path))
+            ):
+                yield _File(path, effective, content)
+                continue
+            self.passed_over += not excluded
+            self._cover(path, content.text, coverage_of(path, content.text))
+            if self.fix and piped:
+                write_out(content.written(content.text))
+
+    def _cover(self, path: str, text: str, coverage: Coverage) -> None:
+        if path.endswith(SUFFIX):
+            # of whole parts the file is told, and how to have it read
+            parts = (
+                one if one.reason in (SIZES, OUTSIDE) else placed(one, text)
+                for one in coverage.not_understood
+            )
+            coverage = replace(coverage, not_understood=tuple(parts))
+        self.coverage = self.coverage.and_also(coverage)
+
+    def _content(self, path: str, effective: Effective) -> SourceFile | Refusal | None:
+        """Return what a file holds; None for one that holds no kernel, as its bytes tell."""
+        try:
+            if self._piped:
+                data = sys.stdin.buffer.read() if sys.stdin is not None else b""
+                return decode_source(path, data)
+            data = read_bytes(path)
+            unmarked = not effective.options.observed and not engine.needs_decoding(data, path)
+            if unmarked and path.endswith((".py", SUFFIX)) and not may_use_arrays(data):
+                return None
+            return decode_source(path, data)
+        except NotPython as other:
+            self.coverage = self.coverage.and_also(not_read(path, other.message))
+            return None
+        except SourceProblem as problem:
+            return Refusal(str(problem))
+        except OSError as error:
+            return Refusal(f"{system_error(error, path)}{_alike(path, error)}")
+
+    def _answered(self, files: Sequence[_File]) -> Iterator[tuple[_File, Answer | Refusal]]:
+        """Yield files with their answers, in their order; from the cache where it has them."""
+        kept = self.scope.resolver.answers
+
+        def known(file: _File) -> Answer | Refusal | None:
+            if isinstance(file.content, Refusal):
+                return file.content
+            return None if kept is None else kept.find(file.question)
+
+        found = [(file, known(file)) for file in files]
+        fresh = answers([file.question for file, answer in found if answer is None], self.jobs)
+        for file, answer in watched(found, "kernel files checked"):
+            self._explain_file(file, known=answer is not None)
+            if answer is not None:
+                yield file, answer
+                continue
+            made = next(fresh)
+            if kept is not None and isinstance(made, Answer):
+                kept.keep(file.question, made)
+            yield file, made
+
+    def _explain_file(self, file: _File, *, known: bool) -> None:
+        if manner.get().verbose and not isinstance(file.content, Refusal):
+            folder = os.path.split(file.path)[0] or "."
+            settings = self.scope.resolver.configurations.of_folder(folder)
+            source = shown_path(settings.file) if settings.file else "no configuration"
+            how = "kept from an earlier run" if known else "analysed"
+            complain(f"{file.path}: {source}, machine {file.effective.options.machine}, {how}")
+
+    def _one_file(self, file: _File, answer: Answer) -> None:
+        source, options = file.content, file.effective.options
+        assert isinstance(source, SourceFile)
+        self.names |= answer.names
+        result = FileResult(
+            file.path, source.text, answer.findings, answer.remarks, coverage=answer.coverage
+        )
+        if self.fix or self.diff:
+            from advisor.cli.fixing import apply_fixes, write_back
+
+            fixed = apply_fixes(result, options, unsafe=self.unsafe_fixes)
+            if self.diff:
+                self.diffs += _diffs(file.path, source.text, fixed.result.source)
+            else:
+                write_back(fixed, source, to_output=self._piped)
+            self.fixed += len(fixed.applied)
+            result = fixed.result
         self.looked_into += 1
         self.findings += result.findings
         self.remarks += result.remarks
-        self.coverage = self.coverage.and_also(result.coverage)
-        self.effective[result.path] = effective
-        if result.findings:
-            self.sources[result.path] = result.source
+        self._cover(file.path, result.source, result.coverage)
+        self.effective[file.path] = file.effective
+        if result.findings or result.remarks:
+            self.sources[file.path] = result.source
 
+    def _write_baseline(self, file: str) -> int:
+        from advisor.baseline import to_text
 
-def run(request: Request, stream: IO[str] | None, environment: Mapping[str, str]) -> int:
-    """Carry a request out and return the exit code.
+        if self.failed:
+            complain(f"advise: {file}: not written, because not every file could be checked")
+            return WRONG_USE
+        write_result(to_text(self.findings, file), file)
+        note(f"{len(self.findings)} accepted in {file}")
+        return NOTHING_TO_SAY
 
-    A file that cannot be read, parsed or fixed costs its one line on standard error and makes
-    the exit code 2; the others are still checked.
+    def _sift(self, file: str) -> None:
+        from advisor.baseline import BaselineError, read_baseline, sift
 
-    Raises
-    ------
-    CommandError
-        When a configuration is wrong, or the baseline.
-    """
-    outcome = _Outcome()
-    files = list(_files(request, outcome))
-    for file, found in _answered(files, request):
         try:
-            if isinstance(found, Refusal):
-                print(found.trace, file=sys.stderr, end="")
-                raise CommandError(found.line)
-            _one_file(file, found, request, outcome)
-        except CommandError as problem:
-            outcome.fail(problem)
-    _tell_unused(request, outcome)
-    if request.write_baseline is not None:
-        return _write_baseline(request.write_baseline, outcome)
-    if request.baseline is not None:
-        _sift(request.baseline, outcome)
-    if request.diff:
-        write_result("".join(outcome.diffs), request.output)
-    else:
-        _report(request, outcome, stream, environment)
-    if request.fix or request.diff:
-        complain(f"{outcome.fixed} {'would be fixed' if request.diff else 'fixed'}")
-    return _exit_code(request, outcome)
+            baseline = read_baseline(file)
+        except BaselineError as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise system_error(error, file) from error
+        sifted = sift(self.findings, baseline, self.checked)
+        self.findings[:] = sifted.new
+        if baseline.dated and (sifted.stale or sifted.lost):
+            complain(
+                f"{file}: written by an earlier release, whose paths counted from the folder that"
+                f" it ran in: {len(sifted.stale) + sifted.lost} of {len(baseline.entries)} entries"
+                " fit nothing; --write-baseline writes it anew"
+            )
+            return
+        for entry in sifted.stale:
+            complain(
+                f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"
+                " found; --write-baseline takes it out"
+            )
 
-
-def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
-    """Yield the files that may hold a kernel, and those that cannot be read."""
-    piped = request.reads_standard_input
-    if piped:
-        paths = [request.stdin_filename]
-    else:
-        found = python_files(
-            request.paths, outcome.fail, request.excluded, force=request.force_exclude
+    def _report(self) -> None:
+        report = Report(
+            ", ".join(filter(None, self.machines)),
+            tuple(map(self._in_cell, self.findings)),
+            tuple(map(self._in_cell, self.remarks)),
+            {**self.sources, **self._cells()},
+            self.failed,
+            self.looked_into,
+            self.passed_over,
+            self._covered(),
+            self._fails,
+            self._curves,
         )
-        paths = list(found)
-    for path in watched(paths, "files read"):
-        if not piped and path.endswith(tuple(_ANOTHER_COMMAND)):
-            _tell_other_command(path)
-        effective = request.resolver.effective(path)
-        outcome.machines[effective.options.machine or ""] = None
-        outcome.checked.append(path)
-        content = _content(path, effective, piped=piped)
-        if content is None:
-            outcome.passed_over += 1
-            continue
-        # python_files knows what is excluded; a name given to standard input went past it
-        excluded = piped and request.force_exclude and request.excluded(path)
-        if isinstance(content, Refusal) or (
-            not excluded and _may_hold_kernels(path, content, effective)
-        ):
-            yield _File(path, effective, content)
-            continue
-        outcome.passed_over += not excluded
-        outcome.coverage = outcome.coverage.and_also(coverage_of(path, content.text))
-        if request.fix and piped:
-            write_out(content.text)
+        if self.statistics:
+            from advisor.report.full import render_statistics
 
-
-def _tell_other_command(path: str) -> None:
-    command = next(say for end, say in _ANOTHER_COMMAND.items() if path.endswith(end))
-    complain(f"advise: {path}: programs in Python are checked here; {command}")
-
-
-def _may_hold_kernels(path: str, content: SourceFile, effective: Effective) -> bool:
-    return bool(effective.options.observed) or engine.needs_reading(content.text, path)
-
-
-def _content(path: str, effective: Effective, *, piped: bool) -> SourceFile | Refusal | None:
-    """Return what a file holds; None for one that can be told from its bytes to hold no kernel."""
-    try:
-        if piped:
-            return decode_source(path, sys.stdin.buffer.read() if sys.stdin is not None else b"")
-        data = read_bytes(path)
-        unmarked = not effective.options.observed and not engine.needs_decoding(data, path)
-        if unmarked and path.endswith(".py") and not may_use_arrays(data):
-            return None
-        return decode_source(path, data)
-    except SourceProblem as problem:
-        return Refusal(str(problem))
-    except OSError as error:
-        return Refusal(str(system_error(error, path)))
-
-
-def _answered(files: Sequence[_File], request: Request) -> Iterator[tuple[_File, Answer | Refusal]]:
-    """Yield files with their answers, in their order; from the cache where it has them."""
-    kept = request.resolver.answers
-    known = [_known(file, kept) for file in files]
-    tasks = [file.question for file, found in zip(files, known, strict=True) if found is None]
-    fresh = answers(tasks, request.jobs)
-    for file, found in watched(list(zip(files, known, strict=True)), "kernel files checked"):
-        if found is not None:
-            yield file, found
-            continue
-        answer = next(fresh)
-        if kept is not None and isinstance(answer, Answer):
-            kept.keep(file.question, answer)
-        yield file, answer
-
-
-def _known(file: _File, kept: Answers | None) -> Answer | Refusal | None:
-    if isinstance(file.content, Refusal):
-        return file.content
-    return None if kept is None else kept.find(file.question)
-
-
-def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) -> None:
-    source, options = file.source, file.effective.options
-    outcome.names |= answer.names
-    result = FileResult(
-        file.path, source.text, answer.findings, answer.remarks, coverage=answer.coverage
-    )
-    if request.fix or request.diff:
-        from advisor.cli.fixing import apply_fixes, write_back
-
-        fixed = apply_fixes(result, options, unsafe=request.unsafe_fixes)
-        if request.diff:
-            outcome.diffs.append(unified_diff(file.path, source.text, fixed.result.source))
+            text = render_statistics(report, as_json=self.output_format == "json")
         else:
-            write_back(fixed, source, to_output=request.reads_standard_input)
-        outcome.fixed += len(fixed.applied)
-        result = fixed.result
-    outcome.add(result, file.effective)
+            text = renderer(self.output_format)(report, text_style(self.output))
+        if self.fix and self._piped and self.output is None:
+            if sys.stderr is not None:
+                sys.stderr.write(text)
+        else:
+            write_result(text, self.output)
+
+    def _in_cell(self, told: _Told) -> _Told:
+        """Return what is told of a notebook by cell and line, or as the format knows places."""
+        if not told.path.endswith(SUFFIX):
+            return told
+        text = self.sources[told.path]
+        if isinstance(told, Finding):
+            told = self._with_edits_for_reader(told, text)
+        return on_file(placed(told, text)) if self._of_files else placed(told, text)
+
+    def _with_edits_for_reader(self, finding: Finding, text: str) -> Finding:
+        """Return a finding of a notebook without edits that a reader would make elsewhere."""
+        fix = finding.fix
+        if fix is None or self.output_format not in (*_OF_FILES, *_OF_CELLS):
+            return finding
+        spans = (finding.span, *(edit.span for edit in fix.edits))
+        cells = {cell_line(text, span.start_line)[0] for span in spans}
+        if len(cells) == 1 and not self._of_files:
+            return finding
+        return replace(finding, fix=replace(fix, edits=()))
+
+    @property
+    def _of_files(self) -> bool:
+        return self.output_format in _OF_FILES
+
+    def _covered(self) -> Coverage:
+        if not self._of_files:
+            return self.coverage
+        parts = tuple(map(on_file, self.coverage.not_understood))
+        return replace(self.coverage, not_understood=parts)
+
+    def _cells(self) -> dict[str, str]:
+        """Return the cells of notebooks with findings, by what reports call them."""
+        return {
+            f"{path}:cell {number}": cell
+            for path, text in self.sources.items()
+            if path.endswith(SUFFIX)
+            for number, cell in cells_of(text).items()
+        }
+
+    def _fails(self, finding: Finding) -> bool:
+        return self.effective[file_and_cell(finding.path)[0]].fails(finding)
+
+    def _curves(self, finding: Finding) -> Sequence[Curve]:
+        """Return how a gain goes with sizes; its file is analysed again, as findings keep no
+        prices."""
+        from advisor.cli.commands.explain import judged_in
+        from advisor.report.curves import curves_of
+
+        path = file_and_cell(finding.path)[0]
+        if path not in self.judged:
+            options = self.effective[path].options
+            self.judged[path] = judged_in(path, self.sources[path], options)
+        for one in self.judged[path]:
+            there = self._in_cell(one.finding)
+            if all(getattr(there, name) == getattr(finding, name) for name in _IDENTITY):
+                return curves_of(one)
+        return ()
+
+    def _exit_code(self) -> int:
+        if self.failed:
+            return WRONG_USE
+        found = any(self.diffs) if self.diff else any(map(self._fails, self.findings))
+        return FINDINGS if found and not self.exit_zero else NOTHING_TO_SAY
 
 
-def _tell_unused(request: Request, outcome: _Outcome) -> None:
-    """Say which names of ``-D`` nothing has; a file that could not be read may have them."""
-    if outcome.failed or not outcome.looked_into:
+def _alike(path: str, error: OSError) -> str:
+    """Return a hint at the files whose names are nearest to that of one that is not there."""
+    place = Path(path)
+    if error.errno != ENOENT or not place.parent.is_dir():
+        return ""
+    others = [one.name for one in place.parent.iterdir() if one.suffix in (".py", SUFFIX)]
+    return nearest(place.name, sorted(others), _MOST_NAMES)
+
+
+def _diffs(path: str, before: str, after: str) -> Iterator[str]:
+    """Yield what changes in a file, or in each cell of a notebook."""
+    if not path.endswith(SUFFIX):
+        yield unified_diff(path, before, after)
         return
-    tell_unused(request.given, outcome.names)
-
-
-def _write_baseline(file: str, outcome: _Outcome) -> int:
-    from advisor.baseline import to_text
-
-    if outcome.failed:
-        complain(f"advise: {file}: not written, because not every file could be checked")
-        return WRONG_USE
-    write_result(to_text(outcome.findings, file), file)
-    complain(f"{len(outcome.findings)} accepted in {file}")
-    return NOTHING_TO_SAY
-
-
-def _sift(file: str, outcome: _Outcome) -> None:
-    from advisor.baseline import BaselineError, read_baseline, sift
-
-    try:
-        baseline = read_baseline(file)
-    except BaselineError as error:
-        raise CommandError(str(error)) from error
-    except OSError as error:
-        raise system_error(error, file) from error
-    sifted = sift(outcome.findings, baseline, outcome.checked)
-    outcome.findings[:] = sifted.new
-    if baseline.dated and (sifted.stale or sifted.lost):
-        complain(
-            f"{file}: written by an earlier release, whose paths counted from the folder that it"
-            f" ran in: {len(sifted.stale) + sifted.lost} of {len(baseline.entries)} entries fit"
-            " nothing; --write-baseline writes it anew"
-        )
-        return
-    for entry in sifted.stale:
-        complain(
-            f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"
-            " found; --write-baseline takes it out"
-        )
-
-
-def _report(
-    request: Request, outcome: _Outcome, stream: IO[str] | None, environment: Mapping[str, str]
-) -> None:
-    report = Report(
-        ", ".join(filter(None, outcome.machines)),
-        tuple(outcome.findings),
-        tuple(outcome.remarks),
-        outcome.sources,
-        outcome.failed,
-        outcome.looked_into,
-        outcome.passed_over,
-        outcome.coverage,
-        lambda finding: outcome.effective[finding.path].fails(finding),
-        partial(_curves, outcome),
-    )
-    if request.statistics:
-        from advisor.report.full import render_statistics
-
-        text = render_statistics(report, as_json=request.output_format == "json")
-    else:
-        style = detect_style(stream, environment) if request.output is None else Style()
-        text = renderer(request.output_format)(report, style)
-    if request.fix and request.reads_standard_input and request.output is None:
-        if sys.stderr is not None:
-            sys.stderr.write(text)
-    else:
-        write_result(text, request.output)
-
-
-def _curves(outcome: _Outcome, finding: Finding) -> Sequence[Curve]:
-    """Return how a gain goes with sizes; its file is analysed again, as findings keep no prices."""
-    from advisor.cli.commands.explain import judged_in
-    from advisor.report.curves import curves_of
-
-    path = finding.path
-    if path not in outcome.judged:
-        options = outcome.effective[path].options
-        outcome.judged[path] = judged_in(path, outcome.sources[path], options)
-    named = finding.code, finding.span, finding.title
-    return next(
-        (
-            curves_of(one)
-            for one in outcome.judged[path]
-            if named == (one.finding.code, one.finding.span, one.finding.title)
-        ),
-        (),
-    )
-
-
-def _exit_code(request: Request, outcome: _Outcome) -> int:
-    if outcome.failed:
-        return WRONG_USE
-    if request.diff:
-        found = any(outcome.diffs)
-    else:
-        found = any(outcome.effective[f.path].fails(f) for f in outcome.findings)
-    return FINDINGS if found and not request.exit_zero else NOTHING_TO_SAY
+    old, new = cells_of(before), cells_of(after)
+    for number in old:
+        yield unified_diff(f"{path}:cell {number}", old[number], new.get(number, ""))
 
 
 # A worker takes some 0.4 s to start; a kernel takes a tenth of that.
@@ -392,7 +458,7 @@ def answer(task: Question) -> Answer | Refusal:
     try:
         result = engine.check_source(task.path, task.source, task.options)
     except SourceProblem as problem:
-        return Refusal(str(problem))
+        return Refusal(str(placed_problem(problem, task.source)))
     except MachineError as error:
         return Refusal(f"advise: {error}")
     except Exception:

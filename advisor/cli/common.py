@@ -11,11 +11,13 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TypeVar
 
 from advisor.config.layer import system_error, wrong_use
 from advisor.report.style import Style, detect_style, one_line
 from advisor.source import SourceProblem
+from costdb.records import dataclass, replace
 from costdb.wording import DOTTED_NAME, nearest, read_number
 
 # Text or JSON: what the commands have in common that show one result.
@@ -38,9 +40,44 @@ def require_format(name: str, *more: str) -> None:
         raise wrong_use(f"--output-format {name}: expected {', '.join(known)} or {last}")
 
 
+COLORS = ("auto", "always", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a run speaks, whatever its command is: ``-q``, ``-v`` and ``--color``.
+
+    Attributes
+    ----------
+    quiet : bool
+        Only results and problems.
+    verbose : bool
+        Also what was decided for each file.
+    color : str
+        One of `COLORS`.
+    """
+
+    quiet: bool = False
+    verbose: bool = False
+    color: str = COLORS[0]
+
+
+manner: ContextVar[Manner] = ContextVar("manner", default=Manner())  # noqa: B039  # frozen
+"""That of the run in this process."""
+
+
 def text_style(output: str | None) -> Style:
     """Return how text may look on standard output, or plain for a file."""
-    return detect_style(sys.stdout, os.environ) if output is None else Style()
+    asked = manner.get()
+    style = detect_style(sys.stdout, os.environ) if output is None else Style()
+    color = style.color if asked.color == COLORS[0] else asked.color == COLORS[1]
+    return replace(style, color=color, closing=not asked.quiet)
+
+
+def note(message: str) -> None:
+    """Write a line about what was done, unless only results and problems are wanted."""
+    if not manner.get().quiet:
+        complain(message)
 
 
 NOTHING_TO_SAY = 0
@@ -72,25 +109,46 @@ def problem_line(error: Exception) -> str | None:
     from costdb.store.place import StoreError
     from costdb.subject import PlacedError, SubjectError
 
-    if isinstance(error, SourceProblem | PlacedError):
+    if isinstance(error, SourceProblem):
+        return str(_in_cell(error))
+    if isinstance(error, PlacedError):
         return str(error)
     if isinstance(error, SubjectError | MachineError | StoreError):
         return f"advise: {error}"
     return None
 
 
-def read_text(path: str) -> str:
-    """Return the text of a Python file.
+def _in_cell(problem: SourceProblem) -> SourceProblem:
+    """Return a problem of a notebook at its place in a cell."""
+    from advisor.files import read_source
+    from advisor.notebook import SUFFIX, placed_problem
+
+    if not problem.path.endswith(SUFFIX):
+        return problem
+    try:
+        return placed_problem(problem, read_source(problem.path).text)
+    except (OSError, SourceProblem):
+        return problem
+
+
+def read_text(path: str, *, notebooks: bool = False) -> str:
+    """Return the text of a Python file; where they are of use, of a notebook as well.
 
     Raises
     ------
     CommandError
-        The system refuses.
+        The system refuses, or it is a notebook.
     SourceProblem
         It does not follow its encoding.
     """
     from advisor.files import read_source
+    from advisor.notebook import SUFFIX
 
+    if path.endswith(SUFFIX) and not notebooks:
+        raise wrong_use(
+            f"{path}: notebooks are for check, explain and run; this takes a program, which"
+            " `jupyter nbconvert --to script` makes of one"
+        )
     try:
         return read_source(path).text
     except OSError as error:
@@ -173,13 +231,15 @@ def check_output(output: str | None) -> None:
 
 
 def parse_bindings(
-    definitions: Iterable[str], *, only_sizes: bool = True
+    definitions: Iterable[str], *, ranks: int | None = None, only_sizes: bool = True
 ) -> Mapping[str, int | float]:
     """Return what ``-D NAME=VALUE`` options bind; the last one of a name holds.
 
     Parameters
     ----------
     definitions : iterable of str
+    ranks : int or None
+        What ``-P`` says, which is the size of that name.
     only_sizes : bool
         Whether all are sizes, and so positive; arguments of a kernel that runs may be any numbers.
 
@@ -193,7 +253,7 @@ def parse_bindings(
     for definition in definitions:
         name, text = split_binding(definition)
         sizes[name] = read(text, f"-D {definition}")
-    return sizes
+    return sizes if ranks is None else {**sizes, "P": ranks}
 
 
 def split_binding(definition: str) -> tuple[str, str]:
@@ -201,6 +261,8 @@ def split_binding(definition: str) -> tuple[str, str]:
     match = _BINDING.fullmatch(definition)
     if match is None:
         raise wrong_use(f"-D {definition}: expected NAME=VALUE, such as -D N=1000")
+    if not match[2].strip():
+        raise wrong_use(f"-D {definition}: a value is missing, such as -D {match[1]}=1000")
     return match[1], match[2].strip()
 
 
@@ -314,7 +376,7 @@ class Bar:
     def show(self, title: str, share: float) -> None:
         """Say what is being done, and which share of it is, from 0 to 1."""
         stream = sys.stderr
-        if stream is None:
+        if stream is None or manner.get().quiet:
             return
         new, self._title = title != self._title, title
         if not stream.isatty():

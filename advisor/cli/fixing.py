@@ -11,6 +11,7 @@ from advisor.edits import EditError, apply_edits
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.finding import Applicability, Finding
+from advisor.notebook import CellsLost
 from advisor.source import SourceProblem
 from costdb.records import dataclass
 
@@ -155,11 +156,13 @@ def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
         data = file.encode(text)
     except UnicodeEncodeError as error:
         raise wrong_use(f"{path}: the fixed text does not fit into {file.encoding}") from error
+    except CellsLost as error:
+        raise wrong_use(f"{path}: not fixed: {error}") from error
     if to_output:
-        write_out(text)
+        write_out(file.written(text))
     elif fixed.applied:
         try:
-            if read_source(path).text != file.text:
+            if read_source(path) != file:
                 raise wrong_use(f"{path}: has changed since it was read; not fixed")
             replace_file(path, data)
         except SourceProblem as problem:

@@ -11,8 +11,12 @@ from collections.abc import Callable, Collection, MutableMapping
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
+from advisor.cli.common import COLORS, manner
 from advisor.config.files import OUTPUT_FORMATS
+from advisor.config.layer import wrong_use
+from costdb.records import replace
 
 # Completion in a shell: what could stand at a place of the command line.
 #
@@ -126,10 +130,9 @@ def option(
     return typer.Option(*names.split(), help=help_text, metavar=metavar, envvar=variable, **more)
 
 
-def machine_option(help_text: str, short: str = "-m") -> Any:
+def machine_option(help_text: str) -> Any:
     """Return ``--machine``, for which the environment may speak."""
-    names = f"--machine {short}"
-    return option(names, help_text, "NAME", env=True, autocompletion=machines)
+    return option("--machine -m", help_text, "NAME", env=True, autocompletion=machines)
 
 
 def report_format_option(*more: str) -> Any:
@@ -152,6 +155,53 @@ def output_file_option(what: str) -> Any:
 def format_option(*known: str, help_text: str) -> Any:
     """Return ``--output-format`` of a command that shows one result."""
     return option("--output-format", help_text, "FORMAT", autocompletion=words(*known))
+
+
+def _set_quiet(asked: bool) -> None:
+    if asked:
+        manner.set(replace(manner.get(), quiet=True))
+
+
+def _set_verbose(asked: bool) -> None:
+    if asked:
+        manner.set(replace(manner.get(), verbose=True))
+
+
+def _set_color(asked: str) -> None:
+    if asked not in COLORS:
+        raise wrong_use(f"--color {asked}: expected one of {', '.join(COLORS)}")
+    manner.set(replace(manner.get(), color=asked))
+
+
+def _any_command(
+    quiet: Annotated[
+        bool, option("-q --quiet", "Say only results and problems.", callback=_set_quiet)
+    ] = False,
+    verbose: Annotated[
+        bool, option("-v --verbose", "Say also what holds for each file.", callback=_set_verbose)
+    ] = False,
+    color: Annotated[
+        str,
+        option(
+            "--color",
+            f"One of {', '.join(COLORS)}.",
+            "WHEN",
+            callback=_set_color,
+            autocompletion=words(*COLORS),
+        ),
+    ] = COLORS[0],
+) -> None:
+    """Hold the options that every command has."""
+
+
+def manners() -> list[Any]:
+    """Return the options that every command has; they say how a run speaks."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_any_command)
+    found: Any = get_command(app)
+    for one in found.params:
+        one.expose_value = False
+    return list(found.params)
 
 
 Machine = Annotated[str | None, machine_option("Machine to predict for: a name or a profile.json.")]

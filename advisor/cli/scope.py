@@ -3,107 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from advisor.cache import FOLDER_NAME, Answers, Cache, ForeignFolderError
-from advisor.cli.common import STANDARD_STREAM, write_out
+from advisor.cli.common import STANDARD_STREAM, complain, write_out
+from advisor.cli.paths import python_files
 from advisor.config.effective import Resolver, split_codes
 from advisor.config.files import Configuration, configurations, matches
 from advisor.config.layer import (
-    CommandError,
     Layer,
     Settings,
     choose_machine,
     shown_path,
-    system_error,
     wrong_use,
 )
 from advisor.observations import Observations
 from costdb.records import dataclass
-
-# Which files the paths of a command line stand for.
-
-# Other people's code, caches and copies; hidden directories are left out as well.
-_SKIPPED = frozenset(("venv", "site-packages", "node_modules", "__pycache__"))
-_ENVIRONMENT_MARK = "pyvenv.cfg"
-_SUFFIX = ".py"
-
-Complain = Callable[[CommandError], None]
-Excluded = Callable[[str], bool]
-
-
-def python_files(
-    paths: Sequence[str],
-    complain: Complain,
-    excluded: Excluded = lambda path: False,
-    *,
-    force: bool = False,
-) -> Iterator[str]:
-    """Yield the files that `paths` name, directories walked, each file once.
-
-    The order depends on the names alone. Symbolic links to directories are not followed, so
-    that loops do no harm.
-
-    Parameters
-    ----------
-    paths : sequence of str
-    complain : callable
-        Is given what cannot be read, which is left out.
-    excluded : callable
-        Whether a file or folder found in a folder is to be left out.
-    force : bool
-        Whether `excluded` is asked about `paths` too.
-    """
-    seen: set[str] = set()
-    folders: dict[str, str] = {}
-    for path in paths:
-        if force and excluded(path):
-            continue
-        folder = Path(path).is_dir()
-        found = _files_under(path, complain, excluded) if folder else iter((path,))
-        for file in found:
-            identity = _identity(file, folders)
-            if identity not in seen:
-                seen.add(identity)
-                yield file
-
-
-def _identity(file: str, folders: dict[str, str]) -> str:
-    """Return the path of a file without symbolic links; those of its folder resolved once."""
-    # making a Path of every file would cost as much as reading it
-    if os.path.islink(file):  # noqa: PTH114
-        return os.path.realpath(file)
-    folder, name = os.path.split(file)
-    if folder not in folders:
-        folders[folder] = os.path.realpath(folder)
-    return f"{folders[folder]}{os.sep}{name}"
-
-
-def _files_under(root: str, complain: Complain, excluded: Excluded) -> Iterator[str]:
-    refusals: list[OSError] = []
-    empty = True
-    for folder, subfolders, files in os.walk(root, onerror=refusals.append):
-        shown = Path(folder).as_posix()
-        walked = sorted(name for name in subfolders if _is_walked(folder, name))
-        subfolders[:] = [name for name in walked if not excluded(str(Path(folder, name)))]
-        empty = empty and len(subfolders) == len(walked)
-        for name in sorted(files):
-            if name.endswith(_SUFFIX) and not name.startswith("."):
-                empty = False
-                path = name if shown == "." else f"{shown.rstrip('/')}/{name}"
-                if not excluded(path):
-                    yield path
-    for error in refusals:
-        complain(system_error(error, str(error.filename)))
-    if empty and not refusals:
-        complain(wrong_use(f"{root}: no Python files in this directory"))
-
-
-def _is_walked(folder: str, name: str) -> bool:
-    if name.startswith(".") or name in _SKIPPED:
-        return False
-    return not Path(folder, name, _ENVIRONMENT_MARK).exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +33,14 @@ class Scope:
         The one for the current folder; the run's own settings come from it.
     patterns : tuple of str
         Of ``--exclude``; they count from the current folder.
+    force : bool
+        Whether what is excluded is left out even when it is named.
     """
 
     resolver: Resolver
     configuration: Configuration
     patterns: tuple[str, ...]
-
-    @property
-    def output_format(self) -> str | None:
-        """What the configuration for the current folder asks for."""
-        return self.configuration.output_format
+    force: bool = False
 
     def excluded(self, path: str) -> bool:
         """Return whether ``--exclude`` or the configuration nearby leaves a path out.
@@ -149,6 +63,7 @@ def make_scope(
     config: str | None,
     isolated: bool,
     exclude: Iterable[str] = (),
+    force: bool = False,
     cache: str | None = "",
 ) -> Scope:
     """Return what a run works within.
@@ -163,6 +78,8 @@ def make_scope(
         Whether to read none, and to leave out what runs of the program showed.
     exclude : iterable of str
         Patterns, several in one by commas.
+    force : bool
+        Whether they hold for what is named, too.
     cache : str or None
         Folder of the cache; empty: the usual one; None: no cache.
 
@@ -185,8 +102,17 @@ def make_scope(
             answers.cache.check()
         except (ForeignFolderError, OSError) as error:
             raise wrong_use(f"cache: {error}") from error
+    if cache:
+        _tell_unwritable(Path(cache))
     observations = None if isolated else Observations()
-    return Scope(Resolver(found, answers, observations), here, split_codes(exclude))
+    return Scope(Resolver(found, answers, observations), here, split_codes(exclude), force)
+
+
+def _tell_unwritable(folder: Path) -> None:
+    """Say that a folder which was named for the cache cannot be one; nothing fails for that."""
+    there = next(place for place in (folder, *folder.resolve().parents) if place.exists())
+    if not os.access(there, os.W_OK):
+        complain(f"advise: {folder}: cannot be written to: no answers are kept; name another")
 
 
 def usual_cache_folder(configuration: Configuration) -> Path:
@@ -194,14 +120,7 @@ def usual_cache_folder(configuration: Configuration) -> Path:
     return Path(configuration.root, FOLDER_NAME)
 
 
-def show(
-    paths: Sequence[str],
-    scope: Scope,
-    output_format: str,
-    *,
-    force: bool,
-    stdin_filename: str,
-) -> None:
+def show(paths: Sequence[str], scope: Scope, output_format: str, stdin_filename: str) -> None:
     """Write the settings of the first of some files to standard output.
 
     Raises
@@ -213,7 +132,7 @@ def show(
     if tuple(paths) == (STANDARD_STREAM,):
         path: str | None = stdin_filename
     else:
-        path = next(python_files(paths, complaints.append, scope.excluded, force=force), None)
+        path = next(python_files(paths, complaints.append, scope.excluded, force=scope.force), None)
     if path is None:
         raise complaints[0] if complaints else wrong_use("every file is excluded")
     settings = scope.resolver.settings(path)
@@ -223,7 +142,7 @@ def show(
 
 
 def _lines(path: str, settings: Settings, scope: Scope, output_format: str) -> Iterator[str]:
-    configuration = scope.resolver.configurations.of_folder(_folder(path))
+    configuration = scope.resolver.configurations.of_folder(str(Path(path).parent))
     source = shown_path(configuration.file) if configuration.file else "no configuration file"
     yield f"# {path}: {source}, environment and command line"
     yield "[tool.advise]"
@@ -255,12 +174,6 @@ def _lines(path: str, settings: Settings, scope: Scope, output_format: str) -> I
         yield ""
         yield f"[tool.advise.rules.{rule}]"
         yield from (f"{name} = {limit!r}" for name, limit in limits.items() if limit is not None)
-
-
-def _folder(path: str) -> str:
-    from pathlib import Path
-
-    return str(Path(path).parent)
 
 
 def _array(texts: Iterable[str]) -> str:

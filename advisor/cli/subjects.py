@@ -325,8 +325,6 @@ def parse_given(definitions: Iterable[str]) -> Mapping[str, str]:
     given: dict[str, str] = {}
     for definition in definitions:
         name, text = split_binding(definition)
-        if not text:
-            raise wrong_use(f"-D {definition}: a value is missing")
         given[name] = text
     return given
 

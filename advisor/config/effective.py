@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from advisor.cache import Answers
 from advisor.config.files import Configurations
-from advisor.config.layer import CommandError, Settings, choose_machine, wrong_use
+from advisor.config.layer import CommandError, NoMachineError, Settings, choose_machine, wrong_use
 from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
@@ -16,6 +17,8 @@ from advisor.ir.rule import Rule
 from advisor.observations import Observations
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
+
+_CODE = re.compile(r"[A-Za-z]+[0-9]*")
 
 # The rules that are installed, and which of them a run is about.
 
@@ -109,6 +112,9 @@ class Resolver:
         Whether what findings rest on is to be shown.
     everything : bool
         Whether what saves too little to matter is to be shown too.
+    named_only : bool
+        Whether to leave out all that is known of this computer alone: its calibration where nothing
+        names a machine, what was measured on it, and what runs showed.
     """
 
     configurations: Configurations
@@ -116,6 +122,7 @@ class Resolver:
     observations: Observations | None = None
     details: bool = True
     everything: bool = False
+    named_only: bool = False
     _known: tuple[tuple[str, str], ...] | None = None
     _done: dict[int, Effective] = field(default_factory=dict)
 
@@ -142,7 +149,7 @@ class Resolver:
         if id(settings) not in self._done:
             self._done[id(settings)] = self._resolved(settings)
         effective = self._done[id(settings)]
-        if self.observations is None:
+        if self.observations is None or self.named_only:
             return effective
         seen = self.observations.of_file(path)
         messages = self.observations.messages_of_file(path)
@@ -169,6 +176,7 @@ class Resolver:
             },
             details=self.details,
             everything=self.everything,
+            local=not self.named_only,
         )
         limits = {c: rule.fail_above for c, rule in rules.items() if rule.fail_above is not None}
         return Effective(options, machine_digest, settings.fail_above, limits)
@@ -176,6 +184,12 @@ class Resolver:
     def _machine(self, settings: Settings) -> tuple[str, str]:
         from costdb.machines import load_machine
 
+        if self.named_only and settings.machine is None:
+            raise NoMachineError(
+                "advise: no machine is named here: `advise machine export NAME -o"
+                ' profiles/ci.json`, and machine = "profiles/ci.json" in [tool.advise] of'
+                " pyproject.toml"
+            )
         try:
             name = choose_machine(settings.machine)
         except CommandError as error:
@@ -192,6 +206,7 @@ class Resolver:
         if not (settings.select or settings.extend_select or settings.ignore or settings.rules):
             return (), ()
         codes = sorted({*(code for code, _ in self._rules()), UNUSED_SUPPRESSION})
+        names = [word for rule in self._rules() for word in rule]
         for layer in settings.layers:
             named = (
                 ("select", layer.select),
@@ -200,18 +215,24 @@ class Resolver:
             )
             for key, prefixes in named:
                 for place, prefix in enumerate(prefixes or ()):
-                    if not any(code.startswith(prefix) for code in codes):
-                        message = f"unknown rule {prefix!r}{nearest(prefix, codes)}"
+                    if not any(code.startswith(self._code(prefix)) for code in codes):
+                        near = nearest(prefix, names if "-" in prefix else codes)
+                        message = f"unknown rule {prefix!r}{near}"
                         raise layer.origin.error((key, place), message)
-            names = [word for rule in self._rules() for word in rule]
             for name in layer.rules:
                 if name not in names:
                     message = f"unknown rule {name!r}{nearest(name, names)}"
                     raise layer.origin.error(("rules", name), message)
-        return resolve(settings.select, settings.extend_select, settings.ignore, codes)
+        select, extend, ignore = (
+            [self._code(word) for word in words]
+            for words in (settings.select, settings.extend_select, settings.ignore)
+        )
+        return resolve(select, extend, ignore, codes)
 
     def _code(self, name: str) -> str:
-        return next((code for code, own in self._rules() if name in (code, own)), name)
+        """Return the code of a rule by its name; a code, or the start of one, in capitals."""
+        known = (code for code, own in self._rules() if name.lower() == own)
+        return next(known, name.upper() if _CODE.fullmatch(name) else name)
 
     def _rules(self) -> Sequence[tuple[str, str]]:
         """Return codes and names of the installed rules, from the cache where it knows them."""

@@ -37,7 +37,7 @@ OUTPUT_FORMATS = (
 )  # fmt: skip
 
 _SIZE = re.compile(DOTTED_NAME)
-_CODE = re.compile(r"[A-Z]+[0-9]*")
+_CODE = re.compile(r"[A-Z]+[0-9]*|[a-z0-9]+(-[a-z0-9]+)+")
 _RULE = re.compile(r"[A-Z]+[0-9]+|[a-z0-9]+(-[a-z0-9]+)*")
 # A file without the word cannot hold the table: no TOML parser for it. Keys may hold escapes.
 _MAY_HOLD_TABLE = re.compile(rb"advise|\\[uUx]")
@@ -228,7 +228,7 @@ def _codes(value: Any, keys: Keys) -> tuple[str, ...]:
     codes = _patterns(value, keys)
     for place, code in enumerate(codes):
         if not _CODE.fullmatch(code):
-            raise _Problem((*keys, place), "expected a code or a prefix, such as ADV2")
+            raise _Problem((*keys, place), "expected a code, a prefix or a name, such as ADV2")
     return codes
 
 

@@ -67,6 +67,10 @@ class CommandError(Exception):
     """Wrong use or bad input; its message is the whole line, exit code 2."""
 
 
+class NoMachineError(CommandError):
+    """Nothing names a machine where one must be named."""
+
+
 def wrong_use(message: str) -> CommandError:
     """Return the error for a problem that has no place in a file."""
     return CommandError(f"advise: {message}")

@@ -39,6 +39,8 @@ _PLAIN = (
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
     *(ast.JoinedStr, ast.FormattedValue, ast.Yield),
 )
+_Placed = list[tuple[int, list[ast.stmt]]]
+"""Statements of the top of a file, written anew, and the lines where they stood."""
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
@@ -101,8 +103,7 @@ def sampled_function(path: str, source: str, name: str) -> Sampled:
     if not isinstance(function, ast.FunctionDef):
         raise Refused(1, f"there is no function `{name}` at the top of the file")
     entry = writer.function(name, marked=True)
-    head = writer.constants()
-    return writer.result([*head, *writer.made.values()], entry, function)
+    return writer.result(writer.constants(), entry, function)
 
 
 def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sampled:
@@ -111,13 +112,12 @@ def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sa
     What the file assigns to the names of `sizes` at its top is replaced; raises as above.
     """
     writer = _Writer(names_of(_parsed(path, source), sizes), source, sizes)
-    body = writer.block(writer.known.statements, marked=True)
+    body = writer.top(writer.known.statements, marked=True)
     if not body and writer.known.ranks:
-        body = writer.main()
-    if not body:
+        body = [(len(source), writer.main())]
+    if not any(made for _, made in body):
         raise Refused(1, "nothing in it runs: it defines what other files call")
-    # functions are read when they are called, and written before
-    return writer.result([*writer.made.values(), *body], None, None)
+    return writer.result(body, None, None)
 
 
 def _parsed(path: str, source: str) -> ast.Module:
@@ -149,10 +149,13 @@ class _Writer:
 
     # what comes out
 
-    def result(
-        self, body: Iterable[ast.stmt], entry: str | None, function: ast.FunctionDef | None
-    ) -> Sampled:
-        module = ast.fix_missing_locations(ast.Module(list(body), []))
+    def result(self, body: _Placed, entry: str | None, function: ast.FunctionDef | None) -> Sampled:
+        """Put functions and other statements in the order of the file, in which each is there
+        when it is needed: by a default, by a base, by what calls it."""
+        made = [(self.known.functions[name].lineno, [one]) for name, one in self.made.items()]
+        ordered = sorted((*made, *body), key=lambda part: part[0])
+        statements = [statement for _, part in ordered for statement in part]
+        module = ast.fix_missing_locations(ast.Module(statements, []))
         arguments = ast.arguments([], [], None, [], [], None, [])
         arguments = arguments if function is None else function.args
         given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -182,19 +185,25 @@ class _Writer:
         text = " ".join((ast.get_source_segment(self.source, node) or ast.unparse(node)).split())
         return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
-    def constants(self) -> list[ast.stmt]:
+    def top(self, body: Sequence[ast.stmt], *, marked: bool = False) -> _Placed:
+        """Write statements of the top of the file, those that come to nothing left out."""
+        parts = ((node.lineno, self.block([node], marked=marked)) for node in body)
+        return [(line, part) for line, part in parts if part]
+
+    def constants(self) -> _Placed:
         """Return the assignments of the file to names that functions use, as far as they can be.
 
         A function that needs one which cannot be is refused by the name.
         """
-        used = {
-            node.id
-            for name in list(self.made)
-            for part in run_by(self.known.functions[name])
-            for node in ast.walk(part)
-            if isinstance(node, ast.Name)
-        }
-        found: list[ast.stmt] = []
+        used = set[str]()
+
+        def use() -> None:
+            for name in self.made:
+                for part in run_by(self.known.functions[name]):
+                    used.update(one.id for one in ast.walk(part) if isinstance(one, ast.Name))
+
+        use()
+        found: _Placed = []
         for statement in reversed(self.known.statements):
             assigned = isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
             names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
@@ -205,7 +214,8 @@ class _Writer:
             }
             if assigned and stored & used:
                 used |= names
-                found[:0] = self.statement(statement)
+                found.append((statement.lineno, self.statement(statement)))
+                use()  # what it calls needs more
         return found
 
     def function(self, name: str, *, marked: bool = False) -> str:
@@ -219,8 +229,6 @@ class _Writer:
             else:
                 marked = marked or (self.marking and name in self.known.once)
                 made = self.definition(node, written, marked=marked)
-            # behind what it needs, such as the class that a class is based on
-            del self.made[name]
             self.made[name] = made
         return written
 

@@ -5,6 +5,7 @@ was seen goes into the file OUTPUT: nothing is analysed where a program has impo
 """
 
 from __future__ import annotations
+import __future__
 
 import builtins
 import json
@@ -14,13 +15,17 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from operator import or_
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from advisor.compiler.record import gathered, guarded, take_over
+from advisor.files import read_source
+from advisor.notebook import SUFFIX, separate
 from advisor.observe import messages
 from advisor.observe.messages import Record, document_of, together
 from costdb.launch.space import give_way, ours
@@ -78,6 +83,9 @@ def after_import(hooks: Mapping[str, Hook]) -> None:
     sys.meta_path.insert(0, AfterImport(waiting))
 
 
+_FEATURES = reduce(
+    or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names)
+)
 MODULE = "module"
 FILE = "file"
 _FAILED = 1
@@ -172,7 +180,14 @@ def _execute(file: Path) -> None:
     main.__file__ = str(file)
     main.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = main
-    exec(compile(file.read_bytes(), main.__file__, "exec"), main.__dict__)
+    is_notebook = file.suffix == SUFFIX
+    parts = separate(read_source(str(file)).text) if is_notebook else [file.read_bytes()]
+    features = 0
+    for part in parts:
+        code = compile(part, main.__file__, "exec", flags=features, dont_inherit=True)
+        # what a cell imports from the future holds for the later ones
+        features |= code.co_flags & _FEATURES
+        exec(code, main.__dict__)
 
 
 def _code_of(end: SystemExit) -> int:

@@ -308,7 +308,7 @@ class Calls:
             code.co_argcount + code.co_kwonlyargcount > 0
             and not code.co_name.startswith("<")
             and not code.co_flags & _OTHERWISE
-            and file.endswith(".py")
+            and file.endswith((".py", ".ipynb"))
             and is_of_interest(file)
             and os.path.realpath(file).startswith(os.path.join(self.folder, ""))  # noqa: PTH118
         )

@@ -125,7 +125,13 @@ def conclude(
             _store_messages(messages, program)
         except StoreError as error:
             lines.append(f"advise: not kept: {error}")
-    if output_format == "none" or not (record.facts or messages):
+    if not (record.facts or messages):
+        lines.append(
+            f"advise: {program}: no function of its own was called with arrays:"
+            f" `advise measure {program}` times its statements"
+        )
+        return lines, ""
+    if output_format == "none":
         return lines, ""
     seen = [(file, messages_from(document)) for file, _, document in messages]
     advice = advise_on(record.facts, machine, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -13,6 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from advisor.edits import split_lines
 from advisor.finding import Finding, Fix, NotUnderstood
+from advisor.ir.rule import Rule
 from advisor.project import is_file_name, reported_path
 from advisor.report.json_report import coverage_document, finding_document
 from advisor.report.model import Report, page
@@ -230,7 +232,7 @@ def render_sarif(report: Report, style: Style) -> str:
     """Return the log, with the rules that fired and their pages as help."""
     from advisor.transform_registry import rules as installed
 
-    pages = {rule.code: page(rule) for rule in installed()}
+    about = {rule.code: rule for rule in installed()}
     bases = _bases(report)
     rules = sorted({(finding.code, finding.name) for finding in report.findings})
     index = {code: number for number, (code, _) in enumerate(rules)}
@@ -243,7 +245,7 @@ def render_sarif(report: Report, style: Style) -> str:
         "tool": {
             "driver": {
                 "name": "advise",
-                "rules": [_rule(code, name, pages.get(code)) for code, name in rules],
+                "rules": [_rule(code, name, about.get(code)) for code, name in rules],
             }
         },
         "columnKind": "unicodeCodePoints",
@@ -281,7 +283,12 @@ def _bases(report: Report) -> Mapping[str, str]:
     return bases
 
 
-def _rule(code: str, name: str, about: str | None) -> Mapping[str, Any]:
+SOURCE_VARIABLE = "ADVISE_SOURCE_URL"
+"""Where the sources of this project can be read, such as ``https://.../blob/main``: each rule's
+module begins with its page."""
+
+
+def _rule(code: str, name: str, about: Rule | None) -> Mapping[str, Any]:
     rule: dict[str, Any] = {
         "id": code,
         "name": "".join(word.capitalize() for word in name.split("-")),
@@ -289,7 +296,11 @@ def _rule(code: str, name: str, about: str | None) -> Mapping[str, Any]:
         "defaultConfiguration": {"level": "note"},
     }
     if about is not None:
-        rule["help"] = {"text": about, "markdown": about}
+        rule["help"] = {"text": page(about), "markdown": page(about)}
+        source = os.environ.get(SOURCE_VARIABLE, "").rstrip("/")
+        module = getattr(getattr(about, "propose", None), "__module__", "").replace(".", "/")
+        if source and module:
+            rule["helpUri"] = f"{source}/{module}.py"
     return rule
 
 

@@ -11,6 +11,7 @@ from shlex import quote
 
 from advisor.edits import split_lines
 from advisor.finding import Applicability, Finding, Remark, Verdict
+from advisor.notebook import file_and_cell
 from advisor.project import is_file_name
 from advisor.report.model import Report
 from advisor.report.rows import (
@@ -43,8 +44,10 @@ from advisor.source import Span
 def render_concise(report: Report, style: Style) -> str:
     """Return ``path:line:col: code [*] class speed-up (interval), ...: what to do`` lines."""
     lines = [_finding(finding, style) for finding in report.findings]
-    lines += [remark_line(remark, style) for remark in report.remarks]
-    return "".join(f"{line}\n" for line in (*lines, *coverage_lines(report)))
+    if style.closing:
+        lines += [remark_line(remark, style) for remark in report.remarks]
+        lines += coverage_lines(report)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _finding(finding: Finding, style: Style) -> str:
@@ -149,6 +152,8 @@ def render(report: Report, style: Style) -> str:
         parts = [_table(findings, style)]
     else:
         parts = ["\n".join(block(one, sources.get(one.path), style)) for one in findings]
+    if not style.closing:
+        return "\n\n".join(parts) + "\n" if findings else ""
     if report.remarks:
         notes = [remark_line(remark, Style()) for remark in report.remarks]
         parts.append("\n".join(line for n in notes for line in wrapped(n, style, "", "    ")))
@@ -234,7 +239,8 @@ def _closing(report: Report, style: Style) -> list[str]:
         explain = f"More: advise explain {path}:{first.span.start_line}"
         verify = f"Time it here: advise verify {path}"
         fits = display_width(explain) + display_width(verify) + 3 <= style.width
-        lines += [f"{explain}   {verify}"] if fits else [explain, verify]
+        runs = file_and_cell(first.path)[1] is None
+        lines += ([f"{explain}   {verify}"] if fits else [explain, verify]) if runs else [explain]
     return lines
 
 

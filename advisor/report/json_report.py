@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from advisor.finding import Coverage, Finding, Prediction, Remark
+from advisor.notebook import file_and_cell
 from advisor.report.model import Report
 from advisor.report.style import Style
 from advisor.source import Span
@@ -71,7 +72,11 @@ def values(value: Any) -> Any:
 
 
 def _of_fields(data: Any) -> dict[str, Any]:
-    return {_NAMES.get(one.name, one.name): values(getattr(data, one.name)) for one in fields(data)}
+    found = {
+        _NAMES.get(one.name, one.name): values(getattr(data, one.name)) for one in fields(data)
+    }
+    path, cell = file_and_cell(found.get("path", ""))
+    return found if cell is None else {**found, "path": path, "cell": cell}
 
 
 # JSON, an object a line: findings, remarks, coverage; for tools that read streams.

@@ -113,10 +113,14 @@ _LABEL = 11
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a text report may look."""
+    """How a text report may look.
+
+    `closing` is whether it ends with what was analysed and what was not.
+    """
 
     color: bool = False
     width: int = _DEFAULT_WIDTH
+    closing: bool = True
 
     def paint(self, text: str, *looks: str) -> str:
         """Return `text` in the named looks, or as it is where there are no colours."""

@@ -298,13 +298,22 @@ def _whole(program: Program, sizes: Sizes, machine: Machine) -> Estimate:
 
 # Arguments to make.
 
+_BELOW = 1000
+"""What whole numbers stay below that are no places."""
+
 
 def inputs_of(kernel: Kernel, sizes: Sizes) -> Iterator[ArrayInput]:
     """Yield what arrays to make for a kernel at given sizes."""
     limits = dict(_limits(kernel, sizes))
+    shapes = {
+        name: tuple(int(evaluate(extent, sizes)) for extent in array.extents)
+        for name, array in kernel.arrays.items()
+    }
+    # of whole numbers any may be a place, in a way that nobody understood
+    least = min([_BELOW, *(one for shape in shapes.values() for one in shape if one > 1)])
     for name, array in kernel.arrays.items():
-        shape = tuple(int(evaluate(extent, sizes)) for extent in array.extents)
-        yield ArrayInput(name, shape, array.dtype, limits.get(name, 1000), array.spec.order)
+        below = limits.get(name, least)
+        yield ArrayInput(name, shapes[name], array.dtype, below, array.spec.order)
 
 
 def _limits(kernel: Kernel, sizes: Sizes) -> Iterator[tuple[str, int]]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from advisor.between_sizes import Times
-from advisor.evidence import AFTER, BEFORE
+from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS
 from costdb.estimate import Ratio
 from costdb.machines import Machine
 from costdb.records import dataclass
@@ -32,6 +32,8 @@ class Compared:
         What was measured, where that is more than the kernel.
     times_s : (Times, Times) or None
         What both sides took, where that is the kernel itself as one process.
+    equal : bool or None
+        Whether both gave the same results; None where nobody compared them.
     """
 
     file: str
@@ -43,6 +45,7 @@ class Compared:
     measured: Ratio
     of: str = ""
     times_s: tuple[Times, Times] | None = None
+    equal: bool | None = None
 
 
 def speed_up(before: Times, after: Times) -> Ratio:
@@ -82,6 +85,7 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "
                     "file": one.file,
                     "title": one.title,
                     **({"of": one.of} if one.of else {}),
+                    **({} if one.equal is None else {RESULTS: "equal" if one.equal else DIFFER}),
                     **_times(one),
                 },
             )

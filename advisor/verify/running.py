@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from advisor.between_sizes import Times
 from advisor.verify.cases import Case, ProgramCase
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.records import dataclass
@@ -72,6 +73,11 @@ class Turns:
     before: Measured
     after: Measured
     compared: bool
+
+    @property
+    def times_s(self) -> tuple[Times, Times]:
+        """What both sides took."""
+        return self.before.times_s, self.after.times_s
 
 
 def measure(case: Case, effort: Effort) -> list[Measured]:

@@ -258,6 +258,8 @@ def default_machine() -> str:
 def load_machine(name_or_path: str) -> Machine:
     """Return a machine by name (built-in, then the user's own) or by a path ending in .json.
 
+    Names are in lower case, however they are asked for.
+
     Raises
     ------
     UnknownMachineError
@@ -267,9 +269,10 @@ def load_machine(name_or_path: str) -> Machine:
     """
     if name_or_path.endswith(".json"):
         return _machine(read_text(Path(name_or_path)), name_or_path)
-    if name_or_path in built_in_names():
-        return built_in_machine(name_or_path)
-    stored = _stored_profile(name_or_path) if is_machine_name(name_or_path) else None
+    name = name_or_path.lower()
+    if name in built_in_names():
+        return built_in_machine(name)
+    stored = _stored_profile(name) if is_machine_name(name) else None
     if stored is not None:
         return _machine(*stored)
     raise UnknownMachineError(_unknown(name_or_path))

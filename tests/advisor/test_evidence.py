@@ -33,10 +33,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def store(
-    size: int, measured: float, file: str = "kernel.py", machine: str = "t3e", title: str = ""
+    size: int,
+    measured: float,
+    file: str = "kernel.py",
+    machine: str = "t3e",
+    title: str = "",
+    **more: str,
 ) -> None:
     circumstances = {"date": "2026-11-21T10:00:00+00:00", "ranks": "1", "file": file}
-    circumstances["title"] = title
+    circumstances |= {"title": title, **more}
     ratio = Ratio(measured - 0.1, measured, measured + 0.1)
     one = Evidence(
         machine,
@@ -49,6 +54,27 @@ def store(
     )
     with writing(store_path()) as connection:
         add_evidence(connection, one)
+
+
+def test_an_edit_that_gave_other_results_is_not_offered_as_a_fix(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def of_finding() -> tuple[str, list[str]]:
+        main(["kernel.py", "-m", "t3e", "--output-format", "json", "--select", "ADV201"])
+        (one,) = json.loads(capsys.readouterr().out)["findings"]
+        return one["fix"]["applicability"], one["evidence"]["measured"]
+
+    assert of_finding()[0] == "unsafe"
+    store(1000, 3.0, results="differ")
+    # a speed-up of something else is no evidence, and a later run at other sizes takes nothing back
+    store(2000, 3.0)
+    applicability, measured = of_finding()
+    assert applicability == "display" and "N = 1000" not in " ".join(measured)
+    assert main(["kernel.py", "-m", "t3e", "--fix", "--unsafe-fixes", "--select", "ADV201"]) == 1
+    assert (folder / "kernel.py").read_text() == KERNEL
+    assert "gave other results with it" in " ".join(capsys.readouterr().out.split())
+    store(1000, 3.0, results="equal")
+    assert of_finding()[0] == "unsafe"
 
 
 def measured_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from advisor.cli import options
-from advisor.cli.common import Bar, check_output, complain, write_result
+from advisor.cli.common import Bar, check_output, complain, note, write_result
 from advisor.cli.options import option
 from advisor.config.layer import wrong_use
 
@@ -21,7 +21,7 @@ def calibrate(
     ] = False,
     only: options.Sections = None,
     ranks: Annotated[
-        int, option("--ranks -n", "MPI ranks to start; one for each core where 0.", "K", min=0)
+        int, option("-P --ranks -n", "MPI ranks to start; one for each core where 0.", "K", min=0)
     ] = 0,
     fresh: Annotated[
         bool, option("--fresh", "Begin anew instead of resuming what was interrupted.")
@@ -65,8 +65,8 @@ def calibrate(
     if any(left_out.reason.endswith(" missing") for left_out in made.skipped):
         complain("pip install 'kernel-advisor[calibrate]' brings what is missing")
     use = "it is the default now" if name == CALIBRATED else f"use it with --machine {name}"
-    complain(f"stored machine {name} in {store_path()}; {use}")
-    complain(_next_step(name, quick=quick))
+    note(f"stored machine {name} in {store_path()}; {use}")
+    note(_next_step(name, quick=quick))
 
 
 def _next_step(name: str, *, quick: bool) -> str:
@@ -109,7 +109,7 @@ class _Progress:
 
     def resumed(self, run: str) -> None:
         self.clear()
-        complain(f"resuming the calibration of {run.split('.')[0]} UTC")
+        note(f"resuming the calibration of {run.split('.')[0]} UTC")
 
     def measuring(self, title: str, launch: int, launches: int) -> None:
         self._title = f"measuring {title} ({launch} of {launches})"

@@ -1,15 +1,13 @@
 """``advise check``: what could be faster in these files, and by how much."""
 
 # Annotations are not kept as text: Typer would compile each of them at every start.
-import os
-import sys
 from typing import Annotated
 
 import typer
 
 from advisor.cli import options
-from advisor.cli.checking import Request, run
-from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
+from advisor.cli.checking import Check
+from advisor.cli.common import STANDARD_STREAM, check_output, parse_bindings, positive_number
 from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import split_codes
@@ -25,6 +23,7 @@ def check(
     ] = None,
     machine: options.Machine = None,
     define: options.Sizes = None,
+    ranks: options.Ranks = None,
     select: Annotated[
         list[str] | None,
         options.codes_option("select", "Only these rules: codes or prefixes, by commas."),
@@ -91,6 +90,13 @@ def check(
         bool,
         option("--force-exclude", "Leave excluded files out even when they are named.", env=True),
     ] = False,
+    named_machine: Annotated[
+        bool,
+        option(
+            "--named-machine",
+            "Check nothing, and say so, where no option or configuration names a machine.",
+        ),
+    ] = False,
     config: options.ConfigFile = None,
     isolated: options.Isolated = False,
     show_settings: Annotated[
@@ -129,7 +135,7 @@ def check(
         raise wrong_use("--write-baseline and --diff exclude each other")
     layer = Layer(
         machine=machine or None,
-        sizes=parse_bindings(define or ()),
+        sizes=parse_bindings(define or (), ranks=ranks),
         select=_codes(select),
         ignore=_codes(ignore),
         extend_select=_codes(extend_select),
@@ -141,21 +147,35 @@ def check(
         config=config,
         isolated=isolated,
         exclude=exclude or (),
+        force=force_exclude,
         cache=None if no_cache else (cache_dir or ""),
     )
-    chosen_format = output_format or scope.output_format or "full"
+    chosen_format = output_format or scope.configuration.output_format or "full"
     if chosen_format not in FORMATS:
         raise wrong_use(f"--output-format {chosen_format}: expected one of {', '.join(FORMATS)}")
     if statistics and chosen_format not in ("full", "concise", "json"):
         raise wrong_use(f"--statistics has no {chosen_format} form: use full, concise or json")
+    check_output(output)
     # an explanation takes the formulas over all sizes, which a list of findings does without
     scope.resolver.everything = everything
     scope.resolver.details = chosen_format in SHOWS_DETAILS
-    request = Request(
-        paths=given,
-        resolver=scope.resolver,
-        excluded=scope.excluded,
-        force_exclude=force_exclude,
+    scope.resolver.named_only = named_machine
+    name = stdin_filename or "<stdin>"
+    if show_settings:
+        from advisor.cli.scope import show
+
+        show(given, scope, chosen_format, name)
+        return
+    if measure:
+        from advisor.cli.commands.measure import measure_kernels
+        from advisor.cli.paths import python_files
+
+        named = [path for path in given if path != STANDARD_STREAM]
+        files = python_files(named, lambda error: None, scope.excluded, force=force_exclude)
+        measure_kernels(tuple(files), layer.sizes)
+    asked = Check(
+        given,
+        scope,
         given=tuple(layer.sizes),
         fix=fix and not diff,
         diff=diff,
@@ -164,30 +184,12 @@ def check(
         output=output,
         statistics=statistics,
         exit_zero=exit_zero,
-        stdin_filename=stdin_filename or "<stdin>",
+        stdin_filename=name,
         jobs=jobs,
         baseline=baseline,
         write_baseline=write_baseline,
     )
-    if show_settings:
-        from advisor.cli.scope import show
-
-        show(
-            given,
-            scope,
-            chosen_format,
-            force=force_exclude,
-            stdin_filename=request.stdin_filename,
-        )
-        return
-    if measure:
-        from advisor.cli.commands.measure import measure_kernels
-        from advisor.cli.scope import python_files
-
-        named = [path for path in given if path != STANDARD_STREAM]
-        files = python_files(named, lambda error: None, scope.excluded, force=force_exclude)
-        measure_kernels(tuple(files), layer.sizes)
-    raise typer.Exit(run(request, sys.stdout, os.environ))
+    raise typer.Exit(asked.run())
 
 
 def _codes(given: list[str] | None) -> tuple[str, ...] | None:

@@ -24,18 +24,21 @@ from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.layer import Layer, wrong_use
 from advisor.engine import Options, needs_reading, seen_functions
+from advisor.finding import Finding
+from advisor.notebook import SUFFIX, cell_line, cells_of, placed, text_line
 from advisor.ranking.findings import Judged
 
 if TYPE_CHECKING:
     from costdb.store.results import Result
 
-_PLACE = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
+_PLACE = re.compile(r"(.+?)(?::cell ([0-9]{1,9}))?:([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
 
 
 def explain(
     place: Annotated[str, typer.Argument(metavar="FILE:LINE", help="A place as reports show it.")],
     machine: options.Machine = None,
     define: options.Sizes = None,
+    ranks: options.Ranks = None,
     config: options.ConfigFile = None,
     isolated: options.Isolated = False,
     formulas: Annotated[
@@ -50,12 +53,14 @@ def explain(
     if found is None:
         raise wrong_use(f"{place}: expected FILE:LINE, such as kernel.py:35")
     require_format(output_format)
-    path, line = found[1], int(found[2])
-    given = parse_bindings(define or ())
+    path, cell, line = found[1], found[2], int(found[3])
+    given = parse_bindings(define or (), ranks=ranks)
     layer = Layer(machine=machine or None, sizes=given)
     scope = make_scope(layer, config=config, isolated=isolated, cache=None)
     asked = scope.resolver.effective(path).options
-    source = read_text(path)
+    source = read_text(path, notebooks=True)
+    where = f"cell {cell}, line {line}" if cell else f"line {line}"
+    line = text_line(source, int(cell), line) if cell else line
     judged = judged_in(path, source, asked)
     if given:
         tell_unused(given, names_in(path, source))
@@ -63,15 +68,26 @@ def explain(
         one for one in judged if one.finding.span.start_line <= line <= one.finding.span.last_line
     ]
     if not chosen:
-        lines = ", ".join(dict.fromkeys(str(one.finding.span.start_line) for one in judged))
-        where = f"; there are some at {lines}" if lines else ", nor anywhere else in the file"
-        raise wrong_use(f"{path}: no finding at line {line}{where}")
+        lines = ", ".join(dict.fromkeys(_place(one.finding, source) for one in judged))
+        others = f"; there are some at {lines}" if lines else ", nor anywhere else in the file"
+        raise wrong_use(f"{path}: no finding at {where}{others}")
+    if path.endswith(SUFFIX):
+        chosen = [replace(one, finding=placed(one.finding, source)) for one in chosen]
+        source = cells_of(source)[cell_line(source, line)[0]]
     found_there = _results(chosen[0].finding.evidence.machine)
     if output_format == JSON:
         write_out(explanation.as_json(chosen, asked.machine or "", found_there))
     else:
         style = text_style(None)
         write_out(explanation.text(chosen, source, style, found_there, formulas=formulas))
+
+
+def _place(finding: Finding, source: str) -> str:
+    """Return the line of a finding; in a notebook the cell as well."""
+    line = finding.span.start_line
+    if not finding.path.endswith(SUFFIX):
+        return str(line)
+    return "cell {}:{}".format(*cell_line(source, line))
 
 
 def _results(machine: str) -> tuple[Result, ...]:

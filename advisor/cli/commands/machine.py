@@ -13,6 +13,7 @@ from advisor.cli.common import (
     TEXT,
     WRONG_USE,
     complain,
+    note,
     require_format,
     text_style,
     write_result,
@@ -120,7 +121,7 @@ def _import(
         document = {"schema_version": 1, "imported": machine.name, "store": str(store_path())}
         write_result(json.dumps(document, indent=2) + "\n", None)
     else:
-        complain(f"imported {machine.name} into {store_path()}")
+        note(f"imported {machine.name} into {store_path()}")
 
 
 @machine.command("remove")
@@ -139,7 +140,7 @@ def _remove(
     if not remove_profile(name):
         load_machine(name)  # says what is like it
         raise wrong_use(f"{name}: a file, which no store holds")
-    complain(f"removed {name} from {store_path()}")
+    note(f"removed {name} from {store_path()}")
 
 
 @machine.command("export")
@@ -159,3 +160,5 @@ def _export(
 
     machine = load_machine(name)
     write_result(json.dumps(dict(machine.document), indent=2, ensure_ascii=False) + "\n", output)
+    if output is not None and output.endswith(".json"):
+        note(f'machine = "{output}" in [tool.advise] of pyproject.toml beside it makes all use it')

@@ -27,6 +27,7 @@ from advisor.cli.options import option
 from advisor.config.layer import CommandError, wrong_use
 from advisor.source import SourceProblem
 from costdb.records import dataclass, replace
+from costdb.wording import nearest
 
 RANKS = 2
 STRETCHES = "in stretches, on made-up arrays"
@@ -60,7 +61,7 @@ def measure(
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> None:
-    """Time kernels, rewrites and scripts here in short stretches, on made-up arrays."""
+    """Time kernels, rewrites and scripts here in short stretches."""
     require_format(output_format)
     check_output(output)
     given = parse_bindings(define or (), only_sizes=False)
@@ -70,7 +71,11 @@ def measure(
     ranks = ranks or RANKS
     groups = _groups(files, kernel, given, ranks)
     if not groups:
-        raise wrong_use(f"there is no kernel `{kernel}`")
+        from advisor.cli.subjects import kernels_in
+
+        found = (kernels_in(path, read_text(path), None, given) for path in files)
+        known = [one.name for kernels in found for one, _ in kernels]
+        raise wrong_use(f"there is no kernel `{kernel}`{nearest(str(kernel), known)}")
     if show:
         write_out("".join(_shown(one) for group in groups for one in group.subjects))
         return

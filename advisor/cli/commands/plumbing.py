@@ -9,7 +9,7 @@ import typer
 
 from advisor.cache import Cache, ForeignFolderError
 from advisor.cli import options
-from advisor.cli.common import complain, write_out
+from advisor.cli.common import note, write_out
 from advisor.cli.options import option
 from advisor.cli.scope import make_scope, usual_cache_folder
 from advisor.config.layer import Layer, system_error, wrong_use
@@ -29,7 +29,7 @@ def lsp(
         bool, option("--stdio", "Accepted because editors pass it.", hidden=True)
     ] = False,
 ) -> None:
-    """Serve an editor: the language server, on standard input and output."""
+    """Serve an editor as its language server."""
     from importlib.util import find_spec
 
     if find_spec("pygls") is None:
@@ -56,7 +56,7 @@ def clean(
 ) -> None:
     """Remove the answers kept from earlier runs."""
     if observed:
-        complain(f"{_forgotten()} observations removed")
+        note(f"{_forgotten()} observations removed")
         return
     if cache_dir:
         folder = Path(cache_dir)
@@ -69,7 +69,7 @@ def clean(
         raise wrong_use(str(error)) from error
     except OSError as error:
         raise system_error(error, str(error.filename or folder)) from error
-    complain(f"{count} answers removed")
+    note(f"{count} answers removed")
 
 
 def _forgotten() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -132,7 +133,7 @@ def _as_lines(lines: Sequence[str]) -> str:
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    from advisor.cli.scope import python_files
+    from advisor.cli.paths import python_files
 
     def refuse(error: CommandError) -> None:
         raise error
@@ -233,11 +234,11 @@ def _keep(group: Sequence[Verdict], machine: Machine) -> None:
     if original.failure:
         return
     found = (
-        compared_kernel(one.case, one.variant, original.times_s, one.measured.times_s)
+        (one, compared_kernel(one.case, one.variant, original.times_s, one.measured.times_s))
         for one in group[1:]
-        if one.judged and one.measured.equal
+        if not one.measured.failure
     )
-    keep(machine, 1, list(filter(None, found)))
+    keep(machine, 1, [replace(kept, equal=one.measured.equal) for one, kept in found if kept])
 
 
 def _program_cases(
@@ -284,12 +285,11 @@ def _verify_programs(
         group = [ProgramVerdict(case, *pair) for pair in zip(rewrites, measured, strict=True)]
         if machine.may_be_here:
             found = (
-                compared_program(
-                    case, one.rewrite, one.turns.before.times_s, one.turns.after.times_s
-                )
+                (one.turns, compared_program(case, one.rewrite, *one.turns.times_s))
                 for one in group
-                if one.rewrite is not None and one.result == "equal"
+                if one.rewrite is not None and one.turns.compared and not one.failure
             )
-            keep(machine, case.ranks, list(filter(None, found)))
+            kept = [replace(made, equal=turns.after.equal) for turns, made in found if made]
+            keep(machine, case.ranks, kept)
         groups.append(group)
     return groups

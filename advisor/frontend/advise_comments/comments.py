@@ -16,7 +16,8 @@
     axis        = NAME "=" ( INTEGER | NAME )
     option      = "order" "=" ( "C" | "F" )
                 | "halo" "=" ( INTEGER | "(" INTEGER { "," INTEGER } ")" )
-    codes       = "[" CODE { "," CODE } "]"
+    codes       = "[" rule { "," rule } "]"
+    rule        = CODE | NAME { "-" NAME }
 
 A directive ends at the end of its comment or at the next comment sign, so that one comment may
 hold a directive and a remark, or a directive after somebody else's pragma.
@@ -318,9 +319,16 @@ def _suppression(reader: DirectiveReader, span: Span, own_line: bool) -> Suppres
 
 
 def _code(reader: DirectiveReader) -> str:
-    if not _CODE.fullmatch(reader.peek()):
-        reader.fail("a code such as ADV201")
-    return reader.name("a code such as ADV201")
+    what = "a code such as ADV201, or the name of a rule"
+    word = reader.name(what)
+    if _CODE.fullmatch(word):
+        return word
+    if not word.islower():
+        reader.position -= 1
+        reader.fail(what)
+    while reader.accept("-"):
+        word += f"-{reader.name(what)}"
+    return word
 
 
 _EXPECTED: Final = "kernel, NAME: DTYPE[...], trip, prob, cost or ignore"

@@ -69,8 +69,9 @@ def test_one_bad_file_does_not_hide_the_others(advise: Advise) -> None:
     assert ended.code == 2
     assert ended.err.splitlines() == [
         "a.py:2:4: invalid syntax",
-        "b.py:2:2: byte 0xff is not utf-8",
-        "advise: missing.py: No such file or directory",
+        "b.py:2:2: byte 0xff is not utf-8: if it is Python, name its encoding in the first line,"
+        " as in # coding: latin-1",
+        "advise: missing.py: No such file or directory: known are a.py, b.py, c.py",
     ]
     assert ended.out.startswith("c.py:1:8: ADV201")
 
@@ -136,7 +137,7 @@ def test_directory_without_python_files(advise: Advise) -> None:
     Path("empty").mkdir()
     ended = advise("empty")
     assert ended.code == 2
-    assert ended.err == "advise: empty: no Python files in this directory\n"
+    assert ended.err == "advise: empty: no Python files or notebooks in this directory\n"
 
 
 # --- what is refused ----------------------------------------------------------------------

@@ -104,6 +104,45 @@ def test_what_does_not_end_well_is_one_line(text: str, why: str) -> None:
     assert found.line == 1 + text.count("\n") + 1 - (1 if "while" in text else 0)
 
 
+IN_ORDER = """\
+import numpy as np
+N = 20
+def make(n=N):
+    return np.arange(n) * 1.0
+TABLE = make()
+def twice(a, by=TABLE[2]):
+    return a * by + LATER
+LATER = len(make(3))
+class Base:
+    def go(self, a):
+        return a + 1
+class Derived(Base):
+    def run(self, a):
+        return self.go(a)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{IN_ORDER}\n# advise: kernel N=20\n# advise: a: f8[N]\ndef f(a):\n"
+        "    return Derived().run(twice(a)) + TABLE[3]\n",
+        f"{IN_ORDER}\nif __name__ == '__main__':\n    print(Derived().run(twice(np.ones(N))))\n",
+        # elements of `at` are places, behind a name and in a function
+        "import numpy as np\n# advise: kernel N=30 M=500\n# advise: a: f8[N]\n"
+        "# advise: at: i8[M]\ndef f(a, at):\n    total = 0.0\n    for k in range(len(at)):\n"
+        "        j = at[k]\n        total += taken(a, j)\n    return total\n"
+        "def taken(a, j):\n    return a[j]\n",
+    ],
+)
+def test_functions_and_constants_are_there_when_they_are_needed(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (folder / "several.py").write_text(text)
+    assert main(["measure", "several.py", "--budget", "2"]) == 0
+    assert "not measured" not in capsys.readouterr().out
+
+
 def test_a_loop_of_a_million_million_iterations_takes_no_time() -> None:
     text = "import numpy as np\nt = 0.0\nfor i in range(10**12):\n    t += np.sqrt(i)\n"
     (found,) = sample([(sampled_file("f.py", text, {}), {})], Effort(launches=1))

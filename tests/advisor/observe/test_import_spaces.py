@@ -135,7 +135,10 @@ def test_what_is_not_there_is_ours_or_missing_as_without_us(user: User) -> None:
     program = writes(user, "import costdb.store\nprint(costdb.store.MINE)\n" + MARKED)
     plain = user.types("python", program).stdout
     assert user.types("advise", "run", program).stdout == plain
-    assert user.types("advise", "run", "-m", "program").stdout.splitlines()[:2] == ["1", "2400.0"]
+    assert user.types("advise", "run", "--module", "program").stdout.splitlines()[:2] == [
+        "1",
+        "2400.0",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -316,7 +316,7 @@ def test_marked_and_compiled_functions_work_as_before_and_are_seen(user: User) -
 
 def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(user: User) -> None:
     user.write("tool.py", "import sys\nprint(sys.argv[1:], __name__)\n")
-    done = user.advises("run", "--no-store", "--output-format", "none", "-m", "tool", "a")
+    done = user.advises("run", "--no-store", "--output-format", "none", "--module", "tool", "a")
     assert done.stdout == "['a'] __main__\n"
     assert not (user.folder / "kept").exists()
 

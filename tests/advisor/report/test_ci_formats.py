@@ -5,7 +5,10 @@ others there is no schema, or none in a package: what their documentation says s
 """
 
 import json
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,7 +20,7 @@ from hypothesis import given, settings
 from advisor.engine import Options, check_source
 from advisor.finding import Verdict
 from advisor.project import reported_path
-from advisor.report.model import Report, renderer
+from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.rows import full_message
 from advisor.report.style import Style
 from tests.advisor.report import official_schemas
@@ -365,19 +368,86 @@ def test_the_examples_are_what_the_servers_accept(name: str, schema: str) -> Non
     official_schemas.pipeline(schema).validate(document)
 
 
-@pytest.mark.parametrize("name", ["github", "gitlab"])
+@pytest.mark.parametrize("name", ["action", "gitlab"])
+@pytest.mark.parametrize("machine", ["", "profiles/ci.json"])
 def test_the_examples_commands_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from advisor.cli.app import main
+    """Run each step as the server does, in bash, but for installing and for sending anything."""
+    from ruamel.yaml import YAML
 
-    text = (ROOT / "examples" / "ci" / f"{name}.yml").read_text()
-    commands = re.findall(r"(?:run: |- )(advise .*)", text)
-    assert len(commands) == 2
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ADVISE_MACHINE", re.findall(r"ADVISE_MACHINE: (\w+)", text)[0])
+    document = YAML(typ="safe").load(ROOT / "examples" / "ci" / f"{name}.yml")
+    if name == "action":
+        steps = [
+            (step["run"], step.get("env", {}))
+            for step in document["runs"]["steps"]
+            if "run" in step
+        ]
+    else:
+        steps = [(step, {}) for step in document["advise"]["script"]]
+    installs, *checks = steps
+    assert installs[0].startswith("pip install ")
+    project = tmp_path / "project"
+    (project / "profiles").mkdir(parents=True)
+    profile = (ROOT / "machine_profiles" / "t3e.json").read_text()
+    (project / "profiles" / "ci.json").write_text(profile)
+    if machine:
+        (project / "pyproject.toml").write_text(f'[tool.advise]\nmachine = "{machine}"\n')
+    # in a checkout of the repository, as a submodule of the one that is checked
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "gh").write_text('#!/bin/sh\necho "$@" > "$GH_SAID"\n')
+    (tools / "gh").chmod(0o755)
+    bin_folder = Path(sys.executable).parent
+    given = {
+        "PATH": f"{tools}:{bin_folder}:{os.environ['PATH']}",
+        "GH_SAID": str(tmp_path / "said"),
+        "ADVISE_DATA_DIR": str(tmp_path / "data"),
+    }
+    values = {
+        "inputs.paths": ".",
+        "inputs.fail-above": "1.2",
+        "github.token": "token",
+        "github.event.pull_request.number": "7",
+    }
     # what may be slower passes, a clear gain does not
-    for example, ends in (("box_sum", [0, 0]), ("radix_sort", [0, 1])):
-        Path("k.py").write_text((ROOT / "examples" / f"{example}.py").read_text())
-        assert [main(command.split()[1:]) for command in commands] == ends
-    assert json.loads(next(Path().glob("advise.*")).read_text())
+    for example, ends in (("box_sum", 0), ("radix_sort", 1 if machine else 0)):
+        (project / "k.py").write_text((ROOT / "examples" / f"{example}.py").read_text())
+        codes = []
+        for command, stated in checks:
+            if "--output-format markdown" in command and "markdown" not in FORMATS:
+                continue
+            known = {
+                key: values.get(
+                    text.removeprefix("${{ ").removesuffix(" }}"), "https://forge/blob/1"
+                )
+                for key, text in stated.items()
+            }
+            done = subprocess.run(
+                ["bash", "-e", "-o", "pipefail", "-c", command],
+                cwd=project,
+                env={**os.environ, **given, **known},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            codes.append(done.returncode)
+            assert done.stderr == "" or not machine, done.stderr
+            assert ("no machine is named here" in done.stderr) == (not machine)
+        assert codes == [*([0] * (len(codes) - 1)), ends], codes
+    reports = list(project.glob("advise.[sj]*"))
+    assert len(reports) == bool(machine)
+    if machine and name == "action":
+        log = json.loads(reports[0].read_text())
+        for rule in log["runs"][0]["tool"]["driver"]["rules"]:
+            assert rule["helpUri"].startswith("https://forge/blob/1/transforms/")
+            assert (ROOT / rule["helpUri"].removeprefix("https://forge/blob/1/")).is_file()
+
+
+def test_the_action_is_one() -> None:
+    from ruamel.yaml import YAML
+
+    document = YAML(typ="safe").load(ROOT / "examples" / "ci" / "action.yml")
+    official_schemas.pipeline("github-actions").validate(document)
+    # it installs the repository that it lies in
+    assert (ROOT / "examples" / "ci" / ".." / ".." / "pyproject.toml").is_file()

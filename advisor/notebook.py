@@ -1,0 +1,342 @@
+"""Notebooks as Python: code cells in order, each below a comment that names it.
+
+Magics and shell lines become comments, cells of other languages are left out: so the text is
+analysed and edited as any other, and goes back cell by cell. Cells count from 1, others than code
+included, as they do for ruff.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, TypeVar, cast
+
+from advisor.edits import split_lines
+from advisor.source import SourceProblem, Span
+from costdb.records import fields, is_dataclass, replace
+
+SUFFIX = ".ipynb"
+
+_MARK = "# %% [cell {}]"
+_MARKED = re.compile(r"^# %% \[cell ([0-9]+)\]\n", re.MULTILINE)
+_LEFT_OUT = "# left out: "
+_RESTORED = re.compile(rf"^([ \t]*)(?:pass  )?{_LEFT_OUT}(.*)$", re.MULTILINE)
+
+_MAGIC = re.compile(
+    r"[ \t]*(?:[%!?]|[\w.%]+\?{1,2}[ \t]*(?:\n|\Z)|[^\n=#'\"(]*[^\n=!<>]=[ \t]*[%!](?!=))"
+)
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+_OF_PYTHON = frozenset(("capture", "prun", "pypy", "python", "python3", "time", "timeit"))
+"""Magics of whole cells below which there is Python."""
+
+_TOKEN = re.compile(
+    r'("""|\'\'\')(?:\\.|(?!\1).)*(?:\1|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?'
+    r"|#[^\n]*|(?P<open>[(\[{])|(?P<close>[)\]}])|\\\n|(?P<end>\n)",
+    re.DOTALL,
+)
+_JOINED = re.compile(r"(?:[^\n]*\\\n)*[^\n]*\n?")
+_PLACE = re.compile(rf"(.+{re.escape(SUFFIX)}):cell ([0-9]{{1,9}})", re.DOTALL)
+_LINE = re.compile(r"\bline ([0-9]+)\b")
+_Told = TypeVar("_Told")
+
+
+class NotebookProblem(SourceProblem):
+    """A notebook that cannot be read; the place is one of its JSON."""
+
+
+class NotPython(NotebookProblem):
+    """A notebook in another language."""
+
+
+class CellsLost(ValueError):
+    """An edited text from which the cells cannot be told any more; one line."""
+
+
+# From JSON to text and back.
+
+
+def text_of(path: str, raw: str) -> str:
+    """Return the Python of a notebook, given as its JSON.
+
+    Raises
+    ------
+    NotebookProblem
+        It is no notebook of format 4.
+    NotPython
+        Its kernel speaks another language.
+    """
+    parts = []
+    for number, cell in enumerate(_cells(path, raw), start=1):
+        source = _source(cell)
+        if cell.get("cell_type") == "code" and _is_python(cell, source):
+            parts.append(f"{_MARK.format(number)}\n{''.join(_as_python(source))}\n")
+    return "".join(parts)
+
+
+def with_text(raw: str, text: str) -> str:
+    """Return a notebook's JSON with the cells of an edited text; all else stays, to the letter.
+
+    Raises
+    ------
+    CellsLost
+        A cell of the notebook is not in the text.
+    """
+    import json
+
+    before, after = cells_of(text_of("", raw)), cells_of(text)
+    if before.keys() != after.keys():
+        raise CellsLost("the edits go across its cells")
+    # none or both, as whoever wrote it had it
+    escaped = raw.isascii() and "\\u" in raw
+    pieces, done = [], 0
+    for number, (start, end) in enumerate(_source_places(raw), start=1):
+        if before.get(number) == after.get(number):
+            continue
+        source = after[number].removesuffix("\n")
+        old = raw[start:end]
+        if old.startswith("["):
+            lines = [json.dumps(one, ensure_ascii=escaped) for one in source.splitlines(True)]
+            new = _listed(old, lines)
+        else:
+            new = json.dumps(source, ensure_ascii=escaped)
+        pieces += [raw[done:start], new]
+        done = end
+    return "".join([*pieces, raw[done:]])
+
+
+def cells_of(text: str) -> Mapping[int, str]:
+    """Return the cells of a notebook's text by number, each with a line end behind it.
+
+    Magics and shell lines are as they were.
+    """
+    above, *parts = _MARKED.split(text)
+    cells = {int(number): cell for number, cell in zip(parts[::2], parts[1::2], strict=True)}
+    if above and cells:
+        first = min(cells)
+        cells[first] = above + cells[first]
+    return {number: _RESTORED.sub(r"\1\2", cell) for number, cell in cells.items()}
+
+
+def _cells(path: str, raw: str) -> list[Any]:
+    import json
+
+    try:
+        document = json.loads(raw)
+    except json.JSONDecodeError as error:
+        place = path, error.lineno, error.colno - 1
+        raise NotebookProblem(*place, f"not a notebook: not JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise NotebookProblem(path, 1, 0, "not a notebook: nested too deeply") from error
+    cells = document.get("cells") if isinstance(document, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        old = isinstance(document, dict) and "worksheets" in document
+        why = "`jupyter nbconvert --to notebook` makes one of format 4 of it" if old else "no cells"
+        raise NotebookProblem(path, 1, 0, f"not a notebook of format 4: {why}")
+    language = _language(document)
+    if language.lower() not in ("python", "ipython"):
+        raise NotPython(path, 1, 0, f"a notebook in {language}, not Python")
+    return cells
+
+
+def _language(document: Mapping[str, Any]) -> str:
+    metadata = document.get("metadata")
+    for section, key in (("language_info", "name"), ("kernelspec", "language")):
+        found = metadata.get(section) if isinstance(metadata, dict) else None
+        if isinstance(found, dict) and isinstance(found.get(key), str):
+            return str(found[key])
+    return "python"
+
+
+def _source(cell: Mapping[str, Any]) -> str:
+    source = cell.get("source", "")
+    lines = source if isinstance(source, list) else [source]
+    return "".join(line for line in lines if isinstance(line, str))
+
+
+def _is_python(cell: Mapping[str, Any], source: str) -> bool:
+    metadata = cell.get("metadata")
+    editor = metadata.get("vscode") if isinstance(metadata, dict) else None
+    language = editor.get("languageId", "python") if isinstance(editor, dict) else "python"
+    magic = _CELL_MAGIC.match(source)
+    return language == "python" and (magic is None or magic[1] in _OF_PYTHON)
+
+
+def _as_python(source: str) -> Iterator[str]:
+    """Yield a cell's text, magics and shell lines as comments behind what does nothing."""
+    start = 0
+    while start < len(source):
+        if _MAGIC.match(source, start) is None:
+            end = _statement_end(source, start)
+            yield source[start:end]
+        else:
+            end = max(start + 1, _whole_line_end(source, start))
+            nothing = "pass  "
+            for line in split_lines(source[start:end]):
+                text = line.lstrip(" \t")
+                if text:
+                    yield f"{line[: len(line) - len(text)]}{nothing}{_LEFT_OUT}{text}"
+                nothing = ""
+        start = end
+
+
+def _whole_line_end(source: str, start: int) -> int:
+    """Return where a line ends, with those that backslashes join to it."""
+    found = _JOINED.match(source, start)
+    return len(source) if found is None else found.end()
+
+
+def _statement_end(source: str, start: int) -> int:
+    depth = 0
+    for token in _TOKEN.finditer(source, start):
+        depth += {"open": 1, "close": -1}.get(token.lastgroup or "", 0)
+        if token.lastgroup == "end" and depth <= 0:
+            return token.end()
+    return len(source)
+
+
+def _source_places(raw: str) -> Iterator[tuple[int, int]]:
+    """Yield where the value of each cell's ``source`` begins and ends in a notebook's JSON."""
+    (cells,) = [start for key, start, _ in _members(raw, _behind_blanks(raw, 0)) if key == "cells"]
+    for _, cell, _ in _members(raw, cells):
+        places = {key: (start, end) for key, start, end in _members(raw, cell)}
+        yield places.get("source", (cell, cell))
+
+
+def _members(raw: str, start: int) -> Iterator[tuple[str, int, int]]:
+    """Yield keys, starts and ends of the values of an object, or of an array, of valid JSON."""
+    from json import JSONDecoder
+
+    decode = JSONDecoder().raw_decode
+    named = raw[start] == "{"
+    at = _behind_blanks(raw, start + 1)
+    while raw[at] not in "]}":
+        key = ""
+        if named:
+            key, at = decode(raw, at)
+            at = _behind_blanks(raw, _behind_blanks(raw, at) + 1)
+        _, end = decode(raw, at)
+        yield key, at, end
+        at = _behind_blanks(raw, end)
+        at = _behind_blanks(raw, at + 1) if raw[at] == "," else at
+
+
+def _behind_blanks(raw: str, at: int) -> int:
+    while raw[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _listed(old: str, lines: list[str]) -> str:
+    """Return a JSON array of texts, laid out as another one is."""
+    places = list(_members(old, 0))
+    if not places:
+        return f"[{', '.join(lines)}]"
+    (_, first, end), last = places[0], places[-1][2]
+    lead = old[1:first]
+    between = old[end : places[1][1]] if len(places) > 1 else f",{lead or ' '}"
+    return f"[{lead}{between.join(lines)}{old[last:]}"
+
+
+# Places: of a line of the text, those of the cell that it is in.
+
+
+def file_and_cell(path: str) -> tuple[str, int | None]:
+    """Return file and cell of ``nb.ipynb:cell 3``; no cell of any other path."""
+    found = _PLACE.fullmatch(path)
+    return (path, None) if found is None else (found[1], int(found[2]))
+
+
+@lru_cache(maxsize=8)
+def _heads(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the numbers of the cells of a text, and the lines that name them."""
+    lines = [(int(one[1]), text.count("\n", 0, one.start()) + 1) for one in _MARKED.finditer(text)]
+    return tuple(number for number, _ in lines), tuple(line for _, line in lines)
+
+
+def cell_line(text: str, line: int) -> tuple[int, int]:
+    """Return cell and line in it of a line of a notebook's text."""
+    numbers, heads = _heads(text)
+    place = max(bisect_right(heads, line) - 1, 0)
+    return (numbers[place], max(line - heads[place], 1)) if heads else (1, line)
+
+
+def text_line(text: str, cell: int, line: int) -> int:
+    """Return the line of a notebook's text that is a line of one of its cells; 0 where none is."""
+    numbers, heads = _heads(text)
+    return heads[numbers.index(cell)] + line if cell in numbers else 0
+
+
+def separate(text: str) -> Iterator[str]:
+    """Yield the cells of a notebook's text, each below empty lines that keep its lines' numbers."""
+    lines, (_, heads) = split_lines(text), _heads(text)
+    for head, end in pairwise((*heads, len(lines) + 1)):
+        yield "\n" * head + "".join(lines[head : end - 1])
+
+
+def placed(told: _Told, text: str) -> _Told:
+    """Return a finding, or whatever else is told of a notebook, with places in its cells.
+
+    Parameters
+    ----------
+    told : dataclass
+        Its spans and lines, and each ``line 12`` of its texts, are of `text`; where it has a path,
+        that gets the cell: ``nb.ipynb:cell 3``.
+    text : str
+    """
+    found: _Told = _moved(told, text)
+    path = getattr(told, "path", "")
+    if not path.endswith(SUFFIX):
+        return found
+    span: Span | None = getattr(told, "span", None)
+    line: int = getattr(told, "line", 1) if span is None else span.start_line
+    return replace(found, path=f"{path}:cell {cell_line(text, line)[0]}")  # type: ignore[type-var]
+
+
+def _moved(value: Any, text: str) -> Any:
+    if isinstance(value, Span):
+        line = cell_line(text, value.start_line)[1]
+        end = max(line, cell_line(text, value.end_line)[1])
+        return replace(value, start_line=line, end_line=end)
+    if type(value) is str:  # an enumeration is a text as well
+        return _LINE.sub(lambda found: _said(text, int(found[1])), value)
+    if isinstance(value, tuple):
+        return tuple(_moved(one, text) for one in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changed = {one.name: _moved(getattr(value, one.name), text) for one in fields(value)}
+    if isinstance(changed.get("line"), int):
+        changed["line"] = cell_line(text, changed["line"])[1]
+    return replace(value, **changed)
+
+
+def _said(text: str, line: int) -> str:
+    cell, within = cell_line(text, line)
+    return f"cell {cell}, line {within}"
+
+
+def on_file(told: _Told) -> _Told:
+    """Return what was placed in a cell for those who know lines of files only.
+
+    That is on the first line of the file, with cell and line in words.
+    """
+    found: Any = told
+    file, cell = file_and_cell(found.path)
+    if cell is None:
+        return told
+    name = "reason" if hasattr(told, "reason") else "message"
+    line = found.span.start_line if hasattr(told, "span") else found.line
+    place = {"span": Span(1, 0, 1, 0)} if hasattr(told, "span") else {"line": 1}
+    words = {name: f"cell {cell}, line {line}: {getattr(told, name)}"}
+    return cast(_Told, replace(found, path=file, **place, **words))
+
+
+def placed_problem(problem: SourceProblem, text: str) -> SourceProblem:
+    """Return a problem of a notebook's text at its place in a cell."""
+    if isinstance(problem, NotebookProblem) or not problem.path.endswith(SUFFIX):
+        return problem
+    cell, line = cell_line(text, problem.line)
+    message: str = _moved(problem.message, text)
+    return SourceProblem(f"{problem.path}:cell {cell}", line, problem.column, message)
