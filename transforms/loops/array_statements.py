@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from advisor.dtypes import Kind
@@ -54,6 +55,8 @@ _QUIET = _EXACT_WHOLE | _CHOICES
 """Operations that warn of nothing but an overflow."""
 
 _WORD = re.compile(IDENTIFIER)
+IF_NOT_EMPTY = "if no loop of it is empty"
+_DISPLAY = Applicability.DISPLAY
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
@@ -63,11 +66,19 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
         before = tuple(one for one in walk(loop.body) if isinstance(one, Store))
         if not before or all(map(_is_of_elements, before)) != of_elements:
             continue
-        try:
-            after = raised(loop, outer, kernel)
-        except (NotRaised, ShapeConflict):
+        for runs_through in (False, True):
+            known = replace(kernel, runs_through=kernel.runs_through or runs_through)
+            try:
+                after = raised(loop, outer, known)
+            except (NotRaised, ShapeConflict):
+                continue
+            break
+        else:
             continue
         argued = _legality(before, after, kernel)
+        if argued is not None and runs_through and argued.applicability is not _DISPLAY:
+            # then every element is there, or its subscript an error
+            argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {IF_NOT_EMPTY}")
         statements, variant = tidied(after, kernel)
         edits = partial(edit, loop, statements, variant)
         # what has no words here is no better written by somebody else

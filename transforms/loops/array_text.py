@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import is_whole
 from advisor.ir.statements import Bind, Store, is_total
 from advisor.ir.values import (
     Copy,
@@ -60,7 +59,7 @@ def statement(store: Store | Bind, kernel: Kernel) -> str | None:
             along = f", axis={axis}" if several else ""
             return None if module is None else f"{module}.cumsum({place}{along}, out={place})"
         case Elementwise("where", (condition, Scalar() as chosen, known)) if (
-            known == target and is_whole(store.region, kernel.extents(store.array))
+            known == target and store.in_place
         ):
             place, value = f"{store.array}[{_text(condition, kernel)}]", chosen
             if _text(condition, kernel) is None:

@@ -33,6 +33,7 @@ from advisor.ir.values import (
     Subscript,
     Transpose,
     Value,
+    operands,
     parts_of,
     reads,
 )
@@ -82,11 +83,25 @@ def raised(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store, 
         return tuple(_added_up(one, stores, lift) for one in stores)
     if not may_be_distributed(replace(loop, body=tuple(stores))):
         raise NotRaised
+    lift.needed = frozenset(read for one in stores for read in _needed(one))
     for one in stores:
         # slices of one length must be seen to have it
         for read in (Read(one.array, one.region), *reads(one.value)):
             lift.note(read)
     return tuple(map(lift.store, stores))
+
+
+def _needed(store: Store) -> Iterator[Read]:
+    yield Read(store.array, store.region)
+
+    def of(value: Value) -> Iterator[Read]:
+        if isinstance(value, Read):
+            yield value
+        chosen = isinstance(value, Elementwise) and value.operation == "where"
+        for part in operands(value)[: 1 if chosen else None]:
+            yield from of(part)
+
+    yield from of(store.value)
 
 
 def _rank(region: Sequence[Subscript]) -> int:
@@ -108,6 +123,8 @@ class Lift:
         from the end.
     guarded : bool
         Whether not every iteration needs what is looked at.
+    needed : frozenset of Read
+        What every iteration needs.
     """
 
     loop: Loop
@@ -115,6 +132,7 @@ class Lift:
     kernel: Kernel
     clamped: bool = False
     guarded: bool = False
+    needed: frozenset[Read] = frozenset()
     word: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -185,7 +203,9 @@ class Lift:
             low, high, step = self._bounds(part, self.loop.high)
             extent = self.kernel.extents(array)[number]
             # an element beyond the end is an error, where a slice is shorter
-            runs = self.kernel.runs_through and not self.guarded
+            needed = not self.guarded or Read(array, tuple(region)) in self.needed
+            runs = self.kernel.runs_through and needed
+            runs = runs and not self.proofs.non_negative(high - extent - 1)
             if not (runs or self.proofs.non_negative(extent - high)):
                 raise NotRaised
             if not self.proofs.non_negative(low):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.rebuilt import with_part
-from advisor.ir.shapes import whole
+from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Store, is_total
 from advisor.ir.values import (
     Elementwise,
@@ -35,7 +35,7 @@ def tidied(stores: Sequence[Store], kernel: Kernel) -> tuple[tuple[Made, ...], K
         joined = _joined(last, store, kernel) if isinstance(last, Store) else None
         if joined is not None:
             made.pop()
-        made.append(joined or store)
+        made.append(_masked(joined or store, kernel))
     while (found := _repeated(made, kernel)) is not None:
         value, first = found
         held = (named for one in made if isinstance(one, Store) for named in one.held)
@@ -54,6 +54,16 @@ def tidied(stores: Sequence[Store], kernel: Kernel) -> tuple[tuple[Made, ...], K
 
 def _with(one: Made, value: Value, read: Read) -> Made:
     return replace(one, value=with_part(one.value, value, read))
+
+
+def _masked(store: Store, kernel: Kernel) -> Store:
+    """Return a store that only changes what a mask chooses as one that does so in place."""
+    match store.value:
+        case Elementwise("where", (_, Scalar(), known)) if known == Read(
+            store.array, store.region
+        ) and is_whole(store.region, kernel.extents(store.array)):
+            return replace(store, in_place=True)
+    return store
 
 
 def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
