@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Bind, Store, is_total
+from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -42,11 +42,35 @@ _METHODS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"
 _EXTREMES = ("maximum", "minimum")
 
 
-def statement(store: Store | Bind, kernel: Kernel) -> str | None:
-    """Return a statement as source; None where a part of it has no words."""
-    if isinstance(store, Bind):
-        text = _text(store.value, kernel)
-        return None if text is None else f"{store.name} = {text}"
+def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
+    """Return statements as lines of source; None where a part of them has no words."""
+    texts, made = kernel.context.scalar_texts, list[str]()
+    for one in statements:
+        inner: list[str] | None = None
+        match one:
+            case Loop(variable, low, high, step, body):
+                inner = lines(body, kernel)
+                ends = [python_text(end, texts) for end in (low, high)]
+                if inner is None or None in ends or variable not in texts:
+                    return None
+                ends = [*(ends[1:] if low == ZERO and step == 1 else ends)]
+                ends += [str(step)] if step > 1 else []
+                bounds = ", ".join(end for end in ends if end is not None)
+                head = f"for {texts[variable]} in range({bounds}):"
+                inner = [head, *(f"{kernel.context.indent}{line}" for line in inner)]
+            case Bind(name, value):
+                text = _text(value, kernel)
+                inner = None if text is None else [f"{name} = {text}"]
+            case Store():
+                text = _stored(one, kernel)
+                inner = None if text is None else [text]
+        if inner is None:
+            return None
+        made += inner
+    return made
+
+
+def _stored(store: Store, kernel: Kernel) -> str | None:
     target = Read(store.array, store.region)
     place = store.array if is_total(store) else _text(target, kernel)
     if place is None:
