@@ -267,6 +267,8 @@ def _between(
                 known = _bound(fixed, moving, loop, minima, strict_upper=below)
                 found = None if known is None or found is None else _meet(found, known)
     trips = loop.high - loop.low
+    if found is not None and loop.step > 1:
+        found = _meet(found, (ceil(found[0] / loop.step) * loop.step, inf))
     if found is None or (isinstance(trips, Num) and found[0] >= trips.value):
         return None
     kind = Kind.ANTI

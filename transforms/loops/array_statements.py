@@ -40,7 +40,7 @@ from transforms.kit.rewrite import (
 )
 from transforms.loops.array_text import is_count, lines
 from transforms.loops.raising import (
-    SUMS,
+    METHODS,
     NotRaised,
     Raised,
     ShapeConflict,
@@ -195,7 +195,8 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     target, value = kernel.dtype(store.array), type_of(store.value, kernel).dtype
     kind = kind_of_or_none(target)
     arithmetic = kind not in (None, Kind.BOOLEAN) and promote(target, value) == target
-    if _is_of_elements(store) and not arithmetic and target != value:
+    alone = all(isinstance(part, Point) for part in store.region)
+    if alone and not arithmetic and target != value:
         return None
     if _reductions(store) and kind is not Kind.INTEGER:
         return Legality(Applicability.UNSAFE, "sums are rounded in another order")
@@ -382,5 +383,5 @@ def _kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:
             if isinstance(part, Reduction) and is_count(part, kernel):
                 return "a `count_nonzero` of arrays"
             if isinstance(part, Reduction):
-                return f"a `{SUMS[part.operation]}` of arrays"
+                return f"a `{METHODS[part.operation]}` of arrays"
     return ""

@@ -26,6 +26,7 @@ from advisor.numpy_table import PYTHON_INTEGER
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import python_text
 from transforms.kit.slices import ZERO
+from transforms.loops.raising import METHODS
 
 _LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)
 _SIGNS = {
@@ -38,7 +39,6 @@ _SIGNS = {
     **{"bitwise_and": ("&", _AND), "bitwise_or": ("|", _OR)},
     **{"logical_and": ("&", _AND), "logical_or": ("|", _OR)},
 }
-_METHODS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 _EXTREMES = ("maximum", "minimum")
 
 
@@ -93,7 +93,7 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
                 sign, value = f"{_SIGNS[operation][0]}=", other
             elif is_total(store) and operation in _EXTREMES and isinstance(other, Reduction):
                 inner = _text(other.operand, kernel, _TIGHT)
-                found = f"{inner}.{_METHODS[operation]}(initial={place})"
+                found = f"{inner}.{METHODS[operation]}(initial={place})"
                 return None if inner is None else f"{place} = {found}"
     text = _text(value, kernel)
     if text is not None and is_total(store) and is_count(value, kernel):
@@ -140,10 +140,10 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             along = "" if axis is None else f", axis={axis}"
             known = inner is not None and module is not None
             return f"{module}.count_nonzero({inner}{along})" if known else None
-        case Reduction(operand, axis, operation, _, fused=False) if operation in _METHODS:
+        case Reduction(operand, axis, operation, _, fused=False) if operation in METHODS:
             inner = _text(operand, kernel, _TIGHT)
             along = "" if axis is None else f"axis={axis}"
-            return None if inner is None else f"{inner}.{_METHODS[operation]}({along})"
+            return None if inner is None else f"{inner}.{METHODS[operation]}({along})"
         case Elementwise("negative", (operand,)):
             inner = _text(operand, kernel, _SIGNED)
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)

@@ -45,6 +45,12 @@ from transforms.kit.slices import Proofs, proofs
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
 
+METHODS = {
+    REDUCTIONS[name].operation: name
+    for name in ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+}
+"""What NumPy calls reductions along an axis."""
+
 _COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
 
 
@@ -191,10 +197,10 @@ class Lift:
 
     def is_of_usual_type(self, value: Value) -> bool:
         """Return whether a reduction has the type that NumPy chooses: no other is written out."""
-        if not isinstance(value, Reduction) or value.fused or value.operation not in SUMS:
+        if not isinstance(value, Reduction) or value.fused or value.operation not in METHODS:
             return True
         found = type_of(value.operand, self.kernel).dtype
-        return value.dtype == reduced_dtype(REDUCTIONS[SUMS[value.operation]].result, found)
+        return value.dtype == reduced_dtype(REDUCTIONS[METHODS[value.operation]].result, found)
 
     def rank(self, value: Value) -> int:
         """Return how many axes a value has in one iteration."""
