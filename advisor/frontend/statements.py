@@ -19,6 +19,7 @@ from advisor.frontend.accumulations import (
 )
 from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
 from advisor.frontend.declarations import Declarations
+from advisor.frontend.expressions.arrays import value_of
 from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, truth
 from advisor.frontend.expressions.indices import (
     MOST_ITERATIONS,
@@ -33,8 +34,9 @@ from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import looks_up
 from advisor.frontend.simple_statements import SimpleStatements
-from advisor.frontend.stores import extreme
+from advisor.frontend.stores import chosen_stores, extreme
 from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
+from advisor.ir.nests import is_of_elements
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Choice,
@@ -46,7 +48,7 @@ from advisor.ir.statements import (
     Unrolled,
     mentioned,
 )
-from advisor.ir.values import Scalar
+from advisor.ir.values import Elementwise, Scalar, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
@@ -410,6 +412,9 @@ class Body(SimpleStatements):
             # also where it comes out one way for all sizes of at least 1, both branches stay
             probability = truth(node.test, self.scope)
         if probability is None:
+            guarded = self._guarded_stores(node, rest)
+            if guarded is not None:
+                return guarded
             raise NotUnderstood("a condition without `# advise: prob P` above it")
         if self.copies and probability in (num(0), num(1)):
             # it comes out otherwise for other values that the loop goes through
@@ -426,6 +431,44 @@ class Body(SimpleStatements):
         changed = assigned_names(node).union(*map(assigned_names, rest or ()))
         scope.started = {n: v for n, v in started.items() if n not in changed}
         return (*tested, Choice(probability, then, orelse, span))
+
+    def _guarded_stores(
+        self, node: cst.If, rest: Sequence[cst.CSTNode] | None
+    ) -> Sequence[Statement] | None:
+        """Read what elements decide as choices between elements; None where it does more."""
+        scope = self.scope
+        if not scope.by_element or self.copies:
+            return None
+        condition = value_of(node.test, scope)
+        if isinstance(condition, Scalar) or not is_of_elements(condition):
+            return None
+        before, started = scope.moment(), dict(scope.started)
+        self.branches += 1
+        ways, numbers = [], []
+        for holds in (True, False):
+            scope.restore(before)
+            scope.started = dict(started)
+            ways.append(self._branch(node, rest, holds=holds))
+            numbers.append({**scope.started, **scope.elements})
+        self.branches -= 1
+        scope.restore(before)
+        scope.started = dict(started)
+        made = chosen_stores(condition, *ways)
+        if made is None:
+            return None
+        made = tuple(replace(one, held=scope.held_in(one.value)) for one in made)
+        for store in made:
+            scope.changed(store.array)
+        for name in assigned_names(node).union(*map(assigned_names, rest or ())):
+            scope.forget(name)
+            one, other = (known.get(name) for known in numbers)
+            if one is not None and other is not None:
+                changed = {store.array for store in made}
+                value = Elementwise("where", (condition, one, other))
+                if not changed & {read.array for read in reads(value)}:
+                    scope.type_of(value)
+                    scope.bind_element(name, value)
+        return made
 
     def _branch(
         self, node: cst.If, rest: Sequence[cst.CSTNode] | None, *, holds: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -15,7 +16,7 @@ from advisor.frontend.naming.scope import Scope
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import Scatter, Statement, Store
-from advisor.ir.values import Elementwise, Read, Scalar, Value
+from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_shapes import ShapeConflict, broadcast
 from advisor.source import Span
 
@@ -86,6 +87,38 @@ def extreme(node: cst.If, span: Span, scope: Scope) -> Store | None:
     if not is_of_elements(place) or not is_of_elements(value):
         return None
     return stored(place, Elementwise(operation, (place, value)), span, scope, in_place=True)
+
+
+def chosen_stores(
+    condition: Value, then: Sequence[Statement], orelse: Sequence[Statement]
+) -> tuple[Store, ...] | None:
+    """Return stores to single elements of which a condition chooses, each to one place once.
+
+    None where a branch does anything else, or changes what the condition looks at.
+    """
+    ways: list[dict[Read, Store]] = []
+    for branch in (then, orelse):
+        stores = [one for one in branch if isinstance(one, Store) and one.region]
+        places = {Read(one.array, one.region): one for one in stores}
+        if len(places) < len(branch) or not all(map(is_of_elements, places)):
+            return None
+        ways.append(places)
+    order = [*ways[0], *(place for place in ways[1] if place not in ways[0])]
+    if [place for place in order if place in ways[1]] != [*ways[1]]:
+        return None
+    if {place.array for place in order[:-1]} & {read.array for read in reads(condition)}:
+        return None
+    made = []
+    for place in order:
+        one, other = (way.get(place) for way in ways)
+        known = one or other
+        assert known is not None
+        if not is_of_elements(known.value):
+            return None
+        values = (one.value if one else place, other.value if other else place)
+        value = Elementwise("where", (condition, *values))
+        made.append(replace(known, value=value, in_place=False))
+    return tuple(made)
 
 
 def of_call(node: cst.Call, span: Span, scope: Scope) -> Sequence[Statement]:

@@ -110,7 +110,8 @@ def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> tuple[Depend
 def may_be_distributed(loop: Loop) -> bool:
     """Return whether each statement of a loop may go through all iterations before the next one.
 
-    Within a statement every iteration reads before any stores, as in a statement on arrays.
+    Within a store every iteration reads before any stores, as in a statement on arrays; an inner
+    loop may be the outer one.
     """
     accesses = [list(_accesses((statement,), {})) for statement in loop.body]
     for number, ours in enumerate(accesses):
@@ -120,7 +121,8 @@ def may_be_distributed(loop: Loop) -> bool:
                 for other in theirs:
                     if one.array != other.array or not (one.writes or other.writes):
                         continue
-                    if ours is theirs and other.writes and not one.writes:
+                    alone = ours is theirs and isinstance(loop.body[number], Store)
+                    if alone and other.writes and not one.writes:
                         continue
                     if _between(one, other, loop, {}) is not None:
                         return False
@@ -265,6 +267,8 @@ def _between(
                 known = _bound(fixed, moving, loop, minima, strict_upper=below)
                 found = None if known is None or found is None else _meet(found, known)
     trips = loop.high - loop.low
+    if found is not None and loop.step > 1:
+        found = _meet(found, (ceil(found[0] / loop.step) * loop.step, inf))
     if found is None or (isinstance(trips, Num) and found[0] >= trips.value):
         return None
     kind = Kind.ANTI

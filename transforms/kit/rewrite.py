@@ -50,6 +50,9 @@ def python_text(expr: Expr, texts: Mapping[str, str]) -> str | None:
             return None if text is None else text.replace(" + -", " - ")
         case Mul(factors, int(coefficient)):
             parts = [_grouped(factor, texts) for factor in factors]
+            if coefficient == -1:
+                inner = _joined(" * ", parts)
+                return None if inner is None else f"-{inner}"
             return _joined(" * ", parts if coefficient == 1 else [str(coefficient), *parts])
         case FloorDiv(dividend, divisor) | CeilDiv(dividend, divisor) | Mod(dividend, divisor):
             sign = " % " if isinstance(expr, Mod) else " // "

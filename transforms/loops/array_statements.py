@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from advisor.dtypes import Kind
@@ -13,7 +14,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Bind, Loop, ScalarBind, Statement, Store, is_total, walk
+from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, values_of, walk
 from advisor.ir.values import (
     Elementwise,
     MatMul,
@@ -37,8 +38,16 @@ from transforms.kit.rewrite import (
     stands_alone,
     statements_at,
 )
-from transforms.loops.array_text import is_count, statement
-from transforms.loops.raising import SUMS, NotRaised, ShapeConflict, combined, raised
+from transforms.loops.array_text import is_count, lines
+from transforms.loops.raising import (
+    METHODS,
+    NotRaised,
+    Raised,
+    ShapeConflict,
+    combined,
+    raised,
+    sequential,
+)
 from transforms.loops.temporaries import tidied
 
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
@@ -54,26 +63,48 @@ _QUIET = _EXACT_WHOLE | _CHOICES
 """Operations that warn of nothing but an overflow."""
 
 _WORD = re.compile(IDENTIFIER)
+IF_NOT_EMPTY = "if no loop of it is empty"
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
-        before = tuple(one for one in walk(loop.body) if isinstance(one, Store))
+        before = _stores(loop.body)
         if not before or all(map(_is_of_elements, before)) != of_elements:
             continue
+        ways = [frozenset[str](), sequential(loop, outer, kernel)]
+        for kept in ways if ways[1] else ways[:1]:
+            after, condition = _raised(loop, outer, kernel, kept)
+            argued = _legality(before, _stores(after), kernel) if after else None
+            if argued is None:
+                continue
+            if condition and argued.applicability is not Applicability.DISPLAY:
+                argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
+            statements, variant = tidied(after, kernel)
+            edits = partial(edit, loop, statements, variant)
+            # what has no words here is no better written by somebody else
+            if (of_elements and not kept) or edits():
+                by = _kind_of_sum(_stores(after), kernel) if of_elements else ""
+                yield proposal(loop, statements, variant, argued, edits, of_elements, by)
+
+
+def _raised(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, kept: frozenset[str]
+) -> tuple[tuple[Raised, ...], str]:
+    """Return what a loop is raised to, nothing where it is not, and a condition on it."""
+    for condition in ("", IF_NOT_EMPTY):
+        # then every element is there, or its subscript an error
+        known = replace(kernel, runs_through=kernel.runs_through or bool(condition))
         try:
-            after = raised(loop, outer, kernel)
+            return raised(loop, outer, known, kept), condition
         except (NotRaised, ShapeConflict):
             continue
-        argued = _legality(before, after, kernel)
-        statements, variant = tidied(after, kernel)
-        edits = partial(edit, loop, statements, variant)
-        # what has no words here is no better written by somebody else
-        if argued is not None and (of_elements or edits()):
-            by = kind_of_sum(after, kernel) if of_elements else ""
-            yield proposal(loop, statements, variant, argued, edits, of_elements=of_elements, by=by)
+    return (), ""
+
+
+def _stores(body: Sequence[Statement]) -> tuple[Store, ...]:
+    return tuple(one for one in walk(tuple(body)) if isinstance(one, Store))
 
 
 def loops(
@@ -88,19 +119,20 @@ def loops(
 
 def proposal(
     loop: Loop,
-    after: Sequence[Store | Bind],
+    after: Sequence[Statement],
     kernel: Kernel,
     argued: Legality,
     edits: partial[tuple[Edit, ...]],
-    *,
     of_elements: bool,
     by: str = "",
 ) -> Proposal:
     """Return the proposal of statements for a loop and all within it."""
     within = [one for _, one in loops((loop,))] if of_elements else [loop]
-    names = ", ".join(f"`{index_name(one.variable)}`" for one in within)
-    stores = [one for one in after if isinstance(one, Store)]
-    by = by or ("one array statement" if len(stores) == 1 else "array statements")
+    stays = [one for _, one in loops(after)]
+    gone = [one for one in within if one.variable not in {kept.variable for kept in stays}]
+    by = by or ("one array statement" if len(_stores(after)) == 1 else "array statements")
+    if stays:
+        by += f" within {_named(stays)}"
     reason = "one call does what every iteration calls NumPy for"
     if of_elements:
         reason = (
@@ -114,13 +146,18 @@ def proposal(
         for one in after
     )
     return Proposal(
-        f"replace the loop{'s' if len(within) > 1 else ''} over {names} by {by}",
+        f"replace {_named(gone)} by {by}",
         reason,
         first_line(loop.span, kernel.context),
         kernel.with_body(with_statement(kernel.body, loop, made)),
         argued,
         edits,
     )
+
+
+def _named(some: Sequence[Loop]) -> str:
+    names = ", ".join(f"`{index_name(one.variable)}`" for one in some)
+    return f"the loop{'s' if len(some) > 1 else ''} over {names}"
 
 
 def _is_of_elements(store: Store) -> bool:
@@ -158,7 +195,8 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     target, value = kernel.dtype(store.array), type_of(store.value, kernel).dtype
     kind = kind_of_or_none(target)
     arithmetic = kind not in (None, Kind.BOOLEAN) and promote(target, value) == target
-    if _is_of_elements(store) and not arithmetic and target != value:
+    alone = all(isinstance(part, Point) for part in store.region)
+    if alone and not arithmetic and target != value:
         return None
     if _reductions(store) and kind is not Kind.INTEGER:
         return Legality(Applicability.UNSAFE, "sums are rounded in another order")
@@ -288,18 +326,17 @@ def _of_whole_numbers(
 # --- the source ---------------------------------------------------------------------------------
 
 
-def edit(loop: Loop, after: Sequence[Store | Bind], kernel: Kernel) -> tuple[Edit, ...]:
+def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
-    texts = [statement(one, kernel) for one in after]
-    known = [text for text in texts if text is not None]
-    if len(known) < len(texts) or not _is_all_of(loop, after, kernel):
+    known = lines(after, kernel)
+    if known is None or not _is_all_of(loop, after, kernel):
         return ()
     if not stands_alone(kernel.context, loop.span):
         return ()
     return (replace_statement(loop.span, known, kernel.context),)
 
 
-def _is_all_of(loop: Loop, after: Sequence[Store | Bind], kernel: Kernel) -> bool:
+def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
     """Return whether a loop of the source does nothing but what statements say.
 
     Numbers of one iteration stand in the values that are computed from them.
@@ -310,7 +347,7 @@ def _is_all_of(loop: Loop, after: Sequence[Store | Bind], kernel: Kernel) -> boo
     if node is None:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
-    changed = {one.array for one in after if isinstance(one, Store)}
+    changed = {one.array for one in _stores(after)}
     own: set[str] = set()
     for part in ast.walk(node):
         match part:
@@ -322,7 +359,8 @@ def _is_all_of(loop: Loop, after: Sequence[Store | Bind], kernel: Kernel) -> boo
                 return False
             case ast.Name(name, ast.Store()) if name not in changed:
                 own.add(name)
-    numbers = (part for one in after for part in parts_of(one.value) if isinstance(part, Scalar))
+    values = (value for one in walk(tuple(after)) for value in values_of(one))
+    numbers = (part for one in values for part in parts_of(one) if isinstance(part, Scalar))
     if any(own.intersection(_WORD.findall(number.text)) for number in numbers):
         return False
     first, last = context.whole
@@ -336,7 +374,7 @@ def _is_all_of(loop: Loop, after: Sequence[Store | Bind], kernel: Kernel) -> boo
     return not any(is_outside(part) for part in ast.walk(ast.parse(context.source)))
 
 
-def kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:
+def _kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:
     """Return what a reduction of elements is called; empty where there is none."""
     for one in after:
         for part in parts_of(one.value):
@@ -345,5 +383,5 @@ def kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:
             if isinstance(part, Reduction) and is_count(part, kernel):
                 return "a `count_nonzero` of arrays"
             if isinstance(part, Reduction):
-                return f"a `{SUMS[part.operation]}` of arrays"
+                return f"a `{METHODS[part.operation]}` of arrays"
     return ""

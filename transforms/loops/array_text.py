@@ -6,8 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import is_whole
-from advisor.ir.statements import Bind, Store, is_total
+from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -27,6 +26,7 @@ from advisor.numpy_table import PYTHON_INTEGER
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import python_text
 from transforms.kit.slices import ZERO
+from transforms.loops.raising import METHODS
 
 _LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)
 _SIGNS = {
@@ -39,15 +39,38 @@ _SIGNS = {
     **{"bitwise_and": ("&", _AND), "bitwise_or": ("|", _OR)},
     **{"logical_and": ("&", _AND), "logical_or": ("|", _OR)},
 }
-_METHODS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 _EXTREMES = ("maximum", "minimum")
 
 
-def statement(store: Store | Bind, kernel: Kernel) -> str | None:
-    """Return a statement as source; None where a part of it has no words."""
-    if isinstance(store, Bind):
-        text = _text(store.value, kernel)
-        return None if text is None else f"{store.name} = {text}"
+def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
+    """Return statements as lines of source; None where a part of them has no words."""
+    texts, made = kernel.context.scalar_texts, list[str]()
+    for one in statements:
+        inner: list[str] | None = None
+        match one:
+            case Loop(variable, low, high, step, body):
+                inner = lines(body, kernel)
+                ends = [python_text(end, texts) for end in (low, high)]
+                if inner is None or None in ends or variable not in texts:
+                    return None
+                ends = [*(ends[1:] if low == ZERO and step == 1 else ends)]
+                ends += [str(step)] if step > 1 else []
+                bounds = ", ".join(end for end in ends if end is not None)
+                head = f"for {texts[variable]} in range({bounds}):"
+                inner = [head, *(f"{kernel.context.indent}{line}" for line in inner)]
+            case Bind(name, value):
+                text = _text(value, kernel)
+                inner = None if text is None else [f"{name} = {text}"]
+            case Store():
+                text = _stored(one, kernel)
+                inner = None if text is None else [text]
+        if inner is None:
+            return None
+        made += inner
+    return made
+
+
+def _stored(store: Store, kernel: Kernel) -> str | None:
     target = Read(store.array, store.region)
     place = store.array if is_total(store) else _text(target, kernel)
     if place is None:
@@ -60,7 +83,7 @@ def statement(store: Store | Bind, kernel: Kernel) -> str | None:
             along = f", axis={axis}" if several else ""
             return None if module is None else f"{module}.cumsum({place}{along}, out={place})"
         case Elementwise("where", (condition, Scalar() as chosen, known)) if (
-            known == target and is_whole(store.region, kernel.extents(store.array))
+            known == target and store.in_place
         ):
             place, value = f"{store.array}[{_text(condition, kernel)}]", chosen
             if _text(condition, kernel) is None:
@@ -70,7 +93,7 @@ def statement(store: Store | Bind, kernel: Kernel) -> str | None:
                 sign, value = f"{_SIGNS[operation][0]}=", other
             elif is_total(store) and operation in _EXTREMES and isinstance(other, Reduction):
                 inner = _text(other.operand, kernel, _TIGHT)
-                found = f"{inner}.{_METHODS[operation]}(initial={place})"
+                found = f"{inner}.{METHODS[operation]}(initial={place})"
                 return None if inner is None else f"{place} = {found}"
     text = _text(value, kernel)
     if text is not None and is_total(store) and is_count(value, kernel):
@@ -117,10 +140,10 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             along = "" if axis is None else f", axis={axis}"
             known = inner is not None and module is not None
             return f"{module}.count_nonzero({inner}{along})" if known else None
-        case Reduction(operand, axis, operation, _, fused=False) if operation in _METHODS:
+        case Reduction(operand, axis, operation, _, fused=False) if operation in METHODS:
             inner = _text(operand, kernel, _TIGHT)
             along = "" if axis is None else f"axis={axis}"
-            return None if inner is None else f"{inner}.{_METHODS[operation]}({along})"
+            return None if inner is None else f"{inner}.{METHODS[operation]}({along})"
         case Elementwise("negative", (operand,)):
             inner = _text(operand, kernel, _SIGNED)
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)

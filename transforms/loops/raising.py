@@ -9,7 +9,7 @@ itself wrote. Where all iterations add to the same elements, their sum over the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.ir.dependence import may_be_distributed, slope_of
@@ -17,7 +17,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
 from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Loop, Store, Threads, is_total
+from advisor.ir.statements import Loop, Store, Threads, is_total, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -33,6 +33,7 @@ from advisor.ir.values import (
     Subscript,
     Transpose,
     Value,
+    operands,
     parts_of,
     reads,
 )
@@ -44,15 +45,34 @@ from transforms.kit.slices import Proofs, proofs
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
 
+METHODS = {
+    REDUCTIONS[name].operation: name
+    for name in ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+}
+"""What NumPy calls reductions along an axis."""
+
 _COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
+
+
+Raised = Store | Loop
 
 
 class NotRaised(Exception):
     """A part that has no form with the index as an axis."""
 
 
-def raised(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store, ...]:
+def raised(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, kept: Container[str] = ()
+) -> tuple[Raised, ...]:
     """Return statements that do what all iterations of a loop do, within some outer ones.
+
+    Parameters
+    ----------
+    loop : Loop
+    outer : tuple of Loop
+    kernel : Kernel
+    kept : container of str
+        Indices of inner loops that stay loops, around statements on arrays.
 
     Raises
     ------
@@ -66,27 +86,70 @@ def raised(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store, 
     named = kernel.context.scalar_texts.get(loop.variable) == name
     if not plain or not named or name in kernel.observed:
         raise NotRaised
-    stores: list[Store] = []
-    for statement in loop.body:
-        if isinstance(statement, Loop):
-            stores += raised(statement, (*outer, loop), kernel)
-        elif isinstance(statement, Store):
-            stores.append(statement)
-        else:
-            raise NotRaised
-    lift = Lift(loop, proofs(kernel, outer), kernel)
+    body = _inside(loop, outer, kernel, kept)
+    lift = Lift(loop, outer, kernel, proofs(kernel, outer))
+    stores = [one for one in walk(body) if isinstance(one, Store)]
     parts = [part for one in stores for part in parts_of(one.value)]
-    if not all(map(lift.is_there, stores)) or not all(map(lift.is_of_usual_type, parts)):
+    if not all(map(lift.is_of_usual_type, parts)):
         raise NotRaised
     if all(lift.is_free(Read(one.array, one.region)) for one in stores):
+        if any(isinstance(one, Loop) for one in body) or not all(map(lift.is_there, stores)):
+            raise NotRaised
         return tuple(_added_up(one, stores, lift) for one in stores)
-    if not may_be_distributed(replace(loop, body=tuple(stores))):
+    if not may_be_distributed(replace(loop, body=body)):
         raise NotRaised
-    for one in stores:
-        # slices of one length must be seen to have it
-        for read in (Read(one.array, one.region), *reads(one.value)):
-            lift.note(read)
-    return tuple(map(lift.store, stores))
+    lift.needed = frozenset(read for one in stores for read in _needed(one))
+    # slices of one length must be seen to have it
+    for one in body:
+        lift.statement(one, lift.note)
+    return tuple(lift.statement(one, lift.store) for one in body)
+
+
+def sequential(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> frozenset[str]:
+    """Return the indices within a loop that add up, or that wait for one another."""
+    found: set[str] = set()
+    for one in loop.body:
+        if isinstance(one, Loop):
+            around = (*outer, loop)
+            found |= sequential(one, around, kernel)
+            stores = [inner for inner in walk(one.body) if isinstance(inner, Store)]
+            adds = any(one.variable not in symbols(inner.region) for inner in stores)
+            try:
+                raised(one, around, kernel, found)
+            except (NotRaised, ShapeConflict):
+                adds = True
+            found |= {one.variable} if adds else set()
+    return frozenset(found)
+
+
+def _inside(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, kept: Container[str]
+) -> tuple[Raised, ...]:
+    """Return the body of a loop with statements in the place of the loops that do not stay."""
+    body: list[Raised] = []
+    for one in loop.body:
+        if isinstance(one, Loop) and one.variable in kept and one.step == 1 and not one.stated:
+            body.append(replace(one, body=_inside(one, (*outer, loop), kernel, kept)))
+        elif isinstance(one, Loop):
+            body += raised(one, (*outer, loop), kernel, kept)
+        elif isinstance(one, Store):
+            body.append(one)
+        else:
+            raise NotRaised
+    return tuple(body)
+
+
+def _needed(store: Store) -> Iterator[Read]:
+    yield Read(store.array, store.region)
+
+    def of(value: Value) -> Iterator[Read]:
+        if isinstance(value, Read):
+            yield value
+        chosen = isinstance(value, Elementwise) and value.operation == "where"
+        for part in operands(value)[: 1 if chosen else None]:
+            yield from of(part)
+
+    yield from of(store.value)
 
 
 def _rank(region: Sequence[Subscript]) -> int:
@@ -100,21 +163,27 @@ class Lift:
     Attributes
     ----------
     loop : Loop
-    proofs : Proofs
-        What holds where it begins.
+    outer : tuple of Loop
+        Those around it, and around what is looked at.
     kernel : Kernel
+    proofs : Proofs
+        What holds within these.
     clamped : bool
         Whether its range must not end before it starts: a bound that is negative then would count
         from the end.
     guarded : bool
         Whether not every iteration needs what is looked at.
+    needed : frozenset of Read
+        What every iteration needs.
     """
 
     loop: Loop
-    proofs: Proofs
+    outer: tuple[Loop, ...]
     kernel: Kernel
+    proofs: Proofs
     clamped: bool = False
     guarded: bool = False
+    needed: frozenset[Read] = frozenset()
     word: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,10 +197,10 @@ class Lift:
 
     def is_of_usual_type(self, value: Value) -> bool:
         """Return whether a reduction has the type that NumPy chooses: no other is written out."""
-        if not isinstance(value, Reduction) or value.fused or value.operation not in SUMS:
+        if not isinstance(value, Reduction) or value.fused or value.operation not in METHODS:
             return True
         found = type_of(value.operand, self.kernel).dtype
-        return value.dtype == reduced_dtype(REDUCTIONS[SUMS[value.operation]].result, found)
+        return value.dtype == reduced_dtype(REDUCTIONS[METHODS[value.operation]].result, found)
 
     def rank(self, value: Value) -> int:
         """Return how many axes a value has in one iteration."""
@@ -155,8 +224,13 @@ class Lift:
 
     # --- slices
 
-    def note(self, read: Read) -> None:
-        """Find whether a slice would count from the end."""
+    def note(self, store: Store) -> Store:
+        """Find whether slices would count from the end."""
+        for read in (Read(store.array, store.region), *reads(store.value)):
+            self._note(read)
+        return store
+
+    def _note(self, read: Read) -> None:
         for part, extent in zip(read.region, self._extents(read), strict=True):
             if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
                 low, high, _ = self._bounds(part, self.loop.high)
@@ -185,7 +259,9 @@ class Lift:
             low, high, step = self._bounds(part, self.loop.high)
             extent = self.kernel.extents(array)[number]
             # an element beyond the end is an error, where a slice is shorter
-            runs = self.kernel.runs_through and not self.guarded
+            needed = not self.guarded or Read(array, tuple(region)) in self.needed
+            runs = self.kernel.runs_through and needed
+            runs = runs and not self.proofs.non_negative(high - extent - 1)
             if not (runs or self.proofs.non_negative(extent - high)):
                 raise NotRaised
             if not self.proofs.non_negative(low):
@@ -199,6 +275,23 @@ class Lift:
         return tuple(made), axis
 
     # --- statements and values
+
+    def statement(self, one: Raised, of_store: Callable[[Store], Store]) -> Raised:
+        """Return a statement with others in the place of stores, for all iterations."""
+        if isinstance(one, Store):
+            if not self.is_there(one):
+                raise NotRaised
+            return of_store(one)
+        if self.loop.variable in symbols(one.low) | symbols(one.high):
+            raise NotRaised
+        outer, known = self.outer, self.proofs
+        self.outer = (*outer, one)
+        self.proofs = proofs(self.kernel, self.outer)
+        body = tuple(
+            self.statement(inner, of_store) for inner in one.body if isinstance(inner, Store | Loop)
+        )
+        self.outer, self.proofs = outer, known
+        return replace(one, body=body)
 
     def store(self, store: Store) -> Store:
         """Return the statement that stores what all iterations do."""
@@ -356,8 +449,7 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     targets = [one.array for one in stores]
     if store.array in touched or targets.count(store.array) > 1:
         raise NotRaised
-    for read in reads(term):
-        lift.note(read)
+    lift.note(store)
     own = Read(store.array, store.region)
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
     value = Elementwise(operation, (own, made))

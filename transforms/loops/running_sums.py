@@ -32,7 +32,7 @@ def running_sums(kernel: Kernel) -> Iterator[Proposal]:
             edits = partial(edit, loop, found, kernel)
             argued = _legality(loop, found[0], kernel)
             by = "a prefix sum"
-            yield proposal(loop, found, kernel, argued, edits, of_elements=True, by=by)
+            yield proposal(loop, found, kernel, argued, edits, True, by)
 
 
 def _legality(loop: Loop, terms: Store, kernel: Kernel) -> Legality:
@@ -76,6 +76,7 @@ def _running(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store
         assert isinstance(inner, Loop)
         try:
             (terms,) = raised(inner, outer, kernel)
+            assert isinstance(terms, Store)
         except (NotRaised, ShapeConflict):
             return None
         part = terms.region[dimension]

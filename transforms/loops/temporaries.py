@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.rebuilt import with_part
-from advisor.ir.shapes import whole
-from advisor.ir.statements import Bind, Store, is_total
+from advisor.ir.shapes import is_whole, whole
+from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
 from advisor.ir.values import (
     Elementwise,
     MatMul,
@@ -24,18 +24,21 @@ from transforms.kit.rewrite import fresh_name
 
 _ZEROS = ("0", "0.0", "0.")
 
-Made = Store | Bind
 
-
-def tidied(stores: Sequence[Store], kernel: Kernel) -> tuple[tuple[Made, ...], Kernel]:
+def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[Statement, ...], Kernel]:
     """Return statements that store once and compute once, and the kernel with what they bind."""
-    made: list[Made] = []
-    for store in stores:
+    made: list[Statement] = []
+    for store in statements:
+        if isinstance(store, Loop):
+            inner, kernel = tidied(store.body, kernel)
+            made.append(replace(store, body=inner))
+            continue
+        assert isinstance(store, Store)
         last = made[-1] if made else None
         joined = _joined(last, store, kernel) if isinstance(last, Store) else None
         if joined is not None:
             made.pop()
-        made.append(joined or store)
+        made.append(_masked(joined or store, kernel))
     while (found := _repeated(made, kernel)) is not None:
         value, first = found
         held = (named for one in made if isinstance(one, Store) for named in one.held)
@@ -52,8 +55,22 @@ def tidied(stores: Sequence[Store], kernel: Kernel) -> tuple[tuple[Made, ...], K
     return tuple(made), kernel
 
 
-def _with(one: Made, value: Value, read: Read) -> Made:
-    return replace(one, value=with_part(one.value, value, read))
+def _with(one: Statement, value: Value, read: Read) -> Statement:
+    if isinstance(one, Store | Bind):
+        return replace(one, value=with_part(one.value, value, read))
+    return one
+
+
+def _masked(store: Store, kernel: Kernel) -> Store:
+    """Return a store that only changes what a mask chooses as one that does so in place."""
+    match store.value:
+        case Elementwise("where", (condition, Scalar(), known)) if known == Read(
+            store.array, store.region
+        ) and is_whole(store.region, kernel.extents(store.array)):
+            # a mask of fewer axes chooses rows
+            same = type_of(condition, kernel).extents == kernel.extents(store.array)
+            return replace(store, in_place=True) if same else store
+    return store
 
 
 def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
@@ -77,18 +94,18 @@ def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
     return replace(then, value=value, in_place=False, held=first.held + then.held)
 
 
-def _repeated(made: Sequence[Made], kernel: Kernel) -> tuple[Value, int] | None:
+def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | None:
     """Return the largest array that is computed more than once, and which statement needs it."""
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
-        for part in parts_of(one.value):
+        for part in (part for value in values_of(one) for part in parts_of(value)):
             if isinstance(part, Elementwise | Reduction | MatMul):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
     for value in sorted(uses, key=lambda one: -sizes[one]):
         places = uses[value]
-        between = [one for one in made[places[0] : places[-1]] if isinstance(one, Store)]
-        changed = {one.array for one in between} & {read.array for read in reads(value)}
+        between = map(written, made[places[0] : places[-1]])
+        changed = frozenset().union(*between) & {read.array for read in reads(value)}
         if len(places) > 1 and not changed and type_of(value, kernel).extents:
             return value, places[0]
     return None

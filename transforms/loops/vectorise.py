@@ -68,8 +68,8 @@ from transforms.loops.running_sums import running_sums
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield array statements for whole nests, and for their inner loops."""
     if not is_compiled_alone(kernel):
-        yield from array_statements(kernel, of_elements=True)
         yield from running_sums(kernel)
+        yield from array_statements(kernel, of_elements=True)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)

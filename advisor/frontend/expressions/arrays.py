@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 
 import libcst as cst
 
@@ -56,10 +57,19 @@ def value_of(node: Known, scope: Scope) -> Value:
             return Calls(_door(scope)).product(left, right)
         case cst.BinaryOperation():
             return _operation(OPERATORS.get(type(node.operator)), (node.left, node.right), scope)
-        case cst.Comparison() if len(node.comparisons) == 1:
-            other = node.comparisons[0]
-            operation = OPERATORS.get(type(other.operator))
-            return _operation(operation, (node.left, other.comparator), scope)
+        case cst.Comparison():
+            nodes = [node.left, *(part.comparator for part in node.comparisons)]
+            made = [
+                _operation(OPERATORS.get(type(part.operator)), pair, scope)
+                for part, pair in zip(node.comparisons, pairwise(nodes), strict=True)
+            ]
+            return made[0] if len(made) == 1 else _truth("logical_and", made, scope)
+        case cst.BooleanOperation():
+            operation = "logical_and" if isinstance(node.operator, cst.And) else "logical_or"
+            sides = [value_of(node.left, scope), value_of(node.right, scope)]
+            return _truth(operation, sides, scope)
+        case cst.UnaryOperation(operator=cst.Not()):
+            return _truth("logical_not", [value_of(node.expression, scope)], scope)
         case cst.Subscript():
             return _subscripted(node, scope)
         case cst.IfExp():
@@ -69,6 +79,16 @@ def value_of(node: Known, scope: Scope) -> Value:
         case cst.Attribute():
             return _attribute(node, scope)
     raise NotUnderstood("this kind of expression is not understood")
+
+
+def _truth(operation: str, parts: Sequence[Value], scope: Scope) -> Value:
+    """Return what joins truth values of single elements."""
+    if any(scope.type_of(part) != ArrayType("bool", ()) for part in parts):
+        raise NotUnderstood("the truth of something other than a comparison of numbers")
+    made = parts[0] if len(parts) > 1 else Elementwise(operation, tuple(parts))
+    for part in parts[1:]:
+        made = Elementwise(operation, (made, part))
+    return made
 
 
 def _signed(operation: str, operand: Value, scope: Scope) -> Value:

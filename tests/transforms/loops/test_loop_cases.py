@@ -3,7 +3,8 @@
 The cases of a rule are a document in ``cases/loops``. A line ``=== arrays`` names arrays with their
 dimensions and their type, ``=== name: verdict`` begins a case. What is ``written`` follows a line
 ``---``; of others nothing is proposed (``quiet``), or nothing but what nobody writes (``no edit``),
-or anything but what the verdict names.
+or what a loop without iterations would not do (``not for an empty loop``), or anything but what
+the verdict names.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from pathlib import Path
 import pytest
 
 from advisor.analysis.lower import lower
+from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Transform
 from tests.transforms.generated.loop_programs import Program, program, rewritten
 from transforms.loops import loop_order, vectorise
+from transforms.loops.array_statements import IF_NOT_EMPTY
 from transforms.sweeps import scan_rows
 
 RULES = {rule.code: rule for rule in (m.TRANSFORM for m in (vectorise, loop_order, scan_rows))}
@@ -70,6 +73,10 @@ def test_what_is_made_of_a_case(name: str) -> None:
             assert [line.removeprefix("    ") for line in body] == case.expected
             (again,) = read_kernels("program.py", source)
             assert lower(again) == lower(first.variant)
+        case "not for an empty loop":
+            argued = [one.legality for one in found]
+            assert argued and all(IF_NOT_EMPTY in one.argument for one in argued)
+            assert {one.applicability for one in argued} == {Applicability.UNSAFE}
         case "quiet":
             assert [one.title for one in found] == []
         case "no edit":

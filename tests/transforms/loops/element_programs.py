@@ -1,0 +1,422 @@
+"""Programs as people write them, with loops over elements; none was written for a rule.
+
+Above each function stands what its arguments are. A name in ``LEFT`` has no array program here.
+"""
+
+# ruff: noqa
+import numpy as np
+
+LEFT = {"floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
+"""Recurrences, and an end that hangs on what is computed."""
+
+
+# advise: kernel
+# advise: img: f8[H, W]
+# advise: out: f8[H, W]
+# advise: t: float
+def threshold(img, out, t):
+    h, w = img.shape
+    for i in range(h):
+        for j in range(w):
+            if img[i, j] > t:
+                out[i, j] = 255.0
+            else:
+                out[i, j] = 0.0
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: lo: float
+# advise: hi: float
+def clip_all(x, lo, hi):
+    y = np.empty_like(x)
+    for i in range(len(x)):
+        y[i] = min(max(x[i], lo), hi)
+    return y
+
+
+# advise: kernel
+# advise: x: f8[N, M]
+def relu(x):
+    out = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] = max(0.0, x[i, j])
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+def negative_to_zero(x):
+    for i in range(x.shape[0]):
+        if x[i] < 0:
+            x[i] = 0
+
+
+# advise: kernel
+# advise: img: f8[H, W]
+def box(img):
+    h, w = img.shape
+    out = np.zeros((h, w))
+    for i in range(1, h - 1):
+        for j in range(1, w - 1):
+            s = 0.0
+            for di in range(-1, 2):
+                for dj in range(-1, 2):
+                    s += img[i + di, j + dj]
+            out[i, j] = s / 9.0
+    return out
+
+
+# advise: kernel
+# advise: img: f8[H, W]
+def sobel(img):
+    h, w = img.shape
+    out = np.zeros((h, w))
+    for i in range(1, h - 1):
+        for j in range(1, w - 1):
+            gx = (
+                img[i - 1, j + 1]
+                + 2 * img[i, j + 1]
+                + img[i + 1, j + 1]
+                - img[i - 1, j - 1]
+                - 2 * img[i, j - 1]
+                - img[i + 1, j - 1]
+            )
+            gy = (
+                img[i + 1, j - 1]
+                + 2 * img[i + 1, j]
+                + img[i + 1, j + 1]
+                - img[i - 1, j - 1]
+                - 2 * img[i - 1, j]
+                - img[i - 1, j + 1]
+            )
+            out[i, j] = np.sqrt(gx * gx + gy * gy)
+    return out
+
+
+# advise: kernel
+# advise: rgb: f8[H, W, C]
+def grey(rgb):
+    h, w = rgb.shape[0], rgb.shape[1]
+    out = np.zeros((h, w))
+    for i in range(h):
+        for j in range(w):
+            out[i, j] = 0.299 * rgb[i, j, 0] + 0.587 * rgb[i, j, 1] + 0.114 * rgb[i, j, 2]
+    return out
+
+
+# advise: kernel
+# advise: pos: f8[N, D]
+# advise: vel: f8[N, D]
+# advise: acc: f8[N, D]
+# advise: dt: float
+def leapfrog(pos, vel, acc, dt):
+    n = pos.shape[0]
+    for i in range(n):
+        for d in range(3):
+            vel[i, d] += acc[i, d] * dt
+            pos[i, d] += vel[i, d] * dt
+            if pos[i, d] < 0.0:
+                pos[i, d] += 1.0
+            elif pos[i, d] > 1.0:
+                pos[i, d] -= 1.0
+
+
+# advise: kernel
+# advise: vel: f8[N, D]
+# advise: mass: f8[N]
+def kinetic(vel, mass):
+    e = 0.0
+    for i in range(vel.shape[0]):
+        e += 0.5 * mass[i] * (vel[i, 0] ** 2 + vel[i, 1] ** 2 + vel[i, 2] ** 2)
+    return e
+
+
+# advise: kernel
+# advise: u: f8[N]
+# advise: c: f8[N]
+# advise: dt: float
+# advise: dx: float
+def upwind(u, c, dt, dx):
+    n = len(u)
+    new = u.copy()
+    for i in range(1, n - 1):
+        if c[i] > 0:
+            new[i] = u[i] - c[i] * dt / dx * (u[i] - u[i - 1])
+        else:
+            new[i] = u[i] - c[i] * dt / dx * (u[i + 1] - u[i])
+    return new
+
+
+# advise: kernel
+# advise: x: f8[N]
+def moving_sum(x, w: int):
+    n = len(x)
+    out = np.zeros(n - w + 1)
+    for i in range(n - w + 1):
+        s = 0.0
+        for k in range(w):
+            s += x[i + k]
+        out[i] = s
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: h: f8[K]
+def convolve(x, h):
+    n = len(x)
+    m = len(h)
+    y = np.zeros(n - m + 1)
+    for i in range(n - m + 1):
+        for k in range(m):
+            y[i] += x[i + k] * h[k]
+    return y
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: idx: i8[M]
+def gather(x, idx):
+    out = np.empty(len(idx))
+    for i in range(len(idx)):
+        out[i] = x[idx[i]]
+    return out
+
+
+# advise: kernel
+# advise: a: f8[N, M]
+def row_means(a):
+    n, m = a.shape
+    out = np.zeros(n)
+    for i in range(n):
+        out[i] = np.mean(a[i, :])
+    return out
+
+
+# advise: kernel
+# advise: a: f8[N, D]
+# advise: b: f8[M, D]
+def dist(a, b):
+    n, d = a.shape
+    m = b.shape[0]
+    out = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            for k in range(d):
+                diff = a[i, k] - b[j, k]
+                s += diff * diff
+            out[i, j] = np.sqrt(s)
+    return out
+
+
+# advise: kernel
+# advise: a: f8[N, D]
+# advise: b: f8[M, D]
+def dist_rows(a, b):
+    n = a.shape[0]
+    m = b.shape[0]
+    out = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            out[i, j] = np.sqrt(np.sum((a[i] - b[j]) ** 2))
+    return out
+
+
+# advise: kernel
+# advise: a: f8[N]
+# advise: b: f8[M]
+def outer(a, b):
+    out = np.zeros((len(a), len(b)))
+    for i in range(len(a)):
+        for j in range(len(b)):
+            out[i, j] = a[i] + b[j]
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: y: f8[N]
+def every_other(x, y):
+    for i in range(0, len(x), 2):
+        y[i] = x[i] * 2.0
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: t: float
+def count_big(x, t):
+    n = 0
+    for i in range(len(x)):
+        if x[i] > t:
+            n += 1
+    return n
+
+
+# advise: kernel
+# advise: a: f8[N, N]
+def triangle(a):
+    n = a.shape[0]
+    out = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            out[i, j] = a[i, j]
+    return out
+
+
+# advise: kernel
+# advise: a: f8[N, N]
+def symmetrise(a):
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(i + 1, n):
+            a[j, i] = a[i, j]
+
+
+# advise: kernel
+# advise: grid: i8[N, M]
+# advise: new: i8[N, M]
+def life_inner(grid, new):
+    n, m = grid.shape
+    for i in range(1, n - 1):
+        for j in range(1, m - 1):
+            s = (
+                grid[i - 1, j - 1]
+                + grid[i - 1, j]
+                + grid[i - 1, j + 1]
+                + grid[i, j - 1]
+                + grid[i, j + 1]
+                + grid[i + 1, j - 1]
+                + grid[i + 1, j]
+                + grid[i + 1, j + 1]
+            )
+            if s == 3 or (s == 2 and grid[i, j] == 1):
+                new[i, j] = 1
+            else:
+                new[i, j] = 0
+
+
+# advise: kernel
+# advise: d: f8[N, N]
+def floyd(d):
+    n = d.shape[0]
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                d[i, j] = min(d[i, j], d[i, k] + d[k, j])
+
+
+# advise: kernel
+# advise: d: f8[N, N]
+def floyd_if(d):
+    n = d.shape[0]
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                if d[i, k] + d[k, j] < d[i, j]:
+                    d[i, j] = d[i, k] + d[k, j]
+
+
+# advise: kernel
+# advise: a: f8[N, N]
+def lu(a):
+    n = a.shape[0]
+    for k in range(n):
+        for i in range(k + 1, n):
+            a[i, k] = a[i, k] / a[k, k]
+            for j in range(k + 1, n):
+                a[i, j] -= a[i, k] * a[k, j]
+
+
+# advise: kernel
+# advise: a: f8[N, K]
+# advise: b: f8[K, M]
+def matmul(a, b):
+    n, k = a.shape
+    m = b.shape[1]
+    c = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            for p in range(k):
+                c[i, j] += a[i, p] * b[p, j]
+    return c
+
+
+# advise: kernel
+# advise: l: f8[N, N]
+# advise: b: f8[N]
+def forward(l, b):
+    n = l.shape[0]
+    x = np.zeros(n)
+    for i in range(n):
+        s = b[i]
+        for j in range(i):
+            s -= l[i, j] * x[j]
+        x[i] = s / l[i, i]
+    return x
+
+
+# advise: kernel
+# advise: re: f8[N]
+# advise: im: f8[M]
+# advise: maxiter: int
+def mandelbrot(re, im, maxiter):
+    n = len(re)
+    m = len(im)
+    out = np.zeros((m, n), dtype=np.int64)
+    for i in range(m):
+        for j in range(n):
+            c = complex(re[j], im[i])
+            z = 0j
+            for k in range(maxiter):
+                if abs(z) > 2.0:
+                    break
+                z = z * z + c
+                out[i, j] = k
+    return out
+
+
+# advise: kernel
+# advise: a: f8[N, M]
+# advise: q: float
+def smooth_rows(a, q):
+    for i in range(a.shape[0]):
+        for j in range(1, a.shape[1]):
+            a[i, j] = q * a[i, j - 1] + (1.0 - q) * a[i, j]
+
+
+# advise: kernel
+# advise: v: f8[N, M]
+def normalised(v):
+    for i in range(v.shape[0]):
+        total = 0.0
+        for j in range(v.shape[1]):
+            total += v[i, j] * v[i, j]
+        for j in range(v.shape[1]):
+            v[i, j] = v[i, j] / np.sqrt(total)
+
+
+# advise: kernel
+# advise: pos: f8[N]
+# advise: vel: f8[N]
+# advise: size: float
+def bounce(pos, vel, size):
+    for i in range(pos.shape[0]):
+        if pos[i] < 0.0 or pos[i] > size:
+            vel[i] = -vel[i]
+
+
+# advise: kernel
+# advise: u: f8[N]
+def red_sweep(u):
+    for i in range(1, len(u) - 1, 2):
+        u[i] = 0.5 * (u[i - 1] + u[i + 1])
+
+
+# advise: kernel
+# advise: u: f8[N]
+def gauss_seidel(u):
+    for i in range(1, len(u) - 1):
+        u[i] = 0.5 * (u[i - 1] + u[i + 1])

@@ -1,0 +1,83 @@
+"""Element loops as people write them are raised, and come to the same, or are left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.edits import apply_edits
+from advisor.finding import Applicability
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Unknown, walk
+from costdb.expr import evaluate, free_symbols
+from tests.transforms.loops.element_programs import LEFT
+from transforms.loops import raised, vectorise
+from transforms.loops.array_statements import IF_NOT_EMPTY
+
+SOURCE = (Path(__file__).parent / "element_programs.py").read_text("utf-8")
+KERNELS = {kernel.name: kernel for kernel in read_kernels("programs.py", SOURCE)}
+RULES = (vectorise.TRANSFORM, raised.TRANSFORM)
+NUMBERS = {"w": 2, "maxiter": 3}
+
+
+def called(source: str, kernel: Kernel, size: int) -> list[Any] | None:
+    """Return what a function gives and leaves in its arguments; None where it fails."""
+    random, names = np.random.default_rng(size), dict[str, Any]()
+    exec(compile(source, "program.py", "exec"), names)
+    function = names[kernel.name]
+    symbols = sorted(
+        {s for a in kernel.arrays.values() for e in a.extents for s in free_symbols(e)}
+    )
+    sizes = {name: size + number for number, name in enumerate(symbols)} | {"D": 3, "C": 3}
+    given: dict[str, Any] = {}
+    for name in function.__code__.co_varnames[: function.__code__.co_argcount]:
+        array = kernel.arrays.get(name)
+        if array is None:
+            given[name] = NUMBERS.get(name, 0.5)
+            continue
+        shape = [int(evaluate(extent, sizes)) for extent in array.extents]
+        whole = array.dtype == "int64"
+        given[name] = random.integers(0, 2, shape) if whole else random.standard_normal(shape)
+    with np.errstate(all="ignore"):
+        try:
+            result = function(**given)
+        except (IndexError, ValueError):
+            return None
+    return [*given.values(), result]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_rewrite_comes_to_the_same(name: str) -> None:
+    kernel = KERNELS[name]
+    offered = [one for rule in RULES for one in rule.propose(kernel)]
+    edited = [(one, one.edits()) for one in offered if one.edits()]
+    assert bool(edited) == (name not in LEFT), [one.title for one in offered]
+    for proposal, edits in edited:
+        source, legality = apply_edits(SOURCE, edits), proposal.legality
+        for size in (0, 1, 2, 5, 12):
+            if size < 5 and IF_NOT_EMPTY in legality.argument:
+                continue
+            before = called(SOURCE, kernel, size)
+            if before is None:
+                continue
+            after = called(source, kernel, size)
+            assert after is not None, (size, source)
+            exact = legality.applicability is Applicability.SAFE or "bit" in legality.argument
+            for one, other in zip(before, after, strict=True):
+                assert type(one) is type(other)
+                if exact:
+                    assert np.asarray(one).tobytes() == np.asarray(other).tobytes(), proposal.title
+                elif one is not None:
+                    np.testing.assert_allclose(other, one, 1e-9, 1e-9, err_msg=proposal.title)
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in LEFT])
+def test_nothing_is_left_to_say_of_what_was_raised(name: str) -> None:
+    kernel = KERNELS[name]
+    first = next(one for rule in RULES for one in rule.propose(kernel) if one.edits())
+    again = {k.name: k for k in read_kernels("f.py", apply_edits(SOURCE, first.edits()))}[name]
+    assert not [one for one in walk(again.body) if isinstance(one, Unknown)]
