@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from generators import for_site, generated_pages, rendered
-from generators.sessions import SessionError
+from generators.pictures import browser, photograph
+from generators.sessions import SessionError, workshop
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -31,6 +33,20 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.abs_src_path is not None:
         _hold(Path(page.file.abs_src_path))
     return for_site(markdown)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Make the site's pictures anew; ``docs/pictures`` keeps those of a day for a clone."""
+    chromium = browser()
+    if chromium is None:
+        logging.getLogger("mkdocs").info("no browser: pictures are those of docs/pictures")
+        return
+    site = Path(config.site_dir)
+    try:
+        with workshop(ROOT) as shop:
+            photograph(chromium, shop, site / "index.html", site / "pictures")
+    except SessionError as error:
+        raise PluginError(f"pictures: {error}") from error
 
 
 def _hold(page: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from generators import committed_pages, for_site, generated_pages, rendered
+from generators.pictures import PICTURES, one_figure
 from generators.sessions import SessionError, Workshop, has_sessions, with_output, workshop
 from generators.tables import first_clause, plain, quantities, table
 
@@ -204,3 +205,21 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "font: false" in settings
     assert "http" not in settings + (DOCS / "site.css").read_text()
+
+
+def test_pictures_are_kept_for_a_clone_and_described() -> None:
+    kept = {path.stem for path in (DOCS / "pictures").iterdir()}
+    assert kept == {picture.name for picture in PICTURES}
+    text = "".join((ROOT / page).read_text() for page in PAGES)
+    shown = re.findall(r"!\[([^\]]*)\]\(\S*pictures/(\w+)\.png\)", text)
+    assert {name for _, name in shown} | {"home"} == kept
+    assert all(len(described) > 15 for described, _ in shown)
+
+
+def test_one_figure_of_a_page_keeps_its_styles() -> None:
+    page = "<style>a {}</style><figure>one</figure><figure>two\n2</figure>"
+    assert one_figure(page, "two").endswith(
+        "<style>a {}</style><main><figure>two\n2</figure></main>"
+    )
+    with pytest.raises(SessionError, match="three"):
+        one_figure(page, "three")
