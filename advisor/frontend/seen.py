@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.expressions.indices import constant_int, is_new_axis
+from advisor.frontend.expressions.indices import Known, is_new_axis, known, pairs
 from advisor.frontend.file_reader import FoundKernel
 from advisor.frontend.naming.bindings import NameScope
 from advisor.frontend.naming.scope import Scope
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.frontend.syntax.trees import nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
+from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray
 from advisor.source import Span
@@ -268,47 +271,27 @@ def _kind(dtype: str) -> Kind | None:
 
 
 def _names_of_extents(
-    node: cst.FunctionDef, arrays: Collection[str], once: Collection[str]
+    node: cst.FunctionDef, arrays: Mapping[str, SeenArray], once: Collection[str]
 ) -> dict[_Axis, str]:
     """Return what extents are called by ``n, m = a.shape``, ``n = a.shape[0]`` or ``len(a)``."""
     names: dict[_Axis, str] = {}
+    types = {
+        name: ArrayType(one.dtype, tuple(sym(f"{name}.axis{k}") for k in range(one.ndim)))
+        for name, one in arrays.items()
+    }
+    places = {e: (name, k) for name, one in types.items() for k, e in enumerate(one.extents)}
+    scope = Scope({}, lambda part: Span(1, 0, 1, 0), locals=types)
     for found in nodes_in(node.body):
-        places: list[tuple[str, _Axis]] = []
         match found:
-            case cst.Assign(
-                targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))], value=value
-            ) if (array := _shape_of(value)) is not None:
-                named = [(axis, one.value) for axis, one in enumerate(elements)]
-                places = [(n.value, (array, axis)) for axis, n in named if isinstance(n, cst.Name)]
-            case cst.Assign(
-                targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value
-            ) if (place := _one_extent(value)) is not None:
-                places = [(name, place)]
-        for name, place in places:
-            if place[0] in arrays and name in once and name not in names.values():
-                names.setdefault(place, name)
+            case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value):
+                bound: Iterable[tuple[str, Known]] = ()
+                with suppress(NotUnderstood):
+                    bound = tuple(pairs(target, known(value, scope), scope))
+                for name, extent in bound:
+                    place = places.get(extent) if isinstance(extent, Expr) else None
+                    if place is not None and name in once and name not in names.values():
+                        names.setdefault(place, name)
     return names
-
-
-def _shape_of(node: cst.BaseExpression) -> str | None:
-    match node:
-        case cst.Attribute(value=cst.Name(value=array), attr=cst.Name(value="shape")):
-            return array
-    return None
-
-
-def _one_extent(node: cst.BaseExpression) -> _Axis | None:
-    match node:
-        case cst.Subscript(value=inner, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
-            array, axis = _shape_of(inner), constant_int(index)
-            if array is not None and axis is not None and axis >= 0:
-                return array, axis
-        case cst.Call(
-            func=cst.Name(value="len"),
-            args=[cst.Arg(value=cst.Name(value=array), keyword=None, star="")],
-        ):
-            return array, 0
-    return None
 
 
 # What to write for parameters that nothing declares, as far as their uses tell.

@@ -10,7 +10,7 @@ import libcst as cst
 from advisor.frontend.accumulations import extreme_of
 from advisor.frontend.expressions.arrays import element_place, mask_of, value_of, whole_read
 from advisor.frontend.expressions.conditions import is_inert
-from advisor.frontend.expressions.indices import region
+from advisor.frontend.expressions.indices import selection
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.syntax.guard import NotUnderstood
@@ -27,8 +27,10 @@ def place_of(target: cst.Subscript, scope: Scope) -> Read:
     if not scope.is_array(name):
         reason = "a store to something that is not known to be an array"
         raise NotUnderstood(scope.hints.get(name, reason))
-    extents = scope.extents_of(name)
-    return scope.select(name, region(target.slice, extents, scope))
+    found = selection(target.slice, scope.extents_of(name), scope)
+    if found.flipped or found.expanded:
+        raise NotUnderstood("a store to a reversed part, or to one with a new axis")
+    return scope.select(name, found.region)
 
 
 def stored(place: Read, value: Value, span: Span, scope: Scope, *, in_place: bool = False) -> Store:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from advisor.source import Span
 from costdb.expr import ZERO, Expr, floor_div, free_symbols, num
 from costdb.expr.nodes import Add, Mul, Num
 from costdb.records import dataclass, field
@@ -82,10 +83,14 @@ class Scalar:
 
     `text` is how the source wrote it, `dtype` its NumPy name, or ``"integer literal"`` or
     ``"float literal"`` for Python numbers, which do not widen an array's element type.
+
+    What is computed of numbers has a text of its own, by NumPy's functions: ``subtract(N, 1)``.
+    `span` is where the source has it as it is written, None for what is written nowhere.
     """
 
     text: str
     dtype: str
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from reading import HEAD, program, steps, the_operation
 
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.ranks import PartnerKind
 from advisor.ir.spmd.steps import Communicate, Unknown, walk
-from costdb.expr import to_text
+from costdb.expr import evaluate, to_text
 
 EXCHANGE = """
 def exchange(u, comm):
@@ -103,3 +106,13 @@ def test_what_is_sent_so_is_told() -> None:
     assert [(one.reason, one.span.start_line) for one in steps(read, Unknown)] == [
         ("`Send` is called by the class of its communicator", HEAD.count("\n") + 2)
     ]
+
+
+@pytest.mark.parametrize("dims", [(6,), (3, 4), (2, 3, 4)])
+def test_coordinates_are_those_of_row_major_order(dims: tuple[int, ...]) -> None:
+    text = f"cart = comm.Create_cart({dims})\nat = cart.Get_coords(rank)\n"
+    for axis in range(len(dims)):
+        found = the_operation(f"{text}comm.send(1, dest=at[{axis}])\n").dest
+        assert found is not None and found.rank is not None
+        for rank in range(math.prod(dims)):
+            assert evaluate(found.rank, {"rank": rank}) == np.unravel_index(rank, dims)[axis]

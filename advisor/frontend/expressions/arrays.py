@@ -11,7 +11,7 @@ import libcst as cst
 from advisor.dtypes import Kind
 from advisor.frontend.expressions.arguments import OPERATORS, UNARY, Given
 from advisor.frontend.expressions.calls import METHODS, Calls
-from advisor.frontend.expressions.indices import Known, is_new_axis, known, region, reversed_region
+from advisor.frontend.expressions.indices import Known, Selection, known, selection
 from advisor.frontend.expressions.kernel_door import KernelDoor
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
@@ -41,11 +41,18 @@ def value_of(node: Known, scope: Scope) -> Value:
     NotUnderstood
         For anything outside the understood language.
     """
+    if isinstance(node, Expr):
+        return Scalar(to_text(node), PYTHON_INTEGER)
+    value = _value_of(node, scope)
+    if not isinstance(value, Scalar) or not isinstance(node, cst.CSTNode):
+        return value
+    return Scalar(value.text, value.dtype, scope.span(node))
+
+
+def _value_of(node: Known, scope: Scope) -> Value:
     match node:
         case cst.Name(value=name):
             return _named(name, scope)
-        case Expr():
-            return Scalar(to_text(node), PYTHON_INTEGER)
         case cst.Integer():
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
@@ -160,12 +167,8 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         places = _places(node.slice, scope)
         if places is not None and len(extents) == 1:
             return Gather(whole_read(name, scope), places)
-        kept = [element for element in node.slice if not is_new_axis(element)]
-        turned = reversed_region(kept, extents, scope) if len(kept) == len(node.slice) else None
-        if turned is not None:
-            return Flip(scope.select(name, turned[0]), turned[1])
         try:
-            part = region(kept, extents, scope)
+            found = selection(node.slice, extents, scope)
         except NotUnderstood as refused:
             place = element_place(node.slice, scope)
             if mask_of(node, scope) is not None:
@@ -173,18 +176,22 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             if place is None or len(extents) != 1:
                 raise refused
             return Gather(whole_read(name, scope), place)
-        read = scope.select(name, part)
-        return _expanded(read, node.slice)
+        return _selected(scope.select(name, found.region), found, scope)
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
     inner = value_of(node.value, scope)
-    if node.slice and all(_is_plain_or_new(element) for element in node.slice):
-        return _expanded(inner, node.slice)
     extents = scope.type_of(inner).extents
-    turned = reversed_region(node.slice, extents, scope)
-    if turned is None or not is_whole(turned[0], extents):
+    found = selection(node.slice, extents, scope)
+    if not is_whole(found.region, extents):
         raise NotUnderstood("a subscript of an expression")
-    return _door(scope).made(Flip(inner, turned[1]))
+    return _selected(inner, found, scope)
+
+
+def _selected(value: Value, found: Selection, scope: Scope) -> Value:
+    """Return a value with axes reversed and put in."""
+    for axis in found.flipped:
+        value = _door(scope).made(Flip(value, axis))
+    return reduce(Expand, found.expanded, value)
 
 
 MASKED = "elements that a mask chooses: only the data know how many"
@@ -236,28 +243,6 @@ def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | N
     if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
         raise NotUnderstood("an array as subscript that is no vector of whole numbers")
     return places
-
-
-def _is_plain_or_new(element: cst.SubscriptElement) -> bool:
-    entry = element.slice
-    plain = isinstance(entry, cst.Slice) and not (entry.lower or entry.upper or entry.step)
-    return plain or is_new_axis(element)
-
-
-def _expanded(value: Value, elements: Sequence[cst.SubscriptElement]) -> Value:
-    """Put in the new axes of a subscript, by their places among the dimensions that remain."""
-    if not any(map(is_new_axis, elements)):
-        return value
-    position = 0
-    for element in elements:
-        entry = element.slice
-        if isinstance(entry, cst.Index) and isinstance(entry.value, cst.Ellipsis):
-            raise NotUnderstood("an ellipsis beside a new axis")
-        if is_new_axis(element):
-            value = Expand(value, position)
-        if is_new_axis(element) or isinstance(entry, cst.Slice):
-            position += 1
-    return value
 
 
 def _door(scope: Scope) -> KernelDoor:

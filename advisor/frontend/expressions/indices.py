@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise, product
 
 import libcst as cst
@@ -58,7 +59,8 @@ def known(node: Known, scope: Scope) -> Known:
             if isinstance(found, Expr):
                 return -found if isinstance(sign, cst.Minus) else found
         case cst.BinaryOperation(operator=operator) if not isinstance(operator, _NOT_WHOLE):
-            left, right = known(node.left, scope), known(node.right, scope)
+            left = known(node.left, scope)
+            right = known(node.right, scope) if isinstance(left, Expr) else node
             if isinstance(left, Expr) and isinstance(right, Expr):
                 made = calculated(type(operator).__name__, left, right)
                 return made if made is not None and made.is_whole(free_symbols(made)) else node
@@ -120,16 +122,20 @@ def bound_to_number(name: str, node: Known, scope: Scope) -> bool:
     return True
 
 
+_READ = frozenset({"len", "int", "min", "max", "enumerate", "range", "reversed", "zip"})
+
+
 def _called(node: cst.Call, scope: Scope) -> Known:
     """Return what builtin functions make of whole numbers and of tuples."""
-    if any(argument.star for argument in node.args):
+    name = node.func.value if isinstance(node.func, cst.Name) else ""
+    in_tuples = resolve(node.func, scope.imports) == "itertools.product"
+    if (name not in _READ and not in_tuples) or any(argument.star for argument in node.args):
         return node
     given = [known(one.value, scope) for one in node.args if one.keyword is None]
     named = {one.keyword.value: known(one.value, scope) for one in node.args if one.keyword}
-    name = node.func.value if isinstance(node.func, cst.Name) else ""
     rows = [one for one in given if isinstance(one, tuple)]
     numbers = [one for one in given if isinstance(one, Expr)]
-    if resolve(node.func, scope.imports) == "itertools.product" and len(rows) == len(given):
+    if in_tuples and len(rows) == len(given):
         times = whole(named.pop("repeat", ONE))
         if named or times is None or not 1 <= times * len(rows) <= MOST_ITERATIONS:
             return node
@@ -237,58 +243,58 @@ def _progression(items: Known) -> tuple[Expr, Expr, int] | None:
 # Subscripts, as regions.
 
 
-def region(
-    elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
-) -> tuple[Subscript, ...]:
-    """Return the region that a subscript of an array of shape `extents` selects."""
-    entries = [element.slice for element in elements]
-    dots = [i for i, entry in enumerate(entries) if _is_ellipsis(entry)]
-    if len(dots) > 1:
-        raise NotUnderstood("two ellipses in one subscript")
-    missing = len(extents) - (len(entries) - len(dots))
-    if missing < 0:
-        raise NotUnderstood("more subscripts than dimensions")
-    at = dots[0] if dots else len(entries)
-    before, after = entries[:at], entries[at + len(dots) :]
-    parts = [
-        *(_part(entry, extent, scope) for entry, extent in zip(before, extents, strict=False)),
-        *(Range(ZERO, extent) for extent in extents[at : at + missing]),
-        *(_part(e, x, scope) for e, x in zip(after, extents[at + missing :], strict=True)),
-    ]
-    return tuple(parts)
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a subscript selects.
 
-
-def reversed_region(
-    elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
-) -> tuple[tuple[Subscript, ...], int] | None:
-    """Return the region of a subscript such as ``[k:0:-1]``, in order, and the axis it reverses.
-
-    None where it is another kind of subscript.
+    Attributes
+    ----------
+    region : tuple of Subscript
+        An entry for each dimension of the array, in order.
+    flipped : tuple of int
+        Axes of what remains that are gone through from the end.
+    expanded : tuple of int
+        Axes of length 1 that are put in after that, by their places in the result.
     """
-    entries = [element.slice for element in elements]
-    backwards = [
-        (place, entry)
-        for place, entry in enumerate(entries)
-        if isinstance(entry, cst.Slice)
-        and entry.step is not None
-        and whole(known(entry.step, scope)) == -1
-    ]
-    if len(backwards) != 1 or len(entries) > len(extents) or any(map(_is_ellipsis, entries)):
-        return None
-    ((place, entry),) = backwards
-    forwards = cst.SubscriptElement(cst.Slice(lower=None, upper=None))
-    parts = region([*elements[:place], forwards, *elements[place + 1 :]], extents, scope)
-    extent = extents[place]
-    low, high = ZERO, extent
-    if entry.upper is not None:
-        low = _absolute(scalar(entry.upper, scope), extent, scope) + 1
-    if entry.lower is not None:
-        high = _clipped(_absolute(scalar(entry.lower, scope), extent, scope) + 1, extent, scope)
-    _in_order(low, high, extent)
-    if known_non_negative(low - high, scope.minima) and low != high:
-        raise NotUnderstood("a slice that is always empty")
-    axis = sum(not isinstance(part, Point) for part in parts[:place])
-    return (*parts[:place], Range(low, high), *parts[place + 1 :]), axis
+
+    region: tuple[Subscript, ...]
+    flipped: tuple[int, ...]
+    expanded: tuple[int, ...]
+
+
+def selection(
+    elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
+) -> Selection:
+    """Return what a subscript of an array of shape `extents` selects.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything but whole numbers, slices, new axes and one ellipsis.
+    """
+    entries = [None if is_new_axis(element) else element.slice for element in elements]
+    dots = [place for place, entry in enumerate(entries) if _is_ellipsis(entry)]
+    missing = len(extents) + len(dots) - sum(entry is not None for entry in entries)
+    if len(dots) > 1 or missing < 0:
+        raise NotUnderstood("two ellipses in one subscript, or more entries than dimensions")
+    at = dots[0] if dots else len(entries)
+    entries[at : at + 1] = [_ALL] * missing
+    parts: list[Subscript] = []
+    flipped: list[int] = []
+    expanded: list[int] = []
+    remaining = 0
+    for entry in entries:
+        if entry is None:
+            expanded.append(remaining + len(expanded))
+            continue
+        part, is_reversed = _part(entry, extents[len(parts)], scope)
+        flipped += [remaining] * is_reversed
+        remaining += not isinstance(part, Point)
+        parts.append(part)
+    return Selection(tuple(parts), tuple(flipped), tuple(expanded))
+
+
+_ALL = cst.Slice(lower=None, upper=None)
 
 
 def is_new_axis(element: cst.SubscriptElement) -> bool:
@@ -301,28 +307,32 @@ def is_new_axis(element: cst.SubscriptElement) -> bool:
     return isinstance(entry.value, cst.Name) and entry.value.value in ("None", "newaxis")
 
 
-def _is_ellipsis(entry: cst.BaseSlice) -> bool:
+def _is_ellipsis(entry: cst.BaseSlice | None) -> bool:
     return isinstance(entry, cst.Index) and isinstance(entry.value, cst.Ellipsis)
 
 
-def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
+def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> tuple[Subscript, bool]:
+    """Return the indices of a dimension, in order, and whether they are gone through backwards."""
     if isinstance(entry, cst.Index):
-        if isinstance(entry.value, cst.Name) and entry.value.value == "None":
-            raise NotUnderstood("a new axis in a subscript")
-        value = scalar(entry.value, scope)
-        return Point(_absolute(value, extent, scope))
+        return Point(_absolute(scalar(entry.value, scope), extent, scope)), False
     assert isinstance(entry, cst.Slice)
-    step = _step(entry.step, scope)
-    low = ZERO if entry.lower is None else _absolute(scalar(entry.lower, scope), extent, scope)
-    high = extent if entry.upper is None else _absolute(scalar(entry.upper, scope), extent, scope)
+    step = 1 if entry.step is None else whole(known(entry.step, scope))
+    if step is None or (step < 1 and step != -1):
+        raise NotUnderstood(
+            "a slice with a step that is not written as a positive number, or as -1"
+        )
+    back = int(step < 0)
+    first, last = (entry.upper, entry.lower) if back else (entry.lower, entry.upper)
+    low = ZERO if first is None else _absolute(scalar(first, scope), extent, scope) + back
+    high = extent if last is None else _absolute(scalar(last, scope), extent, scope) + back
     low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
     _in_order(low, high, extent)
     if known_non_negative(low - high, scope.minima):
         if isinstance(low - high, Num):
-            return Range(low, low)
+            return Range(low, low), bool(back)
         if entry.lower is not None and entry.upper is not None:
             raise NotUnderstood("a slice that is always empty")
-    return Range(low, high) if step == 1 else _in_steps(low, high, step)
+    return Range(low, high) if step in (1, -1) else _in_steps(low, high, step), bool(back)
 
 
 def _in_order(low: Expr, high: Expr, extent: Expr) -> None:
@@ -344,15 +354,6 @@ def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
         return ZERO
     beyond = bound - extent
     return extent if isinstance(beyond, Num) and beyond.value > 0 else bound
-
-
-def _step(node: cst.BaseExpression | None, scope: Scope) -> int:
-    step = 1 if node is None else whole(known(node, scope))
-    if step is None or step < 1:
-        raise NotUnderstood(
-            "a slice with a step that is not written as a positive number, or as -1"
-        )
-    return step
 
 
 def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:

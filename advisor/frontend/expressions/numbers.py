@@ -9,10 +9,13 @@ from fractions import Fraction
 from costdb.expr import (
     Expr,
     ExprError,
+    ceil,
     equal,
+    floor,
     floor_div,
     less,
     less_equal,
+    log2,
     logical_and,
     logical_not,
     logical_or,
@@ -21,13 +24,16 @@ from costdb.expr import (
 from costdb.expr.nodes import Num
 
 
-def calculated(operator: str, left: Expr | None, right: Expr | None) -> Expr | None:
-    """Return what an operator gives, by LibCST's name of it; None where that is not known."""
-    operation = _OPERATIONS.get(operator)
-    if operation is None or left is None or right is None:
+def calculated(operation: str, *operands: Expr | None) -> Expr | None:
+    """Return what an operator gives, by LibCST's name of it, or a function by its own.
+
+    None where that is not known.
+    """
+    made, known = _OPERATIONS.get(operation), [one for one in operands if one is not None]
+    if made is None or len(known) < len(operands):
         return None
     try:
-        return operation(left, right)
+        return made(*known)
     except (ExprError, ArithmeticError, ValueError):
         return None
 
@@ -47,7 +53,7 @@ def _shifted(number: Expr, bits: Expr) -> Expr | None:
     return None if power is None else number * power
 
 
-_OPERATIONS: Mapping[str, Callable[[Expr, Expr], Expr | None]] = {
+_OPERATIONS: Mapping[str, Callable[..., Expr | None]] = {
     "Add": of_python.add,
     "Subtract": of_python.sub,
     "Multiply": of_python.mul,
@@ -66,4 +72,10 @@ _OPERATIONS: Mapping[str, Callable[[Expr, Expr], Expr | None]] = {
     "LessThanEqual": less_equal,
     "GreaterThan": lambda one, other: less(other, one),
     "GreaterThanEqual": lambda one, other: less_equal(other, one),
+    "floor": floor,
+    "ceil": ceil,
+    "sqrt": lambda value: value ** num(Fraction(1, 2)),
+    "isqrt": lambda value: floor(value ** num(Fraction(1, 2))),
+    "square": lambda value: value**2,
+    "log2": log2,
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import numpy_calls, operations
-from advisor.frontend.spmd.elementwise import number_function
+from advisor.frontend.spmd.elementwise import of_numbers
 from advisor.frontend.spmd.iteration import range_value
 from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys
 from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
@@ -249,11 +251,8 @@ def _folded(name: str, values: list[Value], run: Run, span: Span) -> Value:
 
 
 def _math(name: str, first: Value | None, run: Run) -> Value:
-    value = run.number(first)
-    if value is not None and name in ("floor", "ceil", "isqrt", "sqrt", "log2"):
-        found = number_function(name, value).expr
-        return Number(found, "int" if name in ("floor", "ceil", "isqrt") else "float")
-    return Number(None, "float", varies=getattr(first, "varies", False))
+    found = of_numbers(name, (first or Number(None),), run)
+    return replace(found, dtype="int") if name in ("floor", "ceil", "isqrt") else found
 
 
 def method(

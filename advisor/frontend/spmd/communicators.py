@@ -79,7 +79,7 @@ def attribute(communicator: Communicator, name: str, run: Run) -> Value | None:
         case "dims" if communicator.dims is not None:
             return Sequence(tuple(Number(extent) for extent in communicator.dims))
         case "coords":
-            return _coordinates(communicator, run)
+            return _coordinates(communicator)
         case "ndim" | "dim" if communicator.dims is not None:
             return Number(num(len(communicator.dims)))
         case "dims" | "periods" | "topo" | "name" | "group" | "topology" | "is_inter":
@@ -87,22 +87,15 @@ def attribute(communicator: Communicator, name: str, run: Run) -> Value | None:
     return None
 
 
-def _coordinates(communicator: Communicator, run: Run) -> Value:
+def _coordinates(communicator: Communicator) -> Value:
+    """Return the own place in a Cartesian communicator: ranks are in row-major order."""
     if communicator.dims is None:
         return Sequence(None, Number(None, varies=True), None)
-    if len(communicator.dims) == 1:
-        return Sequence((Number(communicator.rank),))
-    if len(communicator.dims) == 2:
-        # ranks of a Cartesian communicator are in row-major order
-        columns = communicator.dims[1]
-        row, column = floor_div(communicator.rank, columns), communicator.rank % columns
-        return Sequence((Number(row), Number(column)))
-    why = "a coordinate of the own rank"
-    entries = [
-        run.symbols.unknown(f"coord{axis}", why, communicator.span, varies=True)
-        for axis in range(len(communicator.dims))
-    ]
-    return Sequence(tuple(Number(entry) for entry in entries))
+    found, behind = [communicator.rank], num(1)
+    for extent in communicator.dims[:0:-1]:
+        behind = behind * extent
+        found[:1] = [floor_div(communicator.rank, behind), found[0] % extent]
+    return Sequence(tuple(map(Number, found)))
 
 
 def management(
@@ -129,7 +122,7 @@ def management(
             below = NeighbourRank(along, None if apart is None else -apart)
             return Sequence((below, NeighbourRank(along, apart)), is_list=False)
         case "Get_coords" if arguments.at(0) == Number(communicator.rank):
-            return _coordinates(communicator, run)
+            return _coordinates(communicator)
         case "Get_coords":
             every = Number(None, varies=True)
             items = None if communicator.dims is None else (every,) * len(communicator.dims)
@@ -138,7 +131,7 @@ def management(
             return Number(None, varies=True)
         case "Get_topo":
             dims = attribute(communicator, "dims", run) or Opaque("dims")
-            coords = _coordinates(communicator, run)
+            coords = _coordinates(communicator)
             return Sequence((dims, Opaque("periods"), coords), is_list=False)
         case "Get_group" | "Get_name" | "Set_name" | "Get_parent" | "Get_attr" | "Is_inter":
             return Opaque(f"the result of {name}", foreign=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Many
 from fractions import Fraction
 from functools import reduce
@@ -39,10 +38,6 @@ from advisor.numpy_table import (
 from advisor.source import Span
 from costdb.expr import (
     Expr,
-    ExprError,
-    ceil,
-    floor,
-    log2,
     logical_not,
     num,
 )
@@ -139,30 +134,11 @@ def of_any(operation: str, operands: Many[Value], run: Run, span: Span) -> Value
 
 
 def of_numbers(name: str, values: Many[Value], run: Run) -> Number:
-    """Return the result of an operation on numbers."""
+    """Return the result of a function of numbers."""
     first = run.number(values[0])
-    if first is not None and name in _FUNCTIONS:
-        return number_function(name, first)
-    varies = any(isinstance(v, Number) and v.varies for v in values)
-    return Number(None, "float", varies=varies or run.symbols.varies(first))
-
-
-_FUNCTIONS: Mapping[str, Callable[[Expr], Expr]] = {
-    "floor": floor,
-    "ceil": ceil,
-    "sqrt": lambda value: value ** num(HALF),
-    "square": lambda value: value**2,
-    "log2": log2,
-    "isqrt": lambda value: floor(value ** num(HALF)),
-}
-
-
-def number_function(name: str, value: Expr) -> Number:
-    """Return a rounding, a root or a logarithm of a number."""
-    try:
-        return Number(_FUNCTIONS[name](value), "float")
-    except ExprError:
-        return Number(None, "float")
+    found = calculated(name, first)
+    varies = any(isinstance(v, Number | Opaque) and v.varies for v in values)
+    return Number(found, "float", varies=found is None and (varies or run.symbols.varies(first)))
 
 
 # Operators on abstract values: numbers by the expression language, arrays element by element.

@@ -103,9 +103,11 @@ def method(view: View, name: str, arguments: Arguments, run: Run, span: Span) ->
             copies, order = name == "flatten", arguments.at(0, "order")
             return flatten(view, run, span, copies=copies, order=order)
         case "reshape":
-            shape = arguments.keyword("shape")
-            extents = arguments.values() if shape is None else [shape]
-            return reshape(view, extents, run, span, arguments.keyword("order"))
+            shape = arguments.keyword("shape") or arguments.keyword("newshape")
+            extents, order = arguments.values(), arguments.keyword("order")
+            if extents and isinstance(extents[-1], Text):
+                order = extents.pop()
+            return reshape(view, extents if shape is None else [shape], run, span, order)
         case "tolist":
             run.emit(Compute(None, (view,), view.count, "tolist", span))
             return Sequence(None, Number(None, _python_number(view.dtype)), view.count)
@@ -145,8 +147,11 @@ _OF_FILES = frozenset({"save", "savetxt", "savez", "set_printoptions", "seterr"}
 def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of NumPy gives, by its name below ``numpy``."""
     first = arguments.at(0)
+    if name in _OF_ARRAYS and not isinstance(first, Array):
+        return elementwise.of_any(name, arguments.values(), run, span)
     if isinstance(first, Array) and name in _OF_ARRAYS:
-        return _OF_ARRAYS[name](first.view, arguments, run, span)
+        found = attribute(first.view, name, run, span)
+        return found or method(first.view, name, arguments.behind(1), run, span)
     if name in _HANDLERS or (name in _OF_LISTS and not isinstance(first, Array)):
         return (_HANDLERS | _OF_LISTS)[name](arguments, run, span)
     if name.startswith("random."):
@@ -188,30 +193,11 @@ def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
     )
 
 
-def _of_name(name: str) -> Callable[[View, Arguments, Run, Span], Value]:
-    """Return the function that is an attribute of its argument."""
-    return lambda view, arguments, run, span: attribute(view, name, run, span) or Opaque(name)
-
-
-def _reshaped(view: View, arguments: Arguments, run: Run, span: Span) -> Value:
-    shape = arguments.at(1, "shape", "newshape") or Opaque("a shape that is not stated")
-    return reshape(view, [shape], run, span, arguments.at(2, "order"))
-
-
-_OF_ARRAYS: dict[str, Callable[[View, Arguments, Run, Span], Value]] = {
-    **{name: _of_name(name) for name in ("real", "imag", "shape", "size")},
-    "reshape": _reshaped,
-    "ravel": lambda v, a, r, s: flatten(v, r, s, copies=False, order=a.at(1, "order")),
-}
+_OF_ARRAYS = frozenset({"real", "imag", "shape", "size", "reshape", "ravel"})
+"""Functions that are attributes or methods of their first argument."""
 _OF_LISTS = {name: array for name in ("asanyarray", *COPIES) if name != "astype"}
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "ndarray": over_memory,
-    "real": lambda a, r, s: elementwise.of_any("real", a.values(), r, s),
-    "imag": lambda a, r, s: elementwise.of_any("imag", a.values(), r, s),
-    **{
-        name: lambda a, r, s: Opaque("of something that is not known to be an array")
-        for name in ("reshape", "ravel", "shape", "size")
-    },
     "append": lambda a, r, s: array_of_nothing(r, s, None, None),
     "array_split": partial(split, "array_split"),
     "split": partial(split, "split"),
@@ -228,7 +214,10 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
 
 def is_known(name: str) -> bool:
     """Return whether a function of NumPy is understood."""
-    return name in _HANDLERS or name in ELEMENTWISE or SAME_AS.get(name, name) in PARAMETERS
+    return (
+        name in (_HANDLERS.keys() | _OF_ARRAYS | ELEMENTWISE.keys())
+        or SAME_AS.get(name, name) in PARAMETERS
+    )
 
 
 def constant(path: str) -> Value | None:

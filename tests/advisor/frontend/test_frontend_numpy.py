@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, ScalarBind, Unknown, walk
-from advisor.ir.values import Reduction
+from advisor.ir.values import Reduction, Scalar, parts_of
 from advisor.source import SourceProblem
 from costdb.expr import evaluate, to_text
 
@@ -71,7 +71,7 @@ METHODS = (
     *("{0}.T", "np.zeros_like({0})", "np.full_like({0}, 3)", "np.ones({0}.shape, dtype=np.int8)"),
     *("np.sort({0})", "np.full((N, k), 2)", "np.full(N, 2.0)", "np.empty((2, 3))", "{0}[::-1]"),
     *("{0}[...]", "{0}[None, :]", "{0}[:, None]", "np.outer({0}, {0})", "{0} @ {0}.T"),
-    "np.sum({0})",
+    *("np.sum({0})", "{0}[None, ..., 0]", "{0}[::-1, None]", "{0}[..., ::-1]", "{0}.T[::-1]"),
 )
 ALONG = (
     *(f"{{0}}.{name}(axis={{1}})" for name in ("sum", "max", "mean", "cumsum", "prod")),
@@ -221,7 +221,6 @@ def test_most_of_the_language_is_understood(dtype: str) -> None:
         "a[True]",
         "a[[0, 1]]",
         "a[(0, 1)]",
-        "a[None, ..., 0]",
         "a @ w",
         "np.dot(a, b, a)",
         "np.matmul(a, out=b)",
@@ -411,3 +410,16 @@ def test_numbers_that_cannot_be_are_refused(above: str, says: str) -> None:
 
 def test_nothing_is_said_of_the_differences_of_one_element() -> None:
     assert not check("np.diff(a[1, -2])", dict.fromkeys(SHAPES, "float64"))
+
+
+@pytest.mark.parametrize("number", ["k - 1", "-k", "2.5", "x / 3", "k // 2 * 3", "a.shape[1]", "k"])
+def test_numbers_know_where_they_are_written(number: str) -> None:
+    text = f"a * ({number})"
+    source = source_of(text, dict.fromkeys(SHAPES, "float64"))
+    (kernel,) = read_kernels("kernel.py", source)
+    (made,) = (statement for statement in kernel.body if isinstance(statement, Bind))
+    (found,) = (part for part in parts_of(made.value) if isinstance(part, Scalar))
+    assert found.span is not None
+    line = source.splitlines()[found.span.start_line - 1]
+    written = line[found.span.start_column : found.span.end_column]
+    assert written.strip("()") == number
