@@ -28,7 +28,7 @@ _MOST_LINES = 14
 _QUOTED = re.compile("`([^`]+)`")
 
 _STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1c2330; --soft: #5a6475; --rule: #dde2ea;
+:root { color-scheme: light dark; --paper: #fff; --ink: #1c2330; --soft: #525c6d; --rule: #dde2ea;
   --panel: #f5f7fa; --gain: #17693b; --uncertain: #8a5300; --plan: #1a5fa8; --band: #1a5fa826;
   --c0: #1f6fc4; --c1: #d9822b; --c2: #3a9d6e; --c3: #9a5fc0; --c4: #c2483f; --c5: #7a7f3a;
   --c6: #8b93a1; }
