@@ -1,6 +1,6 @@
 """Pictures of the pages that commands write, taken by a browser without a window.
 
-``python -m generators.pictures FOLDER``, in ``docs``, writes the pages of a report, of a
+``python -m generators.pictures FOLDER [NAME...]``, in ``docs``, writes the pages of a report, of a
 verification and of machines side by side into the folder, and pictures of each: wide and narrow,
 light and dark. Numbers of the verification are those of the machine that it runs on.
 """
@@ -30,7 +30,8 @@ PAGES = {
     "verify": ("verify", "examples/box_sum.py", "examples/adi.py", "examples/fft2d.py"),
 }
 """What makes each page; a report's exit code 1 says that there are findings."""
-SIZES = {"wide": (1300, 1500), "narrow": (400, 1500)}
+WIDTHS = {"wide": 1300, "narrow": 400}
+HEIGHT, HEIGHTS = 1500, {"machines": 560, "verify": 960}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,13 @@ def main() -> int:
         print(f"no browser: none of {', '.join(_BROWSERS)} is installed", file=sys.stderr)
         return 2
     folder.mkdir(parents=True, exist_ok=True)
-    for name in PAGES:
+    for name in sys.argv[2:] or PAGES:
         page = folder / f"{name}.html"
         make_page(name, page)
-        for size, pixels in SIZES.items():
+        for size, width in WIDTHS.items():
             for dark in (False, True):
                 picture = folder / f"{name}-{size}-{'dark' if dark else 'light'}.png"
+                pixels = width, HEIGHTS.get(name, HEIGHT)
                 chromium.screenshot(page, picture, pixels, dark=dark)
     return 0
 
