@@ -69,6 +69,11 @@ class Installed:
         return name
 
     @property
+    def module(self) -> str:
+        """The module that it is in."""
+        return self.place.partition(":")[0]
+
+    @property
     def documentation(self) -> str:
         """Its page."""
         page: str = self.rule.documentation

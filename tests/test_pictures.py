@@ -16,7 +16,7 @@ from advisor.report.html import figure, render
 from advisor.report.html import page as page_of
 from advisor.report.model import Curve
 from advisor.report.style import Style
-from advisor.report.svg import Dot, Reach, ranges, scatter
+from advisor.report.svg import Dot, ranges, scatter
 from tests.advisor.report.report_samples import SAMPLE
 from tests.advisor.report.test_pages import Seen, hostile
 
@@ -93,8 +93,8 @@ POINTS = tuple(
 )
 CURVES = (Curve("N", 900.0, POINTS, (412.0,)), Curve("b", 9.0, POINTS[:3], (3.0, 7.0)))
 PLOTS = (
-    scatter("Times", [Dot(f"k{n}", (n / 2, n, 3 * n), n * 1.2) for n in (1e-4, 3e-3, 0.2, 4)]),
-    ranges("Machines", [Reach("a machine of long name", 1e-4, 2e-4, 0.3), Reach("sp2", 1, 2, 3)]),
+    scatter("Times", [Dot(f"k{n}", n / 2, n, 3 * n, n * 1.2) for n in (1e-4, 3e-3, 0.2, 4)]),
+    ranges("Machines", [Dot("a machine of long name", 1e-4, 2e-4, 0.3), Dot("sp2", 1, 2, 3)]),
 )
 PAGES = {
     "report": render(replace(SAMPLE, curves=lambda finding: CURVES), Style()),

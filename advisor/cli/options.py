@@ -138,7 +138,7 @@ def machine_option(help_text: str) -> Any:
 def report_format_option(*more: str) -> Any:
     """Return ``--output-format`` of a command that reports findings; `more` are other words."""
     known = (*more, *OUTPUT_FORMATS)
-    help_text = f"One of {', '.join(known)}."
+    help_text = f"One of {', '.join(known)}." if len(known) > 1 else f"{known[0]} and no other."
     return option("--output-format", help_text, "FORMAT", env=True, autocompletion=words(*known))
 
 
@@ -152,8 +152,11 @@ def output_file_option(what: str) -> Any:
     return option("-o --output-file", f"Write the {what} to a file.", "FILE")
 
 
-def format_option(*known: str, help_text: str) -> Any:
+def format_option(*known: str) -> Any:
     """Return ``--output-format`` of a command that shows one result."""
+    help_text = (
+        f"One of {', '.join(known)}." if len(known) > 1 else f"{known[0]}; there is no other."
+    )
     return option("--output-format", help_text, "FORMAT", autocompletion=words(*known))
 
 
@@ -229,13 +232,8 @@ ConfigFile = Annotated[
 Isolated = Annotated[bool, option("--isolated", "Read no configuration file.")]
 ReportFile = Annotated[str | None, output_file_option("report")]
 ResultFile = Annotated[str | None, output_file_option("result")]
-TextOrJson = Annotated[str, format_option("text", "json", help_text="text or json.")]
-TextJsonOrPage = Annotated[
-    str,
-    format_option(
-        "text", "json", "html", "markdown", help_text="One of text, json, html, markdown."
-    ),
-]
+TextOrJson = Annotated[str, format_option("text", "json")]
+TextJsonOrPage = Annotated[str, format_option("text", "json", "html", "markdown")]
 CacheFolder = Annotated[
     str | None,
     option(

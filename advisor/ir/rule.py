@@ -22,3 +22,8 @@ class Rule(Protocol):
     def documentation(self) -> str:
         """The rule's page, in Markdown."""
         ...
+
+    @property
+    def module(self) -> str:
+        """The module that it is in, which begins with its page."""
+        ...

@@ -1,4 +1,9 @@
-"""Findings as continuous integration and code hosts read them."""
+"""Findings as continuous integration and code hosts read them.
+
+What a finding tells is one table of fields, `fields`; what a format makes of them is a template of
+``templates.json``, in which ``$name`` stands for a field and ``{"$gain": [a, b]}`` for the one or
+the other. Keys whose field is None are left out.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,18 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from hashlib import sha256
+from importlib import resources
+from itertools import chain, count
 from typing import Any
 from urllib.parse import quote
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 
 from advisor.edits import split_lines
-from advisor.finding import Finding, Fix, NotUnderstood
+from advisor.finding import Finding, NotUnderstood
 from advisor.ir.rule import Rule
 from advisor.project import is_file_name, reported_path
 from advisor.report.json_report import coverage_document, finding_document
@@ -29,73 +38,123 @@ from advisor.report.rows import (
 from advisor.report.style import Style, one_line
 from advisor.source import Span
 
+Fields = Mapping[str, Any]
+_PROPERTIES = ("verdict", "saves_s", "share", "priced_as", "prediction")
+
+
+def fields(report: Report) -> list[dict[str, Any]]:
+    """Return what each finding of a report tells build servers, by the names that templates use."""
+    seen: Counter[str] = Counter()
+    told = []
+    for finding in report.findings:
+        place = about_place(report, finding.path, finding.span)
+        seen[f"{place['path']}\n{finding.fingerprint}"] += 1
+        seen[finding.fingerprint] += 1
+        identity = f"{place['path']}\n{finding.fingerprint}"
+        numbered = f"{identity}\n{seen[identity]}".encode("utf-8", "backslashreplace")
+        document = finding_document(finding)
+        told.append(
+            {
+                **place,
+                "code": finding.code,
+                "name": finding.name,
+                "message": full_message(finding),
+                "gain": is_gain(finding),
+                "rank": _rank(finding),
+                "numbered": sha256(numbered).hexdigest(),
+                "occurrence": f"{finding.fingerprint}:{seen[finding.fingerprint]}",
+                "properties": {name: document[name] for name in _PROPERTIES},
+                "finding": finding,
+            }
+        )
+    return told
+
+
+def about_place(report: Report, path: str, span: Span) -> dict[str, Any]:
+    """Return the fields of a place: lines and columns from 1, columns also in UTF-8 bytes."""
+    lines = _lines(report.sources.get(path, ""))
+    place = {
+        "path": reported_path(path)[1],
+        "line": span.start_line,
+        "column": span.start_column + 1,
+        "byte": _byte(span.start_line, span.start_column, lines),
+        "end_line": span.end_line,
+        "end_column": span.end_column + 1,
+        "end_byte": _byte(span.end_line, span.end_column, lines),
+    }
+    return place | {
+        "bytes": filled("rdjson_range", place),
+        "region": filled("sarif_region", place),
+    }
+
+
+def filled(template: str, of: Fields) -> Any:
+    """Return a template of ``templates.json`` with its fields."""
+    return _filled(_templates()[template], of)
+
+
+def _filled(template: Any, of: Fields) -> Any:
+    match template:
+        case {"$gain": [gain, other]}:
+            return gain if of["gain"] else other
+        case dict():
+            values = {key: _filled(one, of) for key, one in template.items()}
+            return {key: value for key, value in values.items() if value is not None}
+        case list():
+            return [_filled(one, of) for one in template]
+        case str() if template.startswith("$"):
+            return of.get(template[1:])
+    return template
+
+
+@cache
+def _templates() -> Mapping[str, Any]:
+    text = resources.files("advisor.report").joinpath("templates.json").read_bytes()
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+@cache
+def _lines(source: str) -> Sequence[str]:
+    return split_lines(source)
+
+
+def _byte(line: int, column: int, lines: Sequence[str]) -> int:
+    text = lines[line - 1] if line <= len(lines) else ""
+    before = text[:column].encode("utf-8", "surrogatepass")
+    return len(before) + max(0, column - len(text)) + 1
+
+
 # Workflow commands that GitHub Actions shows beside the changed lines.
 
 
 def render_github(report: Report, style: Style) -> str:
     """Return one line for each finding, a ``::warning`` where it is a clear gain; then coverage."""
     coverage = _escape("\n".join(coverage_lines(report)))
-    commands = [*map(_command, report.findings), f"::notice title=advise coverage::{coverage}"]
+    commands = [*map(_command, fields(report)), f"::notice title=advise coverage::{coverage}"]
     return "".join(f"{command}\n" for command in commands)
 
 
-def _command(finding: Finding) -> str:
-    span = finding.span
-    properties = [
-        ("title", f"{finding.code} {finding.name}"),
-        ("file", reported_path(finding.path)[1]),
-        ("line", str(span.start_line)),
-        ("endLine", str(span.last_line)),
-    ]
-    if span.start_line == span.end_line:  # GitHub drops the lines of an annotation with both
-        properties += [("col", str(span.start_column + 1)), ("endColumn", str(span.end_column + 1))]
-    shown = ",".join(f"{name}={_escape_property(value)}" for name, value in properties)
-    level = "warning" if is_gain(finding) else "notice"
-    return f"::{level} {shown}::{_escape(full_message(finding))}"
+def _command(of: Fields) -> str:
+    last = of["finding"].span.last_line
+    told = {"title": f"{of['code']} {of['name']}", "file": of["path"]}
+    told |= {"line": of["line"], "endLine": last}
+    if of["line"] == of["end_line"]:  # GitHub drops the lines of an annotation with both
+        told |= {"col": of["column"], "endColumn": of["end_column"]}
+    shown = ",".join(
+        f"{name}={_escape(str(value)).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in told.items()
+    )
+    return f"::{'warning' if of['gain'] else 'notice'} {shown}::{_escape(of['message'])}"
 
 
 def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _escape_property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")
-
-
-# GitLab's code quality report.
-
-
 def render_gitlab(report: Report, style: Style) -> str:
     """Return a JSON list; GitLab drops findings that share a fingerprint, so none do."""
-    seen: Counter[str] = Counter()
-    issues = []
-    for finding in report.findings:
-        _, path = reported_path(finding.path)
-        identity = f"{path}\n{finding.fingerprint}"
-        seen[identity] += 1
-        numbered = f"{identity}\n{seen[identity]}".encode("utf-8", "backslashreplace")
-        issues.append(
-            {
-                "check_name": finding.code,
-                "description": full_message(finding),
-                "severity": "minor" if is_gain(finding) else "info",
-                "fingerprint": sha256(numbered).hexdigest(),
-                "location": {
-                    "path": path,
-                    "positions": {
-                        "begin": {
-                            "line": finding.span.start_line,
-                            "column": finding.span.start_column + 1,
-                        },
-                        "end": {
-                            "line": finding.span.end_line,
-                            "column": finding.span.end_column + 1,
-                        },
-                    },
-                },
-            }
-        )
-    return json.dumps(issues, indent=2) + "\n"
+    return json.dumps([filled("gitlab", one) for one in fields(report)], indent=2) + "\n"
 
 
 # JUnit XML: a finding is a test case, failed where it fails a build; the last one is coverage.
@@ -111,49 +170,40 @@ def render_junit(report: Report, style: Style) -> str:
     for finding in report.findings:
         suites.setdefault(_legal(reported_path(finding.path)[1]), []).append(finding)
     failures = sum(map(report.fails, report.findings))
-    lines = [
-        '<?xml version="1.0" encoding="utf-8"?>',
-        f'<testsuites name="advise" tests="{len(report.findings) + 1}" failures="{failures}">',
-    ]
+    tests = len(report.findings) + 1
+    root = _element(None, "testsuites", name="advise", tests=tests, failures=failures)
     for path, findings in suites.items():
+        failed = sum(map(report.fails, findings))
+        suite = _suite(root, path, len(findings), failed)
         taken: set[str] = set()
-        cases = [line for one in findings for line in _case(one, path, taken, report.fails(one))]
-        lines += _suite(path, len(findings), sum(map(report.fails, findings)), cases)
-    told = escape("\n".join(map(_legal, coverage_lines(report))))
-    case = ['    <testcase classname="advise" name="coverage">', *_output(told), "    </testcase>"]
-    lines += _suite("advise", 1, 0, case)
-    lines.append("</testsuites>")
-    return "\n".join(lines) + "\n"
+        for one in findings:
+            _case(suite, one, path, taken, report.fails(one))
+    case = _element(_suite(root, "advise", 1, 0), "testcase", classname="advise", name="coverage")
+    _element(case, "system-out").text = "\n".join(map(_legal, coverage_lines(report)))
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, "unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
 
 
-def _suite(name: str, tests: int, failures: int, cases: Iterable[str]) -> list[str]:
-    head = f'tests="{tests}" failures="{failures}" errors="0"'
-    return [f"  <testsuite name={_attribute(name)} {head}>", *cases, "  </testsuite>"]
+def _element(parent: Element | None, tag: str, **attributes: object) -> Element:
+    legal = {name: _legal(str(value)) for name, value in attributes.items()}
+    return Element(tag, legal) if parent is None else SubElement(parent, tag, legal)
 
 
-def _case(finding: Finding, path: str, taken: set[str], fails: bool) -> list[str]:
+def _suite(root: Element, name: str, tests: int, failures: int) -> Element:
+    return _element(root, "testsuite", name=name, tests=tests, failures=failures, errors=0)
+
+
+def _case(suite: Element, finding: Finding, path: str, taken: set[str], fails: bool) -> None:
     place = f"{path}:{finding.span.start_line}:{finding.span.start_column + 1}"
-    name = plain = _legal(f"{finding.code} {finding.name} in {finding.kernel}")
-    number = 1
-    while name in taken:
-        number += 1
-        name = f"{plain}, {number}"
+    plain = _legal(f"{finding.code} {finding.name} in {finding.kernel}")
+    numbered = (f"{plain}, {number}" for number in count(2))
+    name = next(one for one in chain((plain,), numbered) if one not in taken)
     taken.add(name)
-    told = escape(_legal(f"{place}: {full_message(finding)}"))
-    kind = f"message={_attribute(headline(finding))} type={_attribute(finding.code)}"
-    return [
-        f"    <testcase classname={_attribute(path)} name={_attribute(name)}>",
-        *([f"      <failure {kind}>{told}</failure>"] if fails else _output(told)),
-        "    </testcase>",
-    ]
-
-
-def _output(told: str) -> list[str]:
-    return [f"      <system-out>{told}</system-out>"]
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(_legal(text))
+    case = _element(suite, "testcase", classname=path, name=name)
+    kind = {"message": headline(finding), "type": finding.code}
+    told = _element(case, "failure", **kind) if fails else _element(case, "system-out")
+    told.text = _legal(f"{place}: {full_message(finding)}")
 
 
 def _legal(text: str) -> str:
@@ -164,68 +214,28 @@ def _legal(text: str) -> str:
 _NOT_XML = {0xFFFE: "?", 0xFFFF: "?"}
 
 
-# Reviewdog's diagnostic format; its columns count UTF-8 bytes.
-
-
 def render_rdjson(report: Report, style: Style) -> str:
-    """Return one document with all diagnostics, fixes of one edit as suggestions."""
-    lines = {path: split_lines(source) for path, source in report.sources.items()}
-    document = {
-        "source": {"name": "advise"},
-        "severity": "INFO",
-        "diagnostics": [
-            *(_diagnostic(one, lines.get(one.path, ())) for one in report.findings),
-            *map(_not_analysed, report.coverage.not_understood),
-        ],
-    }
-    return json.dumps(document, indent=2) + "\n"
+    """Return Reviewdog's document with all diagnostics, fixes of one edit as suggestions."""
+    told = [
+        *(filled("rdjson_finding", one | _suggestions(report, one)) for one in fields(report)),
+        *(filled("rdjson_unread", _unread(report, p)) for p in report.coverage.not_understood),
+    ]
+    return json.dumps(filled("rdjson", {"diagnostics": told}), indent=2) + "\n"
 
 
-def _diagnostic(finding: Finding, lines: Sequence[str]) -> Mapping[str, Any]:
-    diagnostic: dict[str, Any] = {
-        "message": full_message(finding),
-        "severity": "WARNING" if is_gain(finding) else "INFO",
-        "code": {"value": finding.code},
-        "location": {
-            "path": reported_path(finding.path)[1],
-            "range": _range(finding.span, lines),
-        },
-    }
+def _suggestions(report: Report, of: Fields) -> dict[str, Any]:
+    finding: Finding = of["finding"]
     # Reviewdog offers suggestions one by one; a fix of several edits must not be cut apart.
-    if fix_mark(finding) and finding.fix is not None and len(finding.fix.edits) == 1:
-        (edit,) = finding.fix.edits
-        diagnostic["suggestions"] = [{"range": _range(edit.span, lines), "text": edit.replacement}]
-    return diagnostic
+    if not fix_mark(finding) or finding.fix is None or len(finding.fix.edits) != 1:
+        return {}
+    (edit,) = finding.fix.edits
+    place = about_place(report, finding.path, edit.span)
+    return {"suggestions": [{"range": place["bytes"], "text": edit.replacement}]}
 
 
-def _not_analysed(part: NotUnderstood) -> Mapping[str, Any]:
-    place = Span(part.line, 0, part.line, 0)
-    path = reported_path(part.path)[1]
-    return {
-        "message": not_analysed(part),
-        "severity": "INFO",
-        "location": {"path": path, "range": _range(place, ())},
-    }
-
-
-def _range(span: Span, lines: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-    return {
-        "start": _position(span.start_line, span.start_column, lines),
-        "end": _position(span.end_line, span.end_column, lines),
-    }
-
-
-def _position(line: int, column: int, lines: Sequence[str]) -> Mapping[str, int]:
-    text = lines[line - 1] if line <= len(lines) else ""
-    before = text[:column].encode("utf-8", "surrogatepass")
-    return {"line": line, "column": len(before) + max(0, column - len(text)) + 1}
-
-
-_SCHEMA = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
-
-_PROPERTIES = ("verdict", "saves_s", "share", "priced_as", "prediction")
+def _unread(report: Report, part: NotUnderstood) -> dict[str, Any]:
+    place = about_place(report, part.path, Span(part.line, 0, part.line, 0))
+    return {**place, "message": not_analysed(part)}
 
 
 def render_sarif(report: Report, style: Style) -> str:
@@ -236,40 +246,26 @@ def render_sarif(report: Report, style: Style) -> str:
     bases = _bases(report)
     rules = sorted({(finding.code, finding.name) for finding in report.findings})
     index = {code: number for number, (code, _) in enumerate(rules)}
-    seen: Counter[str] = Counter()
-    results = []
-    for finding in report.findings:
-        seen[finding.fingerprint] += 1
-        results.append(_result(finding, index[finding.code], seen[finding.fingerprint], bases))
-    run: dict[str, Any] = {
-        "tool": {
-            "driver": {
-                "name": "advise",
-                "rules": [_rule(code, name, about.get(code)) for code, name in rules],
-            }
-        },
-        "columnKind": "unicodeCodePoints",
-        "invocations": [
-            {
-                "executionSuccessful": not report.failed,
-                "toolExecutionNotifications": [
-                    *(_notification(part, bases) for part in report.coverage.not_understood),
-                    *map(_note, coverage_lines(report)),
-                ],
-            }
-        ],
-        "properties": {
-            "machine": report.machine,
-            "coverage": coverage_document(report.coverage),
-        },
+    results = [
+        filled("sarif_finding", {**one, **_fixes(report, one, bases), "index": index[one["code"]]})
+        for one in fields(report)
+    ]
+    unread = (
+        _unread(report, part) | {"artifact": _artifact(part.path, bases)}
+        for part in report.coverage.not_understood
+    )
+    notes = ({"level": "note", "message": {"text": line}} for line in coverage_lines(report))
+    roots = {name: {"uri": _uri(f"{root}/")} for root, name in bases.items()}
+    log = {
+        "rules": [_rule(code, name, about.get(code)) for code, name in rules],
+        "read": not report.failed,
+        "notes": [*(filled("sarif_unread", one) for one in unread), *notes],
+        "machine": report.machine,
+        "coverage": coverage_document(report.coverage),
+        "bases": roots or None,
+        "results": results,
     }
-    if bases:
-        run["originalUriBaseIds"] = {
-            name: {"uri": _uri(f"{root}/")} for root, name in bases.items()
-        }
-    run["results"] = results
-    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, allow_nan=False) + "\n"
+    return json.dumps(filled("sarif", log), indent=2, allow_nan=False) + "\n"
 
 
 def _bases(report: Report) -> Mapping[str, str]:
@@ -288,52 +284,15 @@ SOURCE_VARIABLE = "ADVISE_SOURCE_URL"
 module begins with its page."""
 
 
-def _rule(code: str, name: str, about: Rule | None) -> Mapping[str, Any]:
-    rule: dict[str, Any] = {
-        "id": code,
-        "name": "".join(word.capitalize() for word in name.split("-")),
-        "shortDescription": {"text": name},
-        "defaultConfiguration": {"level": "note"},
-    }
-    if about is not None:
-        rule["help"] = {"text": page(about), "markdown": page(about)}
-        source = os.environ.get(SOURCE_VARIABLE, "").rstrip("/")
-        module = getattr(getattr(about, "propose", None), "__module__", "").replace(".", "/")
-        if source and module:
-            rule["helpUri"] = f"{source}/{module}.py"
-    return rule
-
-
-def _result(
-    finding: Finding, rule_index: int, occurrence: int, bases: Mapping[str, str]
-) -> Mapping[str, Any]:
-    place, document = _artifact(finding.path, bases), finding_document(finding)
-    result: dict[str, Any] = {
-        "ruleId": finding.code,
-        "ruleIndex": rule_index,
-        "level": "warning" if is_gain(finding) else "note",
-        "rank": _rank(finding),
-        "message": {"text": full_message(finding)},
-        "locations": [_location(place, _region(finding.span))],
-        "partialFingerprints": {"primaryLocationLineHash": f"{finding.fingerprint}:{occurrence}"},
-        "properties": {name: document[name] for name in _PROPERTIES},
-    }
-    if finding.fix is not None and finding.fix.edits:
-        result["fixes"] = [_fix(place, finding.fix)]
-    return result
-
-
-def _notification(part: NotUnderstood, bases: Mapping[str, str]) -> Mapping[str, Any]:
-    location = _location(_artifact(part.path, bases), {"startLine": part.line})
-    return {**_note(not_analysed(part)), "locations": [location]}
-
-
-def _note(text: str) -> Mapping[str, Any]:
-    return {"level": "note", "message": {"text": text}}
-
-
-def _location(place: Mapping[str, str], region: Mapping[str, int]) -> Mapping[str, Any]:
-    return {"physicalLocation": {"artifactLocation": place, "region": region}}
+def _rule(code: str, name: str, about: Rule | None) -> Any:
+    title = "".join(word.capitalize() for word in name.split("-"))
+    known: Fields = {"code": code, "name": name, "title": title}
+    if about is None:
+        return filled("sarif_rule", known)
+    source = os.environ.get(SOURCE_VARIABLE, "").rstrip("/")
+    uri = f"{source}/{about.module.replace('.', '/')}.py" if source else None
+    help_page = {"text": page(about), "markdown": page(about)}
+    return filled("sarif_rule", {**known, "help": help_page, "uri": uri})
 
 
 def _rank(finding: Finding) -> float:
@@ -344,22 +303,20 @@ def _rank(finding: Finding) -> float:
     return round(100 * (1 - 1 / speedup), 1)
 
 
-def _fix(place: Mapping[str, str], fix: Fix) -> Mapping[str, Any]:
-    return {
-        "description": {"text": f"{fix.applicability}: {fix.legality}"},
-        "artifactChanges": [
-            {
-                "artifactLocation": place,
-                "replacements": [
-                    {
-                        "deletedRegion": _region(edit.span),
-                        "insertedContent": {"text": edit.replacement},
-                    }
-                    for edit in fix.edits
-                ],
-            }
-        ],
-    }
+def _fixes(report: Report, of: Fields, bases: Mapping[str, str]) -> dict[str, Any]:
+    finding: Finding = of["finding"]
+    artifact, fix = _artifact(finding.path, bases), finding.fix
+    if fix is None or not fix.edits:
+        return {"artifact": artifact}
+    edits = [
+        filled(
+            "sarif_edit",
+            {**about_place(report, finding.path, edit.span), "text": edit.replacement},
+        )
+        for edit in fix.edits
+    ]
+    told = {"legality": f"{fix.applicability}: {fix.legality}", "replacements": edits}
+    return {"artifact": artifact, "fixes": [filled("sarif_fix", {"artifact": artifact, **told})]}
 
 
 def _artifact(path: str, bases: Mapping[str, str]) -> Mapping[str, str]:
@@ -375,12 +332,3 @@ def _uri(whole: str) -> str:
     return "file://" + quote(
         slashed if slashed.startswith("/") else f"/{slashed}", safe="/:", errors="surrogateescape"
     )
-
-
-def _region(span: Span) -> Mapping[str, int]:
-    return {
-        "startLine": span.start_line,
-        "startColumn": span.start_column + 1,
-        "endLine": span.end_line,
-        "endColumn": span.end_column + 1,
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from importlib import resources
 
 from advisor.edits import apply_edits, split_lines, unified_diff
 from advisor.finding import Finding, Remark, Verdict
@@ -27,68 +28,6 @@ _AROUND = 2
 _MOST_LINES = 14
 _QUOTED = re.compile("`([^`]+)`")
 
-_STYLE = """
-:root { color-scheme: light dark; --paper: #fff; --ink: #1c2330; --soft: #525c6d; --rule: #dde2ea;
-  --panel: #f5f7fa; --gain: #17693b; --uncertain: #8a5300; --plan: #1a5fa8; --band: #1a5fa826;
-  --c0: #1f6fc4; --c1: #d9822b; --c2: #3a9d6e; --c3: #9a5fc0; --c4: #c2483f; --c5: #7a7f3a;
-  --c6: #8b93a1; }
-@media (prefers-color-scheme: dark) { :root { --paper: #12161d; --ink: #e3e8f0; --soft: #a3adbd;
-  --rule: #2b3442; --panel: #1a202a; --gain: #62cf93; --uncertain: #e9b155; --plan: #7db8f5;
-  --band: #7db8f533; --c0: #5b9fe6; --c1: #e8a04f; --c2: #5cbf8f; --c3: #b98adb; --c4: #e57f76;
-  --c5: #b5ba62; --c6: #8b93a1; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.5;
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 0; }
-p { margin: .5rem 0; } a { color: var(--plan); }
-.lead { color: var(--soft); margin: .25rem 0; } .lead + :not(.lead) { margin-top: 1.25rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0;
-  border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th { color: var(--soft); font-weight: 500; } td.text { white-space: normal; min-width: 14rem; }
-.class { font-weight: 650; font-size: .8rem; letter-spacing: .04em; }
-.gain { color: var(--gain); } .uncertain { color: var(--uncertain); } .plan { color: var(--plan); }
-article { border: 1px solid var(--rule); border-radius: .6rem; padding: 1rem 1.1rem;
-  margin: 1.5rem 0; }
-article header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: baseline; }
-article header .class { margin-left: auto; }
-.place { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
-pre { background: var(--panel); border-radius: .4rem; padding: .6rem 0; overflow-x: auto;
-  font: .82rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; margin: .75rem 0; }
-pre code { display: inline-block; min-width: 100%; } pre span { display: block; padding: 0 .8rem; }
-code { font: .92em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
-pre i { font-style: normal; color: var(--soft); user-select: none; }
-pre .at { background: var(--band); box-shadow: inset 3px 0 var(--plan); }
-pre .minus { color: var(--c4); } pre .plus { color: var(--gain); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: .75rem 0; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr));
-  gap: 1rem 1.5rem; }
-figure { margin: .5rem 0; min-width: 0; } figcaption { font-weight: 600; font-size: .95rem; }
-svg { display: block; width: 100%; max-width: 40rem; height: auto; margin: .3rem 0; }
-svg text { fill: var(--soft); font-size: 11px; } svg .name, svg .mark { fill: var(--ink); }
-.grid { stroke: var(--rule); } .even { stroke: var(--soft); stroke-dasharray: 4 3; }
-.flip { stroke: var(--uncertain); stroke-dasharray: 2 3; } .band { fill: var(--band); }
-.curve { fill: none; stroke: var(--plan); stroke-width: 2; } .reach { stroke-width: 1.5; }
-.here { fill: var(--ink); } circle.inside { fill: var(--plan); } .inside { stroke: var(--plan); }
-circle.outside { fill: var(--paper); stroke-width: 2; } .outside { stroke: var(--uncertain); }
-.c0 { fill: var(--c0); } .c1 { fill: var(--c1); } .c2 { fill: var(--c2); } .c3 { fill: var(--c3); }
-.c4 { fill: var(--c4); } .c5 { fill: var(--c5); } .c6 { fill: var(--c6); }
-.legend { display: flex; flex-wrap: wrap; gap: .15rem 1rem; list-style: none; margin: 0; padding: 0;
-  font-size: .85rem; color: var(--soft); } .legend svg { display: inline; width: 14px; height: 10px;
-  margin: 0 .35rem 0 0; }
-details { margin: .35rem 0; font-size: .9rem; } summary { cursor: pointer; color: var(--plan); }
-ul.told { padding-left: 1.1rem; margin: .5rem 0; overflow-wrap: anywhere; }
-footer { color: var(--soft); font-size: .9rem; margin-top: 2rem; }
-@media (max-width: 40rem) { svg text { font-size: 14px; } main { padding: 1rem .75rem 2rem; }
-  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; }
-  .all th { display: none; } .all tr { display: flex; flex-wrap: wrap; gap: 0 .9rem;
-  padding: .5rem 0; border-bottom: 1px solid var(--rule); } .all td { border: 0; padding: 0;
-  white-space: normal; min-width: 0; overflow-wrap: anywhere; } .all td.text { width: 100%; } }
-"""
-
 
 def render(report: Report, style: Style) -> str:
     """Return the page of a run: a table of all findings, one part for each, then coverage."""
@@ -107,11 +46,12 @@ def render(report: Report, style: Style) -> str:
 
 def page(title: str, leads: Iterable[str], body: Iterable[str]) -> str:
     """Return a whole document; `body` is markup, all else is text."""
+    looks = resources.files("advisor.report").joinpath("page.css").read_text("utf-8")
     lead = "".join(f'<p class="lead">{_text(one)}</p>' for one in leads)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{_text(title)}</title>\n<style>\n{looks}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{_text(title)}</h1>\n{lead}\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
     )
 

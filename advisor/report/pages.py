@@ -9,7 +9,7 @@ from typing import Any
 from advisor.report import html, markdown
 from advisor.report.prediction import ChoicesReport, PredictionReport, interval, shown_bindings
 from advisor.report.style import ratio
-from advisor.report.svg import Bar, Dot, Plot, Reach, bars, ranges, scatter
+from advisor.report.svg import Bar, Dot, Plot, bars, ranges, scatter
 from costdb.choosing import Choice
 
 HTML, MARKDOWN = "html", "markdown"
@@ -29,7 +29,7 @@ def of_choices(report: ChoicesReport, output_format: str) -> str:
     """Return choices side by side, fastest first; of many the first ones."""
     shown = report.choices[:_MOST_CHOICES]
     reaches = [
-        Reach(_name(one), time.low, time.mid, time.high)
+        Dot(_name(one), time.low, time.mid, time.high)
         for one in shown
         if math.isfinite((time := one.estimate).high)
     ]
@@ -73,11 +73,11 @@ def _dots(document: Mapping[str, Any]) -> Iterator[Dot]:
         for one in kernel["variants"]:
             if one["predicted"] and one["measured"]:
                 name = f"{kernel['kernel']}, {one['rule'] or 'as written'}"
-                yield Dot(name, _ends(one["predicted"]), one["measured"]["median_s"])
+                yield Dot(name, *_ends(one["predicted"]), one["measured"]["median_s"])
     for program in document["programs"]:
         if program["predicted"] and program["measured_s"]:
             name = f"{program['path']}, {program['ranks']} ranks"
-            yield Dot(name, _ends(program["predicted"]), program["measured_s"])
+            yield Dot(name, *_ends(program["predicted"]), program["measured_s"])
 
 
 def _ends(stated: Mapping[str, float]) -> tuple[float, float, float]:

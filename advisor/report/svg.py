@@ -7,7 +7,7 @@ reader's light or dark scheme, and its letters grow where the window is narrow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -144,22 +144,23 @@ def _shown(said: str) -> str:
 Shown = Callable[[float], str]
 
 
-def _axes(
-    across: Scale, up: Scale, names: tuple[str, str], shown: tuple[Shown, Shown]
-) -> list[str]:
-    """Return the grid with its numbers, and what is along each axis."""
-    parts = []
+def _axis(across: Scale, bottom: float, top: float, shown: Shown, name: str) -> Iterator[str]:
     for value in across.ticks():
         x = across.at(value)
-        parts += [line(x, up.start, x, up.end, "grid")]
-        parts += [text(x, up.start + 17, shown[0](value))]
+        yield line(x, bottom, x, top, "grid") + text(x, bottom + 17, shown(value))
+    yield text((across.start + across.end) / 2, bottom + 38, name, "name")
+
+
+def _axes(
+    across: Scale, up: Scale, names: tuple[str, str], shown: tuple[Shown, Shown]
+) -> Iterator[str]:
+    """Yield the grid with its numbers, and what is along each axis."""
+    yield from _axis(across, up.start, up.end, shown[0], names[0])
     for value in up.ticks():
         y = up.at(value)
-        parts += [line(across.start, y, across.end, y, "grid")]
-        parts += [text(across.start - 7, y + 4, shown[1](value), anchor="end")]
-    parts += [text((across.start + across.end) / 2, up.start + 38, names[0], "name")]
-    parts += [text(2, up.end - 9, names[1], "name", "start")]
-    return parts
+        yield line(across.start, y, across.end, y, "grid")
+        yield text(across.start - 7, y + 4, shown[1](value), anchor="end")
+    yield text(2, up.end - 9, names[1], "name", "start")
 
 
 def _whole(value: float) -> str:
@@ -269,91 +270,62 @@ def _part(bar: Bar, label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A predicted time with its interval beside the measured one, in seconds."""
-
-    name: str
-    predicted: tuple[float, float, float]
-    measured: float
-
-    @property
-    def inside(self) -> bool:
-        """Whether the interval holds what was measured."""
-        return self.predicted[0] <= self.measured <= self.predicted[2]
-
-
-def scatter(title: str, of: Sequence[Dot]) -> Plot:
-    """Return predicted over measured times; on the diagonal they are equal."""
-    height = 400
-    times = [time for one in of for time in (*one.predicted, one.measured)]
-    across = log_scale(times, _LEFT, WIDTH - _RIGHT)
-    up = log_scale(times, height - _FOOT, _TOP)
-    ends = across.low, across.high
-    parts = [line(across.at(ends[0]), up.at(ends[0]), across.at(ends[1]), up.at(ends[1]), "even")]
-    for one in of:
-        x, kind = across.at(one.measured), "inside" if one.inside else "outside"
-        low, middle, high = map(up.at, one.predicted)
-        parts.append(line(x, low, x, high, f"{kind} reach"))
-        told = (
-            f"{one.name}: measured {duration(one.measured)}, predicted {duration(one.predicted[1])}"
-        )
-        parts.append(dot(x, middle, kind, told))
-    held = sum(one.inside for one in of)
-    description = (
-        f"{len(of)} predicted times over the measured ones; the interval holds {held} of them."
-    )
-    rows = [
-        [
-            one.name,
-            duration(one.measured),
-            duration(one.predicted[1]),
-            f"{duration(one.predicted[0])} to {duration(one.predicted[2])}",
-            "yes" if one.inside else "no",
-        ]
-        for one in of
-    ]
-    axes = _axes(across, up, ("measured", "predicted"), (_time, _time))
-    svg = drawing(title, description, height, [*axes, *parts])
-    heads = ("variant", "measured", "predicted", "could be", "inside")
-    legend = (("inside", "interval holds what was measured"), ("outside", "it does not"))
-    return Plot(title, description, svg, heads, rows, legend)
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """A name with the low end, the middle and the high end of its time, in seconds."""
+    """A predicted time with the ends of its interval, and what was measured, in seconds."""
 
     name: str
     low: float
     middle: float
     high: float
+    measured: float = 0.0
+
+    @property
+    def inside(self) -> bool:
+        """Whether the interval holds what was measured."""
+        return self.low <= self.measured <= self.high
+
+    @property
+    def cells(self) -> list[str]:
+        """The name, the time and its ends, for a table."""
+        return [self.name, duration(self.middle), f"{duration(self.low)} to {duration(self.high)}"]
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 3]}..."
+def scatter(title: str, of: Sequence[Dot]) -> Plot:
+    """Return predicted over measured times; on the diagonal they are equal."""
+    height = 400
+    times = [time for one in of for time in (one.low, one.middle, one.high, one.measured)]
+    across = log_scale(times, _LEFT, WIDTH - _RIGHT)
+    up = log_scale(times, height - _FOOT, _TOP)
+    parts = [line(across.start, up.start, across.end, up.end, "even")]
+    for one in of:
+        x, kind = across.at(one.measured), "inside" if one.inside else "outside"
+        parts.append(line(x, up.at(one.low), x, up.at(one.high), f"{kind} reach"))
+        told = f"measured {duration(one.measured)}, predicted {duration(one.middle)}"
+        parts.append(dot(x, up.at(one.middle), kind, f"{one.name}: {told}"))
+    held = sum(one.inside for one in of)
+    told = f"{len(of)} predicted times over the measured ones; the interval holds {held} of them."
+    rows = [[*one.cells, duration(one.measured), "yes" if one.inside else "no"] for one in of]
+    axes = _axes(across, up, ("measured", "predicted"), (_time, _time))
+    svg = drawing(title, told, height, [*axes, *parts])
+    heads = ("variant", "predicted", "could be", "measured", "inside")
+    legend = (("inside", "interval holds what was measured"), ("outside", "it does not"))
+    return Plot(title, told, svg, heads, rows, legend)
 
 
-def ranges(title: str, of: Sequence[Reach]) -> Plot:
+def ranges(title: str, of: Sequence[Dot]) -> Plot:
     """Return times with their intervals, one below the other."""
     step = 30
     bottom = _TOP + step * len(of)
     ends = [end for one in of for end in (one.low, one.middle, one.high)]
     across = log_scale(ends, 150, WIDTH - _RIGHT - 18)
-    parts = []
-    for value in across.ticks():
-        parts.append(line(across.at(value), bottom, across.at(value), _TOP - 6, "grid"))
-        parts.append(text(across.at(value), bottom + 17, _time(value)))
+    parts = [*_axis(across, bottom, _TOP - 6, _time, "predicted time")]
     for place, one in enumerate(of):
         y = _TOP + step * place + 12
-        parts.append(text(142, y + 4, _cut(one.name), anchor="end"))
+        name = one.name if len(one.name) <= _NAME else f"{one.name[: _NAME - 3]}..."
+        parts.append(text(142, y + 4, name, anchor="end"))
         parts.append(line(across.at(one.low), y, across.at(one.high), y, "inside reach"))
-        parts.append(dot(across.at(one.middle), y, "inside", f"{one.name}: {duration(one.middle)}"))
-    parts.append(text((150 + WIDTH) / 2, bottom + 38, "predicted time", "name"))
+        parts.append(dot(across.at(one.middle), y, "inside", ": ".join(one.cells[:2])))
     best = min(of, key=lambda one: one.middle)
-    description = f"{len(of)} predicted times; the least is {best.name}, {duration(best.middle)}."
-    rows = [
-        [one.name, duration(one.middle), f"{duration(one.low)} to {duration(one.high)}"]
-        for one in of
-    ]
-    svg = drawing(title, description, bottom + _FOOT, parts)
-    heads = ("choice", "predicted", "could be")
-    return Plot(title, description, svg, heads, rows, (("inside", "predicted, and could be"),))
+    told = f"{len(of)} predicted times; the least is {best.name}, {duration(best.middle)}."
+    svg = drawing(title, told, bottom + _FOOT, parts)
+    heads, legend = ("choice", "predicted", "could be"), (("inside", "predicted, and could be"),)
+    return Plot(title, told, svg, heads, [one.cells for one in of], legend)

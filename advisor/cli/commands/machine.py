@@ -147,9 +147,7 @@ def _remove(
 def _export(
     name: _Name,
     output: Annotated[str | None, options.output_file_option("profile")] = None,
-    output_format: Annotated[
-        str, options.format_option(JSON, help_text="json; a profile has no other.")
-    ] = JSON,
+    output_format: Annotated[str, options.format_option(JSON)] = JSON,
 ) -> None:
     """Write the profile of a machine as JSON."""
     if output_format != JSON:

@@ -7,6 +7,7 @@ import pytest
 
 from advisor.cli.subjects import parse_over
 from advisor.config.layer import CommandError
+from advisor.report.style import duration
 from tests.advisor.cli.commands import EXAMPLES, ROOT, Program
 
 REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")
@@ -274,3 +275,38 @@ def test_values_that_are_refused_are_told(program: Program) -> None:
 def test_values_that_a_condition_leaves_out_are_not(program: Program) -> None:
     ended = program(*ON_PARAGON, *FIXED, "--over", "PX=4,8,PY=4", "--where", "PX*PY == 32")
     assert (ended.code, ended.err) == (0, "")
+
+
+# --- machines -----------------------------------------------------------------------------
+
+
+def test_machines_side_by_side_are_what_each_predicts(program: Program) -> None:
+    Path("k.py").write_text(KERNEL)
+    size = ("-D", "PX=4", "-D", "PY=4")
+    found = program.json("choose", "k.py", *size, "--over", "machine=t3e,sp2")["choices"]
+    assert [one["bindings"] for one in found] == [{"machine": "t3e"}, {"machine": "sp2"}]
+    for one in found:
+        alone = program.json("predict", "k.py", *size, "--machine", one["bindings"]["machine"])
+        assert one["seconds"] == alone["seconds"]
+    over = ("--over", "machine=t3e,sp2,powerchallenge,N=100,1000")
+    ended = program("choose", "k.py", *size, *over, "--output-format", "markdown")
+    assert "no price on powerchallenge" in ended.err
+    assert [line.count("|") for line in ended.out.splitlines() if line.startswith("|")] == [4] * 6
+    assert program.refusal("choose", "k.py", "--over", "machine=t3")
+
+
+def test_words_of_a_description_may_be_chosen_beside_machines(program: Program) -> None:
+    mesh = (*FIXED[:2], "-D", "PX=4", "-D", "PY=4", "--over", "algorithm=TH,DH")
+    both = program.json("choose", PSTSWM, *mesh, "--over", "machine=paragon")["choices"]
+    alone = program.json(*ON_PARAGON, *mesh)["choices"]
+    assert [one["seconds"] for one in both] == [one["seconds"] for one in alone]
+
+
+def test_a_page_shows_each_choice_with_its_time(program: Program) -> None:
+    Path("k.py").write_text(KERNEL)
+    asked = ("choose", "k.py", "-D", "PX=4", "-D", "PY=4", "--over", "machine=t3e,sp2")
+    ended = program(*asked, "--output-format", "html", "-o", "page.html")
+    assert (ended.code, ended.out) == (0, "")
+    page = Path("page.html").read_text()
+    for one in program.json(*asked)["choices"]:
+        assert duration(one["seconds"]["mid"]) in page

@@ -129,6 +129,8 @@ def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     assert "`columns`: `a` came with strides" in told
     # what no run saw stays named, and what is in no function
     assert "plain.py: 1 definition uses NumPy arrays" in told
+    assert "as no run that was observed called it with arrays" in told
+    assert "advise run" not in told
     assert "statements outside of functions use NumPy arrays" in told
 
 

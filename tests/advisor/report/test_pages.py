@@ -15,7 +15,7 @@ from advisor.report.html import figure
 from advisor.report.model import Curve, Report, renderer
 from advisor.report.rows import figures, rows
 from advisor.report.style import Style, one_line
-from advisor.report.svg import Bar, Dot, Reach, Scale, bars, curve, log_scale, ranges, scatter
+from advisor.report.svg import Bar, Dot, Scale, bars, curve, log_scale, ranges, scatter
 from costdb.evaluate import compare
 from tests.advisor.cli.commands import EXAMPLES
 from tests.advisor.report.report_samples import REPORTS, SAMPLE, SHIFTS, TEXT
@@ -126,8 +126,8 @@ def test_every_plot_has_its_words_and_its_numbers(name: str, other: str) -> None
     plots = (
         curve(Curve(name, 10.0, points, (4.0,)), other),
         bars(name, [Bar(name, ((other, 0.5), ("x", 0.25))), Bar("after", ())]),
-        scatter(name, [Dot(other, (1.0, 2.0, 3.0), 4.0), Dot(name, (1.0, 2.0, 3.0), 2.0)]),
-        ranges(name, [Reach(other, 1.0, 2.0, 3.0)]),
+        scatter(name, [Dot(other, 1.0, 2.0, 3.0, 4.0), Dot(name, 1.0, 2.0, 3.0, 2.0)]),
+        ranges(name, [Dot(other, 1.0, 2.0, 3.0)]),
     )
     for plot in plots:
         seen = Seen(figure(plot))

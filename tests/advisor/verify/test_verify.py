@@ -134,6 +134,18 @@ def test_kernels_without_sizes_are_left_out_of_all_and_refused_alone(
     assert "other.py: kernel `box_sum`: 'N' has no value" in err and "kernel.py:box_sum" in out
 
 
+def test_a_page_shows_every_variant_predicted_and_measured(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ["verify", "kernel.py", "--machine", "here.json", "--repeat", "1"]
+    for output_format in ("html", "markdown"):
+        assert main([*run, "--output-format", output_format, "-o", "page"]) == 0
+        page = (folder / "page").read_text()
+        assert "box_sum, as written" in page.replace("\\_", "_")
+        assert "box_sum, ADV201" in page.replace("\\_", "_")
+        assert "pairs more than 10 % apart ranked right" in page
+
+
 def test_arguments_may_be_any_numbers_and_sizes_may_not(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
