@@ -14,7 +14,6 @@ from advisor.ir.kernel import Kernel
 
 _OWN = ("MPI", "np", "OWNERS", "RESULTS", "main", "annotations")
 _ALWAYS = ("scatter", "gather")
-_WIDTH = 100
 
 
 def build(
