@@ -40,7 +40,7 @@ def outcomes(
         found: list[tuple[Ran, ...]] = []
         failure = ""
         try:
-            found += run_built("drawn.py", [case for _, case in some], ranks)
+            found.extend(run_built("drawn.py", [case for _, case in some], ranks))
         except JobFailedError as error:
             failure = str(error)
         for (kernel, case), (ran,) in zip(some, found, strict=False):

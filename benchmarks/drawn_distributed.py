@@ -73,12 +73,15 @@ def drawn(seed: int, number: int) -> Drawn:
         **dict.fromkeys("abc", f"{dtype}[N, {across}]"),
         "x": f"{dtype}[N]", "y": f"{dtype}[{across}]", "s": f"{dtype}[N]", "k": "i8[N]",
     }  # fmt: skip
-    alike = source.choice(_PLANES)
-    mesh = "mesh(p=2, q=2)" if source.random() < 0.5 else "mesh(p=P, q=1)"
+    line = source.random() < 0.4
+    planes, vectors = ([over for over in every if not line or "(q" not in over]
+                       for every in (_PLANES, _VECTORS))  # fmt: skip
+    alike = source.choice(planes)
+    mesh = "mesh(p=P)" if line else "mesh(p=2, q=2)"
     arrays = []
     for one in used:
-        plane = alike if source.random() < 0.7 else source.choice(_PLANES)
-        over = plane if one in "abc" else source.choice(_VECTORS)
+        plane = alike if source.random() < 0.7 else source.choice(planes)
+        over = plane if one in "abc" else source.choice(vectors)
         arrays.append(f"# advise: {one}: {shapes[one]} over {over} on {mesh}")
     name = f"drawn{number}"
     text = "\n".join((

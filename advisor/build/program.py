@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,6 @@ from advisor.ir.kernel import Kernel
 
 _OWN = ("MPI", "np", "OWNERS", "RESULTS", "main", "annotations")
 _ALWAYS = ("scatter", "gather")
-_WIDTH = 100
 
 
 def build(
@@ -46,13 +46,16 @@ def build(
     declared = _declarations(module)
     wanted = _used("\n".join((body, owners, *declared)), helpers)
     name = Path(path).name
+    said = [
+        f"Written by `advise build {name}`{f', {plan}' if plan else ''}. A comment says of which"
+        " line a part is.",
+        "Functions take and change this rank's blocks: `scatter` makes them, `gather` collects"
+        " them, `OWNERS` says who owns what. Any launcher of MPI runs it, on any number of ranks.",
+    ]
     head = [
         f'"""{name}: {", ".join(one.name for one in functions)} on the ranks of MPI.',
         "",
-        f"Written by `advise build {name}`{f', {plan}' if plan else ''}."
-        " A comment says of which line a part is.",
-        "Functions take and change this rank's blocks: `scatter` makes them, `gather` collects",
-        "them, `OWNERS` says who owns what. Any launcher of MPI runs it, on any number of ranks.",
+        *(line for part in said for line in textwrap.wrap(part, 95)),
         '"""',
         "",
         "import numpy as np",

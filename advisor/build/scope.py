@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Final
 from advisor.analysis.placed.placement import Placement
 from advisor.build.layouts import Frame, Spread
 from advisor.build.module import Module
-from advisor.build.text import NotBuiltError, python
+from advisor.build.text import NotBuiltError, python, tidy
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Loop, written
@@ -19,6 +18,7 @@ from advisor.source import Span
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
 
+_WIDTH: Final = 100
 _DIMENSIONS: Final = {1: ("cells",), 2: ("rows", "columns")}
 
 
@@ -107,7 +107,7 @@ class Scope:
 
     def line(self, text: str) -> None:
         """Write a line where the function has come to."""
-        self.blocks[-1].lines.append(_tidy(text))
+        self.blocks[-1].lines += tidy(text, _WIDTH - 4 * len(self.blocks))
 
     def text(self, expr: Expr) -> str:
         """Return a whole number as Python has it here."""
@@ -257,14 +257,6 @@ class Scope:
         """Take note that rims of arrays no longer hold what neighbours do."""
         for name in names:
             self.exchanged.pop(name, None)
-
-
-def _tidy(text: str) -> str:
-    """Return a statement without parentheses that change nothing."""
-    bare = text.strip()
-    if bare.startswith(("#", "for ", "if ", "pass")) or not bare.isascii():
-        return text
-    return text[: len(text) - len(bare)] + ast.unparse(ast.parse(bare))
 
 
 def written_in(loop: Loop) -> frozenset[str]:

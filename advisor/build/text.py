@@ -147,3 +147,57 @@ def operators(node: ast.expr) -> str:
         one, other = map(operators, node.args)
         return f"({one} {OPERATORS[node.func.id]} {other})"
     return f"({ast.unparse(node)})" if isinstance(node, ast.BinOp) else ast.unparse(node)
+
+
+def tidy(line: str, width: int) -> list[str]:
+    """Return a statement without parentheses that change nothing, in lines of at most a width."""
+    text = line.strip()
+    indent = line[: len(line) - len(line.lstrip())]
+    if text.startswith("#"):
+        return [line if len(line) <= width else f"{line[: width - 4]} ..."]
+    if not text.isascii() or text.endswith(":"):
+        return [line]
+    (node,) = ast.parse(text).body
+    text = ast.unparse(node)
+    value = getattr(node, "value", None)
+    whole = ast.unparse(value) if isinstance(value, ast.expr) else text
+    if len(indent) + len(text) <= width or not text.endswith(whole):
+        return [indent + text]
+    assert isinstance(value, ast.expr)
+    before = text[: len(text) - len(whole)]
+    return [indent + one for one in _in_lines(before, value, whole, "", width - len(indent))]
+
+
+def _in_lines(before: str, node: ast.expr, text: str, after: str, width: int) -> list[str]:
+    """Return an expression by its arguments or terms, a line each, where it is too long for one."""
+    if len(before) + len(text) + len(after) <= width:
+        return [before + text + after]
+    inner: list[str] = []
+    opening = "("
+    if isinstance(node, ast.Call):
+        opening = f"{ast.unparse(node.func)}("
+        for one in node.args:
+            inner += _in_lines("", one, ast.unparse(one), ",", width - 4)
+        inner += [f"{ast.unparse(one)}," for one in node.keywords]
+    elif isinstance(node, ast.BinOp):
+        for sign, one, own in _terms(node):
+            inner += _in_lines(sign, one, own, "", width - 4)
+    else:
+        return [before + text + after]
+    return [before + opening, *(f"    {one}" for one in inner), f"){after}"]
+
+
+def _terms(node: ast.BinOp) -> list[tuple[str, ast.expr, str]]:
+    """Return the terms of a sum, or the factors of a product, with the signs before them."""
+    sums = isinstance(node.op, ast.Add | ast.Sub)
+    kinds = (ast.Add, ast.Sub) if sums else (type(node.op),)
+    found: list[tuple[str, ast.expr, str]] = []
+    one: ast.expr = node
+    while isinstance(one, ast.BinOp) and isinstance(one.op, kinds):
+        # an operand keeps the parentheses that it needs beside the sign
+        text = ast.unparse(ast.BinOp(ast.Name("_"), one.op, one.right)).removeprefix("_ ")
+        sign, _, right = text.partition(" ")
+        found.append((f"{sign} ", one.right, right))
+        one = one.left
+    first = ast.unparse(ast.BinOp(one, node.op, ast.Name("_")))
+    return [("", one, first[: first.rindex(" ", 0, -2)]), *reversed(found)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,7 @@ from costdb.expr import ZERO, Expr, free_symbols, sym
 
 _MOST_PASSES = 5
 _INDENT = "    "
+_WIDTH = 95
 _STATE = (
     "names", "own_names", "exchanged", "fetched", "held", "dealt", "placed", "types", "room",
     "last_line", "wanted", "computed",
@@ -161,7 +163,7 @@ class Writer(Values):
         said = (ast.get_docstring(tree) or tree.name).splitlines()[0].replace('"""', "")
         doc = f'"""{said}"""'
         layouts = {name: self.layout(name) for name in arrays}
-        text = (head, *(f"{_INDENT}{line}" for line in (doc, *lines)))
+        text = (head, *(f"{_INDENT}{line}" for line in (*textwrap.wrap(doc, _WIDTH), *lines)))
         return Function(tree.name, text, layouts, self.results)
 
     def share_room(self) -> None:
@@ -483,8 +485,7 @@ class Writer(Values):
             for array, d, side in dealt.behind:
                 self.line(f"{self.halo(array)}.receive({self.name(array)}, {d}, {side})")
         self.line(f"for {name} in {header}:")
-        for line in inner.lines or ["pass"]:
-            self.line(f"{_INDENT}{line}")
+        self.blocks[-1].lines += [_INDENT + line for line in inner.lines or ["pass"]]
         for array, d, side in dealt.behind if dealt is not None else ():
             self.line(f"{self.halo(array)}.send({self.name(array)}, {d}, {side})")
 

@@ -180,6 +180,7 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 _LEAST = re.compile(r"^(\w+) >= (\d+)$")
 
+_DISTRIBUTIONS = "ADV1"
 _OPTIONS = {Applicability.SAFE: "--fix", Applicability.UNSAFE: "--unsafe-fixes"}
 _MARKS = {Applicability.SAFE: "[*]", Applicability.UNSAFE: "[+]"}
 _ORIGINS = {
@@ -198,6 +199,7 @@ def rows(finding: Finding) -> dict[str, str]:
         "when": when(finding),
         "fix": _fix(finding.fix),
         "trust": _trust(finding),
+        "build": _build(finding),
     }
     return {label: text for label, text in found.items() if text}
 
@@ -335,6 +337,13 @@ def _fix(fix: Fix | None) -> str:
         return f"by hand{f': {fix.legality}' if fix is not None else ''}"
     more = "" if fix.applicability is Applicability.SAFE else " --unsafe-fixes"
     return f"{option} (see it: --diff{more}): {fix.legality}"
+
+
+def _build(finding: Finding) -> str:
+    """Return how to have the program whose distribution a finding is about."""
+    if not finding.code.startswith(_DISTRIBUTIONS):
+        return ""
+    return f"advise build {finding.path} --kernel {finding.kernel} --plan best"
 
 
 def _trust(finding: Finding) -> str:

@@ -73,13 +73,17 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel to verify: its arguments, and the ways to write it, as written first."""
+    """A kernel to verify: its arguments, and the ways to write it, as written first.
+
+    On several `ranks`, variants are built programs.
+    """
 
     path: str
     kernel: str
     sizes: Sizes
     arrays: tuple[ArrayInput, ...]
     variants: tuple[Variant, ...]
+    ranks: int = 1
 
 
 @dataclass(frozen=True, slots=True)

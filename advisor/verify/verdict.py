@@ -75,7 +75,7 @@ def as_table(groups: Sequence[Sequence[Verdict]], style: Style) -> str:
     heads = ("kernel", "rule", "result", "predicted", "measured", "ratio", "inside", "decision")
     rows = [
         (
-            f"{one.case.path}:{one.case.kernel}" if one.variant.title == ORIGINAL else "",
+            _subject(one.case) if one.variant.title == ORIGINAL else "",
             one.variant.code or ORIGINAL,
             _result(one),
             "unknown" if one.variant.predicted is None else duration(one.variant.predicted.mid),
@@ -88,6 +88,11 @@ def as_table(groups: Sequence[Sequence[Verdict]], style: Style) -> str:
         for one in group
     ]
     return table(heads, rows, 3, style)
+
+
+def _subject(case: Case) -> str:
+    ranks = f", {case.ranks} ranks" if case.ranks > 1 else ""
+    return f"{case.path}:{case.kernel}{ranks}"
 
 
 def _result(one: Verdict) -> str:
@@ -347,6 +352,7 @@ def _kernel(group: Sequence[Verdict]) -> dict[str, Any]:
     return {
         "path": case.path,
         "kernel": case.kernel,
+        "ranks": case.ranks,
         "sizes": dict(case.sizes),
         "variants": [
             {

@@ -22,13 +22,20 @@ def build(
     kernel: options.Kernel = None,
     define: options.Sizes = None,
     ranks: options.Ranks = None,
+    plan: Annotated[str, option("--plan", "as-written, or best: as rules would have it.")] = (
+        "as-written"
+    ),
+    machine: options.Machine = None,
     output: Annotated[str | None, option("-o --output-file", "Write it to a file.", "FILE")] = None,
 ) -> int:
     """Write annotated kernels as an mpi4py program that runs on any number of ranks."""
+    from advisor.build.plans import AS_WRITTEN, BEST
     from advisor.build.program import build as program_of
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
 
+    if plan not in (AS_WRITTEN, BEST):
+        raise wrong_use(f"--plan {plan}: expected {AS_WRITTEN} or {BEST}")
     check_output(output)
     source = read_text(file)
     given = dict(parse_bindings(define or ()))
@@ -40,8 +47,11 @@ def build(
     if not found:
         raise wrong_use(f"{file}: no annotated kernel{f' called {kernel}' if kernel else ''}")
     sizes = _together(file, found)
+    kernels, followed = [one for one, _ in found], ""
+    if plan == BEST:
+        kernels, followed = _best(file, kernels, sizes, machine, ranks)
     try:
-        text = program_of(file, [one for one, _ in found], sizes)
+        text = program_of(file, kernels, sizes, followed)
     except NotBuiltError as error:
         place = f"{file}:{error.span.start_line}" if error.span else file
         raise wrong_use(f"{place}: not built: {error.why}") from error
@@ -62,3 +72,32 @@ def _together(
                     f" it: pass -D {name}=... or --kernel"
                 )
     return sizes
+
+
+def _best(
+    file: str,
+    kernels: list[Kernel],
+    sizes: Mapping[str, int | float],
+    machine: str | None,
+    ranks: int | None,
+) -> tuple[list[Kernel], str]:
+    """Return kernels as the rules would have them on a machine, and what they say."""
+    from advisor.build.plans import best_plan, on_ranks
+    from advisor.cli.subjects import settings_of
+    from advisor.config.layer import choose_machine
+    from advisor.transform_registry import transforms
+    from costdb.machines import load_machine
+
+    chosen = load_machine(choose_machine(machine or settings_of(file).machine))
+    made, said = [], []
+    for kernel in kernels:
+        here = kernel if ranks is None else on_ranks(kernel, ranks)
+        plan = best_plan(here, chosen, sizes, transforms())
+        if plan.costed is None:
+            raise wrong_use(
+                f"{file}: `{kernel.name}` has no price on {chosen.name}: {plan.unknown}"
+            )
+        made.append(plan.kernel)
+        steps = ", then ".join(f"{title} ({code})" for code, title in plan.steps)
+        said.append(f"{kernel.name}: {steps or 'as written'}")
+    return made, f"as is best on {chosen.name}: {'; '.join(said)}"

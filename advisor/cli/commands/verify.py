@@ -46,7 +46,7 @@ def verify(
     everything: Annotated[
         bool, option("--all", "Every kernel and program of every file in the folders.")
     ] = False,
-    ranks: options.Ranks = 2,
+    ranks: options.Ranks = None,
     output_format: options.TextJsonOrPage = TEXT,
     output: options.ResultFile = None,
 ) -> int:
@@ -84,6 +84,8 @@ def verify(
         if chosen.may_be_here:
             _keep(group, chosen)
         groups.append(group)
+    if ranks is not None:
+        groups += _verify_built(sources, kernel, given, ranks, Effort(launches=repeat), chosen)
     # a kernel that was asked for is no program
     found = [] if kernel is not None else _program_cases(sources, given, ranks or 2, chosen)
     programs = _verify_programs(found, Effort(launches=repeat), chosen)
@@ -166,6 +168,50 @@ def _cases(
                 complain(f"advise: {why}; left out")
 
 
+def _verify_built(
+    sources: Mapping[str, str],
+    name: str | None,
+    given: Mapping[str, int | float],
+    ranks: int,
+    effort: Effort,
+    machine: Machine,
+) -> list[list[Verdict]]:
+    """Run what is built of kernels on ranks, as written and as rules would have it.
+
+    What cannot be built is said, with line and reason; where there are no ranks, that is.
+    """
+    from advisor.build.text import NotBuiltError
+    from advisor.cli.subjects import kernels_in
+    from advisor.transform_registry import transforms
+    from advisor.verify.built import distributed_case, is_distributed, measure_built
+    from advisor.verify.verdict import Verdict
+    from costdb.launch.processes import CannotRunError
+
+    groups: list[list[Verdict]] = []
+    for path, source in sources.items():
+        for kernel, sizes in kernels_in(path, source, name, given):
+            if not is_distributed(kernel):
+                continue
+            try:
+                case = distributed_case(path, kernel, sizes, machine, transforms(), ranks)
+                complain(
+                    f"advise: {path}: {case.kernel}: {len(case.variants)} built, {ranks} ranks"
+                )
+                measured = measure_built(source, case, effort)
+            except NotBuiltError as error:
+                line = error.span.start_line if error.span else kernel.span.start_line
+                complain(f"advise: {path}:{line}: `{kernel.name}` is not built: {error.why}")
+                continue
+            except CannotRunError as error:
+                complain(f"advise: {error}; built programs left out")
+                return groups
+            group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
+            if machine.may_be_here:
+                _keep(group, machine)
+            groups.append(group)
+    return groups
+
+
 def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
     from datetime import UTC, datetime
 
@@ -202,7 +248,8 @@ def compared_kernel(case: Case, variant: Variant, before: Times, after: Times) -
         sizes,
         compare(original.priced, variant.costed.priced, sizes),
         speed_up(before, after),
-        times_s=(before, after),
+        "the built program" if case.ranks > 1 else "",
+        times_s=(before, after) if case.ranks == 1 else None,
     )
 
 
@@ -238,7 +285,8 @@ def _keep(group: Sequence[Verdict], machine: Machine) -> None:
         for one in group[1:]
         if not one.measured.failure
     )
-    keep(machine, 1, [replace(kept, equal=one.measured.equal) for one, kept in found if kept])
+    compared = [replace(kept, equal=one.measured.equal) for one, kept in found if kept]
+    keep(machine, group[0].case.ranks, compared)
 
 
 def _program_cases(

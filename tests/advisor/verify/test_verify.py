@@ -204,3 +204,20 @@ def k(x):
     (kernel,) = read_kernels(path, source)
     (found,) = measure(case_of(path, source, kernel, {}, None, ()), Effort(1, 2, 0.0))
     assert not found.failure and found.equal
+
+
+def test_built_programs_are_run_on_ranks_and_kept_as_evidence(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["verify", "kernel.py", "--machine", "here.json", "--repeat", "1", "-D", "Q=3"]
+    assert main([*asked, "-P", "2", "--output-format", "json"]) == 0
+    out, _ = capsys.readouterr()
+    document = json.loads(out)
+    schema = files("advisor") / "report" / "verification.schema.json"
+    jsonschema.validate(document, json.loads(schema.read_text()))
+    alone, built = document["kernels"]
+    assert (alone["ranks"], built["ranks"]) == (1, 2)
+    assert built["variants"][0]["rule"] == "" and len(built["variants"]) > 1
+    for one in built["variants"]:
+        assert one["equal"] and not one["failure"]
+        assert one["measured"]["median_s"] > 0

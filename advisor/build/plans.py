@@ -1,0 +1,122 @@
+"""A kernel on so many ranks, as written and as rules would have it: what can be built and run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from advisor.analysis.lower import Unpriced
+from advisor.distribution import MeshSpec
+from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Transform
+from advisor.ranking.compare import WORTH, Costed, cost, time_s
+from costdb.estimate import Missing
+from costdb.expr import ExprError
+from costdb.machines import Machine
+
+AS_WRITTEN, BEST = "as-written", "best"
+_MOST_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A way to distribute and write a kernel.
+
+    Attributes
+    ----------
+    steps : tuple of (str, str)
+        Rules that were followed, and what they say; none of the kernel as written.
+    kernel : Kernel
+    costed : Costed or None
+        Its price; None where it has none, for the reason in `unknown`.
+    """
+
+    steps: tuple[tuple[str, str], ...]
+    kernel: Kernel
+    costed: Costed | None
+    unknown: str = ""
+
+
+def on_ranks(kernel: Kernel, ranks: int) -> Kernel:
+    """Return a kernel on so many ranks: meshes of another number become grids of all of them."""
+    arrays = {}
+    for name, array in kernel.arrays.items():
+        axes = array.spec.mesh.axes
+        mesh = MeshSpec(tuple(zip((a for a, _ in axes), _grid(axes, ranks), strict=True)))
+        arrays[name] = replace(array, spec=replace(array.spec, mesh=mesh))
+    return kernel.with_arrays(arrays)
+
+
+def _grid(axes: Sequence[tuple[str, int | str]], ranks: int) -> tuple[int, ...]:
+    """Return the extents that a built program gives its mesh: as stated if they fit."""
+    given = tuple(n for _, n in axes if isinstance(n, int))
+    fits = len(given) == len(axes) and prod(given) == ranks
+    return given if fits else _balanced(ranks, len(axes))
+
+
+def _balanced(ranks: int, count: int) -> tuple[int, ...]:
+    """Return so many factors of a number, near to each other, as ``MPI.Compute_dims`` does."""
+    if count <= 1:
+        return (ranks,) * count
+    first = next(n for n in range(1, ranks + 1) if ranks % n == 0 and n**count >= ranks)
+    return (first, *_balanced(ranks // first, count - 1))
+
+
+def plan_of(
+    kernel: Kernel,
+    machine: Machine | None,
+    sizes: Mapping[str, int | float],
+    steps: tuple[tuple[str, str], ...] = (),
+) -> Plan:
+    """Return a plan with its price."""
+    if machine is None:
+        return Plan(steps, kernel, None, "no machine is chosen")
+    try:
+        costed = cost(at_sizes(kernel, sizes), machine)
+    except (Unpriced, ExprError) as unknown:
+        return Plan(steps, kernel, None, str(unknown))
+    if isinstance(costed, Missing):
+        return Plan(steps, kernel, None, costed.what)
+    return Plan(steps, kernel, costed)
+
+
+def proposed(
+    plan: Plan,
+    machine: Machine | None,
+    sizes: Mapping[str, int | float],
+    transforms: Sequence[Transform],
+) -> Iterator[Plan]:
+    """Yield a plan with one step more of each rule that it has not followed, each way once."""
+    used = {code for code, _ in plan.steps}
+    seen = [plan.kernel]
+    for rule in transforms:
+        if rule.code in used:
+            continue
+        for one in rule.propose(plan.kernel):
+            if one.variant not in seen:
+                seen.append(one.variant)
+                steps = (*plan.steps, (rule.code, one.title))
+                yield plan_of(one.variant, machine, sizes, steps)
+
+
+def best_plan(
+    kernel: Kernel,
+    machine: Machine,
+    sizes: Mapping[str, int | float],
+    transforms: Sequence[Transform],
+) -> Plan:
+    """Return the fastest plan: rule after rule, as long as each makes it faster."""
+    best = plan_of(kernel, machine, sizes)
+    for _ in range(_MOST_STEPS):
+        if best.costed is None:
+            break
+        priced = [
+            one for one in proposed(best, machine, sizes, transforms) if one.costed is not None
+        ]
+        times = [time_s(one.costed, sizes) for one in priced if one.costed is not None]
+        if not times or min(times) * WORTH > time_s(best.costed, sizes):
+            break
+        best = priced[times.index(min(times))]
+    return best
