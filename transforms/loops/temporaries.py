@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel
-from advisor.ir.rebuilt import with_part
 from advisor.ir.shapes import whole
 from advisor.ir.statements import Bind, Store, is_total
 from advisor.ir.values import (
