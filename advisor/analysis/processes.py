@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from advisor.analysis.array_statements.calls import product
 from advisor.analysis.placed.placement import Placement, ranks_of
@@ -12,7 +11,7 @@ from costdb.expr import ONE, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
 from costdb.lines.symbolic import region_line_bounds
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
-from costdb.records import dataclass
+from costdb.records import dataclass, replace
 from costdb.wording import counted
 from costdb.work import Collective, Message, PrefixScan, Region, Statement, Work
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from advisor import engine
 from advisor.cache import Answer, Answers, Question
@@ -30,12 +30,14 @@ from advisor.edits import unified_diff
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
-from advisor.ranking.findings import Judged
 from advisor.report.model import Curve, Report, renderer
 from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
 from advisor.unread import coverage_of, may_use_arrays
 from costdb.records import dataclass, field
+
+if TYPE_CHECKING:
+    from advisor.ranking.findings import Judged
 
 _ANOTHER_COMMAND = {
     ".toml": "`advise predict --validate FILE` checks a description",

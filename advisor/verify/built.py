@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from advisor.build.program import build
 from advisor.ir.kernel import Kernel
 from advisor.verify.cases import ArrayInput, inputs_of
 from costdb.launch.processes import ONE_THREAD, answers
+from costdb.records import dataclass
 
 _PATIENCE_S = 120.0
 
