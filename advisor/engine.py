@@ -22,6 +22,7 @@ from advisor.unread import coverage_of, unsupported
 from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from advisor.frontend.spmd.reader import Followed
     from advisor.ir.kernel import Kernel
     from advisor.observed import Seen, SeenMessages
 
@@ -127,8 +128,12 @@ def may_call_compiled(source: str) -> bool:
     return prefilter.may_call_compiled(source)
 
 
-def seen_functions(path: str, source: str, options: Options) -> tuple[Seen, ...]:
+def seen_functions(
+    path: str, source: str, options: Options, file: Followed | None = None
+) -> tuple[Seen, ...]:
     """Return what runs showed of a file's functions, and of others what its own calls tell.
+
+    The `file` is followed for that, where its text may call compiled functions.
 
     Raises
     ------
@@ -140,7 +145,7 @@ def seen_functions(path: str, source: str, options: Options) -> tuple[Seen, ...]
     from advisor.frontend.spmd.called import called
 
     shown = frozenset(seen.function for seen in options.observed)
-    found = called(path, source, options.sizes, options.size_origins)
+    found = called(path, source, options.sizes, options.size_origins, file)
     return (*options.observed, *(seen for seen in found if seen.function not in shown))
 
 
@@ -178,9 +183,10 @@ def check_source(
     from advisor.frontend.syntax.guard import deep_nesting_refused
 
     with deep_nesting_refused(path):
-        kernels = read_kernels(path, source, seen_functions(path, source, options))
+        file = followed_file(path, source)
+        kernels = read_kernels(path, source, seen_functions(path, source, options, file))
         ranked = rank_kernels(path, kernels, options, rank or rank_kernel)
-        ranked = ranked.and_also(rank_program_in(path, source, options))
+        ranked = ranked.and_also(rank_program_in(path, source, options, file))
         if not needs_reading(source, path):
             seen = {one.function.partition(".")[0] for one in options.observed}
             unseen = coverage_of(path, source, seen)
@@ -224,7 +230,18 @@ class Ranked:
         )
 
 
-def rank_program_in(path: str, source: str, options: Options) -> Ranked:
+def followed_file(path: str, source: str) -> Followed | None:
+    """Return a file that will be followed, as an SPMD program is or for its compiled functions."""
+    if not may_communicate(source, path) and not may_call_compiled(source):
+        return None
+    from advisor.frontend.spmd.reader import Followed
+
+    return Followed(path, source)
+
+
+def rank_program_in(
+    path: str, source: str, options: Options, file: Followed | None = None
+) -> Ranked:
     """Return what is to be said of the SPMD program in a file, should there be one.
 
     Raises
@@ -248,7 +265,7 @@ def rank_program_in(path: str, source: str, options: Options) -> Ranked:
     from advisor.ranking.seen_messages import as_observed
     from costdb.machines import load_machine
 
-    program = read_program(path, source)
+    program = read_program(path, source, file)
     if program is None:
         return nothing
     program = as_observed(program, options.messages)

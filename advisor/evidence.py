@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.between_sizes import Times, between
 from advisor.finding import (
     MEASURED,
     ONE_PROCESS,
@@ -22,6 +21,7 @@ from costdb.store.evidence import StoredEvidence, stored_evidence
 from costdb.store.place import StoreError
 
 if TYPE_CHECKING:
+    from advisor.between_sizes import Times
     from costdb.store.evidence import Evidence
 
 MOST_LINES = 2
@@ -123,6 +123,9 @@ def _between(own: Sequence[Evidence], finding: Finding) -> Evidence | None:
     sizes = {a.name: a.value for a in finding.assumptions if not isinstance(a.value, str)}
     if len(timed) < 2 or finding.prediction is None:
         return None
+    # few kernels were measured at two sizes
+    from advisor.between_sizes import between
+
     sides = [
         between([(one.bindings, _times(one, side)) for one in timed.values()], sizes)
         for side in (BEFORE, AFTER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from costdb.estimate import Priced
@@ -15,6 +15,8 @@ from costdb.records import dataclass
 
 _DENSE, _STEP = 64, 1.15
 """So many values are tried one by one, then some per cent apart."""
+_PARTS = 32
+"""Into so many an interval with an edge is divided at once: a column costs little more than one."""
 _DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
@@ -98,28 +100,28 @@ def crossover(
         wins = one - least * other > _ROUNDING * abs(one)
         return wins, one / other if other > 0 else 1.0 if one == 0 else math.inf
 
-    def tried(value: int) -> tuple[bool, float]:
-        return told(*map(float, formulas.at({**values, variable: value})))
+    def tried(several: Sequence[int]) -> list[tuple[int, bool, float]]:
+        columns = formulas.along(variable, several, values)
+        return [(at, *told(*map(float, both))) for at, *both in zip(several, *columns, strict=True)]
 
     sums = _outer_sums((before.microseconds, after.microseconds))
     grid = list(_grid(low, high, slow=bool(sums)))
-    samples: list[tuple[int, bool, float]] = []
-    if not sums:
-        columns = formulas.along(variable, grid, values)
-        samples = [(at, *told(*map(float, both))) for at, *both in zip(grid, *columns, strict=True)]
+    samples = [] if sums else tried(grid)
     left = MOST_WORK
     for value in grid if sums else ():
         left -= sum(_work(one, {**bindings, variable: value}) for one in sums)
         if left < 0 and samples:
             break
-        samples.append((value, *tried(value)))
+        samples += tried([value])
     flips = []
-    for (one, won, _), (other, then, _) in pairwise(samples):
-        while won != then and other - one > 1:
-            middle = (one + other) // 2
-            one, other = (middle, other) if tried(middle)[0] == won else (one, middle)
-        if won != then:
-            flips.append(other)
+    for left_end, right_end in pairwise(samples):
+        while left_end[1] != right_end[1] and (gap := right_end[0] - left_end[0]) > 1:
+            parts = min(gap, 2 if sums else _PARTS)
+            middles = [left_end[0] + gap * part // parts for part in range(1, parts)]
+            edges = pairwise((left_end, *tried(middles), right_end))
+            left_end, right_end = next(pair for pair in edges if pair[0][1] != pair[1][1])
+        if left_end[1] != right_end[1]:
+            flips.append(right_end[0])
     shown = tuple((value, ratio) for value, _, ratio in samples)
     return Crossover(variable, tuple(flips), samples[0][1], low, samples[-1][0], shown)
 

@@ -23,10 +23,10 @@ from advisor.analysis.loops.turns import (
 from advisor.analysis.placed.owners import place
 from advisor.analysis.processes import in_turn, ranks_together, together
 from advisor.analysis.transfers.halos import Fetch, Halos, common
+from advisor.ir.concrete import symbols
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
-from advisor.ir.rebuilt import symbols
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Bind,
@@ -46,7 +46,6 @@ from advisor.ir.statements import (
 )
 from advisor.numpy_shapes import ShapeConflict
 from advisor.source import Span
-from costdb.arrays.reuse import with_distances
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, less, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.work import Fixed
@@ -87,6 +86,9 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     made: Process = Sequential(tuple(_Lowering(arrays).block(kernel.body)))
     if not reuse:
         return made
+    # only a machine with rates of calls has a use for it
+    from costdb.arrays.reuse import with_distances
+
     ranks = ranks_together(placed.values())
     if ranks != ONE:
         made = together(made, ranks)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.analysis.array_statements.calls import product
 from advisor.analysis.placed.placement import Placement, ranks_of
-from costdb.expr import ONE, Expr
+from advisor.ir.concrete import rebuilt
+from costdb.expr import ONE, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
+from costdb.lines.symbolic import region_line_bounds
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
-from costdb.work import Collective, PrefixScan, Statement, Work
+from costdb.records import dataclass, replace
+from costdb.wording import counted
+from costdb.work import Collective, Message, PrefixScan, Region, Statement, Work
 
 
 def works(process: Process) -> Iterator[Work]:
@@ -65,3 +69,87 @@ def together(process: Process, ranks: Expr) -> Process:
         case Branch(condition, then, orelse):
             return Branch(condition, together(then, ranks), together(orelse, ranks))
     return process
+
+
+# What a process sends, counted: the evidence for what a price says of it.
+
+Sizes = Mapping[str, int | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A kind of message at given sizes.
+
+    Attributes
+    ----------
+    label : str
+    elements, itemsize_bytes, line_bytes : int
+    lines_low, lines_high : int
+        Distinct cache lines touched while marshalling one message, over all starts.
+    """
+
+    label: str
+    elements: int
+    itemsize_bytes: int
+    line_bytes: int
+    lines_low: int
+    lines_high: int
+
+    def __str__(self) -> str:
+        """Describe the message in one line."""
+        if self.lines_low == self.lines_high:
+            lines = counted(self.lines_low, "cache line")
+        else:
+            lines = f"{self.lines_low} to {self.lines_high} cache lines"
+        elements = counted(self.elements, "element")
+        return (
+            f"{self.label}: {elements} of {self.itemsize_bytes} B each time,"
+            f" on {lines} of {self.line_bytes} B"
+        )
+
+
+def transfers(process: Process, sizes: Sizes, line_bytes: int) -> tuple[Transfer, ...]:
+    """Return the kinds of messages a process sends, each once, in program order.
+
+    Messages whose size depends on a loop's index are left out, and so are those that are not
+    sent at these sizes.
+    """
+    bound = {name: num(size) for name, size in sizes.items()}
+    found: dict[Transfer, None] = {}
+    for label, region in _regions(process, bound):
+        transfer = _at(label, region, bound, line_bytes)
+        if transfer is not None:
+            found[transfer] = None
+    return tuple(found)
+
+
+def _regions(process: Process, bound: Mapping[str, Expr]) -> Iterator[tuple[str, Region]]:
+    match process:
+        case Leaf(Message(region, label)):
+            yield label, region
+        case Leaf(PrefixScan(ranks, edge, _, label)) if substitute(ranks, bound) != num(1):
+            yield f"{label}, each step", edge
+        case Sequential(parts) | Parallel(parts):
+            for part in parts:
+                yield from _regions(part, bound)
+        case SeqLoop(_, low, high, body) | ParLoop(_, low, high, body):
+            if substitute(less(high, low), bound) != num(1):
+                yield from _regions(body, bound)
+        case Branch(condition, then, orelse):
+            decided = substitute(condition, bound)
+            if decided != num(0):
+                yield from _regions(then, bound)
+            if decided != num(1):
+                yield from _regions(orelse, bound)
+        case _:
+            return
+
+
+def _at(label: str, region: Region, bound: Mapping[str, Expr], line_bytes: int) -> Transfer | None:
+    fixed = rebuilt(region, lambda part: substitute(part, bound))
+    elements = product(fixed.counts)
+    if free_symbols(elements) or evaluate(elements, {}) <= 0:
+        return None
+    low, high = (int(evaluate(lines, {})) for lines in region_line_bounds(fixed, line_bytes))
+    number = int(evaluate(elements, {}))
+    return Transfer(label, number, region.itemsize_bytes, line_bytes, low, high)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from advisor.analysis.facts import NotPriced
 from advisor.analysis.placed.owners import place, value_placement
@@ -14,6 +13,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Rename, walk
 from advisor.ir.values import Value
 from costdb.expr import ONE, ZERO, Expr
+from costdb.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

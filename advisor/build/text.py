@@ -85,7 +85,7 @@ def _parts(expr: Expr) -> Iterator[Expr]:
 
 
 def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
-    from advisor.ir.rebuilt import with_part  # values hold expressions, not the other way round
+    from advisor.ir.concrete import with_part  # values hold expressions, not the other way round
 
     if expr == old:
         return new

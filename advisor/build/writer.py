@@ -15,7 +15,6 @@ import ast
 import copy
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from advisor.build.faithful import check, definition_of
@@ -45,6 +44,7 @@ from advisor.ir.statements import (
 )
 from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Strided, Subscript
 from costdb.expr import ZERO, Expr, free_symbols, sym
+from costdb.records import dataclass
 
 _MOST_PASSES = 5
 _INDENT = "    "

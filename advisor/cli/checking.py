@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from advisor import engine
 from advisor.cache import Answer, Question
@@ -51,7 +51,6 @@ from advisor.notebook import (
     placed,
     placed_problem,
 )
-from advisor.ranking.findings import Judged
 from advisor.report.model import Curve, Report, renderer
 from advisor.source import SourceProblem
 from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
@@ -61,6 +60,9 @@ from costdb.wording import nearest
 _MOST_NAMES = 4
 _IDENTITY = ("path", "code", "span", "title")
 """What a finding of a file is known by."""
+if TYPE_CHECKING:
+    from advisor.ranking.findings import Judged
+
 _ANOTHER_COMMAND = {
     ".toml": "`advise predict --validate FILE` checks a description",
     ".pam": "`advise predict FILE` reads a process model",

@@ -15,8 +15,8 @@ import libcst as cst
 from advisor.frontend.expressions.arguments import AUGMENTED, OPERATORS
 from advisor.frontend.naming.bindings import counted_names, names_in
 from advisor.frontend.syntax.trees import nodes_in
+from advisor.ir.concrete import symbols, with_part
 from advisor.ir.dependence import slope_of
-from advisor.ir.rebuilt import symbols, with_part
 from advisor.ir.statements import (
     Loop,
     Rename,

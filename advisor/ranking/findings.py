@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from advisor.analysis.lower import Unpriced
-from advisor.analysis.messages import transfers
+from advisor.analysis.processes import transfers
 from advisor.edits import split_lines
 from advisor.finding import (
     Alternative,

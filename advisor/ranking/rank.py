@@ -42,10 +42,10 @@ from advisor.ranking.findings import (
     over_sizes,
     rivals_of,
 )
-from advisor.ranking.generality import held
 from advisor.ranking.sizes import Sizes, open_sizes, ranks_of
 from advisor.ranking.worth import (
     Whole,
+    held,
     is_distributed,
     offered,
     priced_as,
@@ -55,7 +55,6 @@ from advisor.ranking.worth import (
 from advisor.source import Span
 from advisor.steps import Overtaken, ending_when
 from advisor.unread import NO_RULE
-from costdb.common import SECTION as INTERPRETER
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
 from costdb.machines import Machine
@@ -423,8 +422,12 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     """
     kernel = subject.kernel
     loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
-    told_apart = subject.machine.section(INTERPRETER)
-    if loop is None or not told_apart or now < _WORTH_TELLING_S:
+    if loop is None or now < _WORTH_TELLING_S:
+        return NOTHING_SEEN
+    # most kernels hold nothing that the module prices
+    from costdb.common import SECTION as INTERPRETER
+
+    if not subject.machine.section(INTERPRETER):
         return NOTHING_SEEN
     if fixed_part(in_parts(here), subject.sizes.values) < now / 2:
         return NOTHING_SEEN

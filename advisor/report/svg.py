@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from advisor.report.model import Curve
 from advisor.report.style import duration, one_line, ratio
+from costdb.records import dataclass
 
 WIDTH = 480
 _LEFT, _RIGHT, _TOP, _FOOT = 58, 14, 22, 48

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from advisor.build.plans import Plan, on_ranks, plan_of, proposed
@@ -17,6 +17,7 @@ from advisor.verify.running import Effort, Measured
 from costdb.evaluate import evaluate_price
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.machines import Machine
+from costdb.records import dataclass
 
 _PATIENCE_S = 120.0
 _MOST_PLANS = 6

@@ -95,13 +95,7 @@ class Evaluator:
         ExprError
             As there, for the first that has none.
         """
-        for name, value in bindings.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ExprError(f"{name} = {value} is not a finite number")
-        if self.point.scope.keys() == bindings.keys():
-            self.point.move_to(bindings)
-        else:
-            self.point = Point(bindings)
+        self._move_to(bindings)
         return [self.point.at(expr) for expr in self.exprs]
 
     def along(
@@ -114,12 +108,23 @@ class Evaluator:
         ExprError
             As :func:`evaluate`, where one of them has none.
         """
-        steps = _Steps(Point(bindings), {variable: list(values)})
+        self._move_to({name: value for name, value in bindings.items() if name != variable})
+        self.point.iterations = 0
+        steps = _Steps(self.point, {variable: list(values)})
         with _refusing():
             found = [list(islice(_each(steps.value(one)), len(values))) for one in self.exprs]
         if not all(math.isfinite(value) for column in found for value in column):
             raise ExprError(_NOT_FINITE)
         return found
+
+    def _move_to(self, bindings: Mapping[str, Value]) -> None:
+        for name, value in bindings.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ExprError(f"{name} = {value} is not a finite number")
+        if self.point.scope.keys() == bindings.keys():
+            self.point.move_to(bindings)
+        else:
+            self.point = Point(bindings)
 
 
 _NOT_FINITE = "the value is not a finite number"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.analysis.messages import Transfer
+from advisor.analysis.processes import Transfer
 from costdb.wording import counted, nearest, read_number
 
 

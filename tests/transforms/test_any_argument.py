@@ -22,7 +22,7 @@ from advisor.edits import apply_edits
 from advisor.finding import Applicability, Fix
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.generality import held
+from advisor.ranking.worth import held
 from advisor.source import SourceProblem
 from advisor.transform_registry import transforms
 from tests.advisor.report.report_samples import SHIFTS

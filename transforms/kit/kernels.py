@@ -70,7 +70,7 @@ def type_of(value: Value, kernel: Kernel) -> ArrayType:
     return describe(value, lambda name: ArrayType(kernel.dtype(name), kernel.extents(name)))
 
 
-def is_all_of(nest: Nest, nodes: dict[tuple[int, int], ast.stmt]) -> bool:
+def is_all_of(nest: Nest, nodes: Mapping[tuple[int, int], ast.stmt]) -> bool:
     """Return whether the loops of the source hold nothing but what a nest says.
 
     Numbers of one iteration, say, stand in the values that are computed from them.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from io import StringIO
 from tokenize import COMMENT, generate_tokens
 
-from advisor.ir.kernel import SourceContext
+from advisor.ir.kernel import SourceContext, lines_of
 from advisor.source import Edit, Span
 from costdb.expr import Expr
 from costdb.expr.functions import Max, Min
@@ -128,11 +128,17 @@ def span_of(node: ast.expr | ast.stmt | ast.arg | ast.alias, lines: list[str]) -
     )
 
 
-def statements_at(context: SourceContext) -> dict[tuple[int, int], ast.stmt]:
+def statements_at(context: SourceContext) -> Mapping[tuple[int, int], ast.stmt]:
     """Return the statements of a file by where they start: line and column."""
-    lines = context.lines
+    return _statements_of(context.source)
+
+
+@lru_cache(maxsize=4)
+def _statements_of(source: str) -> Mapping[tuple[int, int], ast.stmt]:
+    # every rule asks for the statements of the same file
+    lines = lines_of(source)
     try:
-        tree = ast.parse(context.source)
+        tree = ast.parse(source)
     except SyntaxError:
         return {}  # newer than the Python that runs this
     found = ((span_of(n, lines), n) for n in ast.walk(tree) if isinstance(n, ast.stmt))

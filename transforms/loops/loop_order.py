@@ -59,6 +59,7 @@ from itertools import permutations
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
+from advisor.ir.concrete import rebuilt, symbols
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.nests import (
     Nest,
@@ -71,7 +72,6 @@ from advisor.ir.nests import (
     renamed_index,
 )
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.rebuilt import rebuilt, symbols
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Statement, Store, Threads
 from advisor.ir.values import Elementwise, Read, reads

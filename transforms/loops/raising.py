@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from advisor.ir.concrete import symbols
 from advisor.ir.dependence import may_be_distributed, slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
-from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import Loop, Store, Threads, is_total, walk
 from advisor.ir.values import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel
-from advisor.ir.rebuilt import with_part
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
 from advisor.ir.values import (

@@ -46,10 +46,10 @@ from functools import partial
 
 from advisor.distribution import NotDistributed
 from advisor.finding import Applicability
+from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.nests import index_symbol
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.rebuilt import with_part
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Return, Statement, Store, walk
 from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan

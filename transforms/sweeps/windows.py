@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from advisor.ir.concrete import symbols
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
-from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import (
     Bind,

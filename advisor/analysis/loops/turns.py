@@ -17,8 +17,8 @@ from advisor.analysis.placed.operands import pairs_of
 from advisor.analysis.processes import meets, works
 from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import CyclicDim
+from advisor.ir.concrete import rebuilt, symbols, with_part
 from advisor.ir.dependence import carried
-from advisor.ir.rebuilt import rebuilt, symbols, with_part
 from advisor.ir.statements import Loop, Statement, Store, walk
 from advisor.ir.values import (
     Point,

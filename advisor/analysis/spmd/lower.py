@@ -16,7 +16,7 @@ from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.regions import NoWork
 from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
 from advisor.analysis.spmd.threads import superstep
-from advisor.ir.rebuilt import rebuilt
+from advisor.ir.concrete import rebuilt
 from advisor.ir.spmd.program import RANK, RANKS
 from advisor.ir.spmd.steps import (
     Allocate,

@@ -14,7 +14,7 @@ from itertools import combinations
 from advisor.analysis.facts import Facts, Turning
 from advisor.analysis.placed.along import Along
 from advisor.analysis.placed.placement import Placement
-from advisor.ir.rebuilt import symbols
+from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType
 from advisor.ir.signs import Sign, largest, smallest
 from advisor.ir.values import Subscript

@@ -15,7 +15,7 @@ import libcst as cst
 
 from advisor.frontend.spmd.frames import Defined
 from advisor.frontend.spmd.functions import is_compiled_as_called
-from advisor.frontend.spmd.reader import followed
+from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Value
 from advisor.ir.spmd.memory import Contiguity, Order, View
@@ -32,6 +32,7 @@ def called(
     source: str,
     given: Mapping[str, int | float] = MappingProxyType({}),
     given_by: Mapping[str, str] = MappingProxyType({}),
+    file: Followed | None = None,
 ) -> tuple[Seen, ...]:
     """Return what a file's own calls tell of its compiled functions, in the order of the source.
 
@@ -46,17 +47,20 @@ def called(
         Sizes of the file, over what its source says of them.
     given_by : mapping of str to str
         What gave them, where it was not ``-D``.
+    file : Followed, optional
+        The same file, where somebody else may follow it too.
 
     Raises
     ------
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    found = followed(path, source)
-    if found is None:
+    reading = (file or Followed(path, source)).alone
+    if reading.is_cut_short:
         return ()
-    run, functions = found
+    run, functions = reading.run, reading.run.home.defined
     facts = run.symbols.facts
+    stated = dict(facts)
     for name in facts.keys() & given.keys():
         facts[name] = SizeFact(given[name], given_by.get(name, "-D"))
     # one name for several functions: a call may be of any
@@ -69,6 +73,8 @@ def called(
         and is_compiled_as_called(defined.function.node, run)
         and (seen := _seen(name, defined, run)) is not None
     ]
+    # the program that the file may be is read with what its source says
+    facts.update(stated)
     return tuple(sorted(made, key=lambda seen: seen.line))
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from advisor.files import decode_source
@@ -51,12 +52,43 @@ _RECEIVER_OR_RANK = re.compile(
 _START = Span(1, 0, 1, 0)
 
 
-def read_program(path: str, source: str) -> Program | None:
+class Followed:
+    """A file, followed from its top at most once by whoever asks what its statements do.
+
+    Parameters
+    ----------
+    path, source : str
+    """
+
+    def __init__(self, path: str, source: str) -> None:
+        self.path, self.source = path, source
+
+    @cached_property
+    def whole(self) -> _Reading:
+        """The file with the modules beside it."""
+        return self._reading(Siblings(self.path))
+
+    @cached_property
+    def alone(self) -> _Reading:
+        """The file without them: the same where it imports none."""
+        if may_communicate(self.source) and not any(self.whole.contexts.values()):
+            return self.whole
+        return self._reading(None)
+
+    def _reading(self, beside: Siblings | None) -> _Reading:
+        reading = _Reading.of(self.path, self.source, beside)
+        reading.follow(reading.run.home, top=True)
+        return reading
+
+
+def read_program(path: str, source: str, file: Followed | None = None) -> Program | None:
     """Return the SPMD program of a file; None where nothing in it communicates.
 
     Parameters
     ----------
     path, source : str
+    file : Followed, optional
+        The same file, where somebody else may have followed it.
 
     Raises
     ------
@@ -69,30 +101,14 @@ def read_program(path: str, source: str) -> Program | None:
         found = _as_called(path, source)
         if found is not None or not may_communicate(source):
             return found
-    reading = _Reading.of(path, source, Siblings(path))
+    reading = (file or Followed(path, source)).whole
     home = reading.run.home
-    reading.follow(home, top=True)
     functions = reading.functions_of(home)
     if functions:
         return reading.program(home, source, functions)
     # a module that has MPI's constants of its own may still be given its communicator
     given = imports_mpi(source) and sends_by_parameter(source.encode())
     return _as_called(path, source) if given else None
-
-
-def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None:
-    """Return the functions of a file as its own statements call them.
-
-    Modules beside it are not followed. None where the file takes too long to follow.
-
-    Raises
-    ------
-    SourceProblem
-        When the file does not parse, or a comment to the tool cannot be right.
-    """
-    reading = _Reading.of(path, source, None)
-    reading.follow(reading.run.home, top=True)
-    return None if reading.is_cut_short else (reading.run, reading.run.home.defined)
 
 
 def _as_called(path: str, source: str) -> Program | None:
