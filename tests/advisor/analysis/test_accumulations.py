@@ -11,7 +11,7 @@ from advisor.analysis.processes import works
 from advisor.distribution import BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Loop, Store, is_total, walk
+from advisor.ir.statements import Store, is_total, walk
 from costdb.expr import evaluate
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import Collective, CollectiveKind, Statement
@@ -81,26 +81,6 @@ def test_each_rank_sums_what_it_owns(statements: list[str], dims: str, size: int
     assert [evaluate(count, {}) for count in reductions[0].region.counts] == [1]
 
 
-def test_what_every_rank_holds_needs_no_reduction() -> None:
-    body = ["s = 0.0", "for i in range(N):", "    s += a[i, 0]", "return s"]
-    process = lower(kernel_of(body, "none, none"))
-    assert not [work for work in works(process) if isinstance(work, Collective)]
-    assert elements(process, {"N": 7}) == 7
-
-
-def test_a_sum_of_each_iteration_belongs_to_the_owner_of_its_element() -> None:
-    """No rank meets another: the same work as adding to the element itself."""
-    private = ["for i in range(N):", "    s = 0.0", "    for j in range(N):"]
-    private += ["        s += a[i, j] * b[i, j]", "    v[i] = s"]
-    direct = ["for i in range(N):", "    v[i] = 0.0", "    for j in range(N):"]
-    direct += ["        v[i] += a[i, j] * b[i, j]"]
-    one, other = (kernel_of(body, "block(p), none") for body in (private, direct))
-    assert not any(is_total(statement) for statement in walk(one.body))
-    loads = [elements(lower(kernel), {"N": 8}) for kernel in (one, other)]
-    assert loads[0] == loads[1]
-    assert not [work for work in works(lower(one)) if isinstance(work, Collective)]
-
-
 UNKNOWN = {
     "a sum that is looked at": ["s = 0.0", "for i in range(N):", "    s += v[i]", "    v[i] = s"],
     "an element before it changes": [
@@ -125,26 +105,6 @@ def test_what_order_matters_for_is_not_read_as_a_reduction(body: list[str]) -> N
     if "max" in body[-1] or "t" in body[-1].split():
         with pytest.raises(Unpriced):
             lower(kernel)
-
-
-@pytest.mark.parametrize("header", ["range(N - 2, 0, -1)", "reversed(range(1, N - 1))"])
-def test_loops_that_count_down_touch_what_those_that_count_up_do(header: str) -> None:
-    body = "    a[:, {0}] = a[:, {0}] - b[:, {0}] * a[:, {0} + 1]"
-    down = kernel_of([f"for j in {header}:", body.format("j")], "block(p), none")
-    up = kernel_of(["for j in range(1, N - 1):", body.format("j")], "block(p), none")
-    stores = []
-    for kernel in (down, up):
-        (loop,) = (s for s in kernel.body if isinstance(s, Loop))
-        (store,) = (s for s in loop.body if isinstance(s, Store))
-        touched = [
-            evaluate(store.region[1].at, {loop.variable: index, "N": 9})
-            for index in range(
-                int(evaluate(loop.low, {"N": 9})), int(evaluate(loop.high, {"N": 9}))
-            )
-        ]
-        stores.append(touched)
-    assert stores[0] == stores[1][::-1] == list(range(7, 0, -1))
-    assert elements(lower(down), {"N": 9}) == elements(lower(up), {"N": 9})
 
 
 def test_extremes_of_elements_are_read_without_a_probability() -> None:

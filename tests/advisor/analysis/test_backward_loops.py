@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,16 +72,3 @@ def test_a_mirrored_loop_touches_the_same(
     found = [at_40(one) for one in visits(backwards, body(-1), order)]
     assert found
     assert found == [at_40(one) for one in visits(forwards, body(1), order)]
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_no_walk_goes_on_by_less_than_nothing(order: str, compiled: bool) -> None:
-    body = "for j in range(38, -1, -1):\n    w[i, j] = u[i, j] + w[i + 1, j + 1]"
-    decorator = "@njit\n" if compiled else ""
-    lines = list(visits("range(38, -1, -1)", body, order, decorator))
-    lines += visits("range(38, -1, -1)", "w[i, :] = u[i + 1, ::-1]", order)
-    assert lines
-    for visit in lines:
-        if visit.advance_bytes is not None:
-            assert evaluate(visit.advance_bytes, SIZES) >= 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -15,15 +15,14 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from costdb.common import price_interpretation
-from costdb.estimate import Missing, Priced
+from costdb.estimate import Priced
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine, machine_of
-from costdb.pricing import price_process, price_work
+from costdb.pricing import price_work
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.quantity import Provenance
-from costdb.work import Interpretation, Message, Pattern, RemoteElements, Statement
-from tests.advisor.analysis.simulate import dense_pitches
-from tests.advisor.ownership import local_index, local_part, owners
+from costdb.work import Interpretation, Message, RemoteElements, Statement
+from tests.advisor.ownership import owners
 
 DIMS: dict[str, AxisMap] = {
     "none": NotDistributed(),
@@ -153,53 +152,6 @@ def test_counts_are_exact_where_a_rank_is_away_from_all_edges(
     assert found["remote"] == max(remote.values())
 
 
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("loops", [("i", "j"), ("j", "i")])
-@pytest.mark.parametrize(
-    "dims", [("block(p)", "none"), ("none", "block(p)"), ("cyclic(p)", "none")]
-)
-def test_the_pitch_is_that_of_neighbouring_iterations(
-    dims: tuple[str, str], loops: tuple[str, str], order: str
-) -> None:
-    case = Case(12, 3, dims, order, loops, ((0, 0),))
-    maps = tuple(DIMS[dim] for dim in dims)
-    mesh = {"p": 3}
-    extents = [len(part) for part in local_part(1, (12, 12), maps, mesh)]
-    pitches = dense_pitches(extents, order, 8)
-
-    def address(element: tuple[int, int]) -> int:
-        return sum(
-            pitches[d] * local_index(element[d], 12, 3 if maps[d].axes else 1, maps[d])
-            for d in range(2)
-        )
-
-    inner = "ij".index(loops[1])
-    own = [
-        (i, j)
-        for i, j in product(range(1, 11), repeat=2)
-        if 1 in case.owner((i, j)) and (i, j)[1 - inner] in (4, 7)
-    ]
-    line = [e for e in own if e[1 - inner] == own[0][1 - inner]]
-    steps = {address(b) - address(a) for a, b in pairwise(line)}
-    (statement,) = statements(lower(case.kernel))
-    assert steps == {
-        int(evaluate(pitch, {"N": 12}))
-        for access in statement.accesses
-        for pitch in access.region.pitches_bytes
-    }
-
-
-def statements(process: Process) -> list[Statement]:
-    match process:
-        case Leaf(Statement() as work):
-            return [work]
-        case Sequential(parts):
-            return [work for part in parts for work in statements(part)]
-        case SeqLoop(body=body):
-            return statements(body)
-    return []
-
-
 def kernel_of(body: str, over: str) -> Kernel:
     source = f"""
 # advise: kernel
@@ -215,32 +167,6 @@ def f(a, b, N: int):
 
 
 @pytest.mark.parametrize(
-    ("over", "computed"), [("block(p), none", 100), ("none, block(p)", 10 * 3)]
-)
-def test_a_recurrence_along_a_distributed_axis_is_run_in_turn(over: str, computed: int) -> None:
-    found = tally(lower(kernel_of("a[i, j] = a[i - 1, j] + b[i, j]", over)), {"N": 12})
-    assert found["stores"] == computed
-    # each element of the edge of each of the first three blocks is waited for
-    assert found["remote"] == (30 if over.startswith("block") else 0)
-
-
-def test_a_transposed_reference_is_anywhere() -> None:
-    found = tally(lower(kernel_of("a[i, j] = b[j, i]", "block(p), none")), {"N": 12})
-    assert found["mixed"] == 30
-
-
-def test_sums_over_a_distributed_axis_refer_to_every_element() -> None:
-    found = tally(lower(kernel_of("a[i, 0] += b[j, i]", "block(p), none")), {"N": 12})
-    assert found["stores"] == 30
-    assert found["mixed"] == 30
-
-
-def test_one_row_is_elsewhere_for_all_but_one() -> None:
-    found = tally(lower(kernel_of("a[i, j] = b[0, j]", "block(p), none")), {"N": 12})
-    assert found["remote"] == 30
-
-
-@pytest.mark.parametrize(
     ("body", "over", "reason"),
     [
         ("a[i, j] = b[i + 1, j + 1]", "block(p), block(q)", "two dimensions"),
@@ -253,26 +179,6 @@ def test_what_has_no_closed_form_says_so(body: str, over: str, reason: str) -> N
     with pytest.raises(Unpriced, match=reason) as error:
         lower(kernel_of(body, over))
     assert error.value.span.start_line == 6
-
-
-REMOTE = RemoteElements(num(1000), 8, num(4), Pattern.VECTOR)
-
-
-def test_without_rates_a_reference_is_a_message() -> None:
-    t3e = load_machine("t3e")
-    found = price_work(REMOTE, t3e)
-    assert isinstance(found, Priced)
-    alpha = t3e.quantity("lines", "message", "alpha_us")
-    assert alpha is not None
-    (start,) = [term for term in found.terms if term.label == "start-up"]
-    known = {name: quantity.value for name, quantity in found.coefficients.items()}
-    assert evaluate(start.microseconds, known) == pytest.approx(1000 * alpha.value)
-
-
-def test_with_rates_a_reference_has_that_of_its_pattern() -> None:
-    found = price_work(REMOTE, load_machine("gupc-t3e"))
-    assert isinstance(found, Priced)
-    assert {term.model for term in found.terms} == {"pgas"}
 
 
 def test_the_interpreter_costs_what_a_profile_states_and_nothing_else() -> None:
@@ -294,11 +200,6 @@ def test_the_interpreter_costs_what_a_profile_states_and_nothing_else() -> None:
     assert isinstance(found, Priced)
     assert evaluate(found.microseconds, {"python.element": 0.5}) == 25
     assert found.coefficients["python.element"].provenance is Provenance.MEASURED
-
-
-def test_a_machine_without_local_costs_says_what_is_missing() -> None:
-    kernel = kernel_of("a[i, j] = b[i - 1, j]", "block(p), none")
-    assert isinstance(price_process(lower(kernel), load_machine("bupc")), Missing)
 
 
 @pytest.mark.parametrize("dims", ["block(p), none", "none, block(p)"])

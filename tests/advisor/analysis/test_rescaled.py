@@ -14,8 +14,6 @@ from tests.advisor.analysis.simulate import Simulation
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.analysis.test_communication import COUNTS
 
-SIZES = {"N": 0}
-
 
 def two_levels(step: int, ranks: int, line: str, extra: int = 0, rows: bool = False) -> Kernel:
     """Return a kernel over an array and another one that is longer by a factor."""
@@ -80,25 +78,6 @@ def test_blocks_that_lie_beside_one_another(
     inside = f"f[{min(rest, step - 1)}::{step}{behind}]"
     for line in (f"c[:{behind}] = {inside}", f"{inside} = c[:{behind}]"):
         check(two_levels(step, ranks, line, rows=rows), block * ranks, exact=True)
-
-
-def test_full_weighting_needs_one_element_of_the_block_below() -> None:
-    line = "c[1:-1] = 0.25 * f[1:-3:2] + 0.5 * f[2:-2:2] + 0.25 * f[3:-1:2]"
-    told = Tally(lower(two_levels(2, 4, line)), {"N": 64})
-    assert told.sizes == [1]
-    check(two_levels(2, 4, line), 64, exact=True)
-
-
-def test_linear_interpolation_needs_one_element_of_the_block_above() -> None:
-    line = "f[1:-1:2] = 0.5 * (c[:-1] + c[1:])"
-    assert Tally(lower(two_levels(2, 4, line)), {"N": 64}).sizes == [1]
-    check(two_levels(2, 4, line), 64, exact=True)
-
-
-@pytest.mark.parametrize("size", [13, 14, 15, 16, 17])
-def test_blocks_that_drift_apart_are_bounded(size: int) -> None:
-    for line in ("c[:] = f[::3]", "f[::3] = c", "f[1::3] += 2 * c"):
-        check(two_levels(3, 4, line), size, exact=False)
 
 
 def test_what_a_statement_makes_of_every_other_element() -> None:

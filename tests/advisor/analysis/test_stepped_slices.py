@@ -338,28 +338,3 @@ def test_views_with_a_step(views: list[str], direct: str) -> None:
     )
     assert one.totals == other.totals
     assert one.regions == other.regions
-
-
-@pytest.mark.parametrize("step", [2, 3, 4])
-@pytest.mark.parametrize("start", [0, 1, 5])
-def test_reductions_of_steps_pass_over_what_a_rank_has_of_them(start: int, step: int) -> None:
-    layout = Layout((24,), (2,), ("block(x)",))
-    told = Tally(lower(kernel_of(layout, [f"s = np.sum(u[{start}::{step}])"])), layout.sizes)
-    indices = range(start, 24, step)
-    owned = [sum(12 * rank <= i < 12 * (rank + 1) for i in indices) for rank in range(2)]
-    assert told.totals["loads"] == max(owned)
-    assert sum(told.collectives.values()) == 1
-
-
-def test_a_half_step_fetches_what_the_other_half_step_wrote() -> None:
-    """Nothing of one colour is held when the other has been computed."""
-    layout = Layout((24, 24), (3, 3), ("block(x)", "block(y)"))
-    red = "u[1:-1:2, 1:-1:2] = u[:-2:2, 1:-1:2] + u[2::2, 1:-1:2] + u[1:-1:2, 2::2]"
-    black = "u[2:-1:2, 2:-1:2] = u[1:-2:2, 2:-1:2] + u[3::2, 2:-1:2] + u[2:-1:2, 1:-2:2]"
-    twice = kernel_of(layout, ["for t in range(2):", f"    {red}", f"    {black}"], "u")
-    told = Tally(lower(twice), layout.sizes)
-    ranks = Simulation(twice, layout.sizes).run().ranks
-    assert told.totals["messages"] == 2 * 2 * 2
-    assert max(rank.totals()["messages"] for rank in ranks) == 2 * 2 * 2
-    # a face is half as long as the block; that of the rank in the middle is whole
-    assert told.totals["elements"] == max(rank.totals()["elements"] for rank in ranks)

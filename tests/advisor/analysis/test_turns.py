@@ -13,8 +13,6 @@ from advisor.analysis.lower import lower
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import evaluate
-from costdb.machines import load_machine
-from costdb.pricing import price_process
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
 from costdb.work import Collective, Message, Statement
 from tests.advisor.ownership import owner
@@ -83,30 +81,6 @@ def test_independent_iterations_take_the_busiest_owner(
     assert stores(process, bound) == busiest(done, size, ranks, dim)
 
 
-@pytest.mark.parametrize("dim", DIMS)
-@pytest.mark.parametrize("size", [5, 8, 13])
-def test_prices_are_those_of_the_busiest_owner(size: int, dim: AxisMap) -> None:
-    """One column's work for each that the busiest rank has, whatever the price of a column."""
-    machine = load_machine("t3e")
-    body = ["for j in range(N):", "    x[:, j] = 2.0 * y[:, j]"]
-    together = price_process(process_of(body, dim), machine)
-    values = {name: quantity.value for name, quantity in together.coefficients.items()}
-    times = {
-        n: evaluate(together.microseconds, {**values, "N": n, "M": 20, "P": p})
-        for n, p in ((size, 4),)
-    }
-    one = price_process(process_of(["x[:, 0] = 2.0 * y[:, 0]"], dim), machine)
-    single = evaluate(one.microseconds, {**values, "N": size, "M": 20, "P": 4})
-    most = busiest(dict.fromkeys(range(size), 1), size, 4, dim)
-    assert times[size] == pytest.approx(most * float(single))
-
-
-@pytest.mark.parametrize("dim", DIMS)
-def test_dependent_iterations_take_turns(dim: AxisMap) -> None:
-    process = process_of(["for j in range(1, N):", "    x[:, j] = 2.0 * x[:, j - 1]"], dim)
-    assert stores(process, {"N": 9, "M": 4, "P": 3}) == 8 * 4
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -155,13 +129,3 @@ def test_chunks_of_a_recurrence_pass_from_rank_to_rank(
     assert told >= ready[-1]
     if len(set(columns.values())) == 1:
         assert told == ready[-1]
-
-
-def test_chunks_that_depend_on_one_another_are_no_pipeline() -> None:
-    body = [
-        "for lo in range(0, M, 2):",
-        "    for j in range(1, N):",
-        "        x[lo : lo + 3, j] = 2.0 * x[lo : lo + 3, j - 1]",
-    ]
-    process = process_of(body, DIMS[0])
-    assert stores(process, {"N": 9, "M": 6, "P": 3}) == 3 * 8 * 3
