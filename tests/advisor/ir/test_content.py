@@ -94,26 +94,6 @@ def test_every_field_of_a_statement_but_its_place_counts(sample: Statement) -> N
         assert content_of(statement_kernel(replace(sample, **changes))) != before, field.name
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("w[i] = min(u[i], v[i])", "w[i] = np.minimum(u[i], v[i])"),
-        ("w[i] = u[i] * u[i]", "x = u[i]; w[i] = x * x"),
-    ],
-)
-def test_what_is_written_otherwise_takes_another_time(one: str, other: str) -> None:
-    def kernel(body: str) -> Kernel:
-        lines = ["import numpy as np", "# advise: kernel", "# advise: a: f8[N, N]"]
-        lines += [f"# advise: {name}: f8[N]" for name in "uvw"]
-        lines += ["def program(a, u, v, w, N: int):", "    for i in range(N):"]
-        lines += [f"        {part.strip()}" for part in body.split(";")]
-        (found,) = read_kernels("a.py", "\n".join(lines) + "\n")
-        return found
-
-    assert content_of(kernel(one)) == content_of(kernel(one))
-    assert content_of(kernel(one)) != content_of(kernel(other))
-
-
 def test_an_edit_that_changes_no_statement_costs_nothing_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -42,14 +42,3 @@ def symbols(source: str) -> list[str]:
 
 def test_loops_are_numbered_in_the_order_of_the_source() -> None:
     assert symbols(KERNEL) == ["i.loop1", "j.loop2", "iteration.loop3", "i.loop4"]
-
-
-def test_lines_above_and_between_change_no_symbol() -> None:
-    lines = KERNEL.split("\n")
-    for place in range(lines.index("def smooth(x):") + 1):
-        above = "\n".join([*lines[:1], *[""] * place, *lines[1:]])
-        assert symbols(above) == symbols(KERNEL)
-    for place in range(lines.index("def smooth(x):") + 1, len(lines)):
-        within = "\n".join([*lines[:place], "        # a remark", *lines[place:]])
-        if "trip" not in lines[place - 1]:
-            assert symbols(within) == symbols(KERNEL)
