@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from advisor.engine import FileResult, Options, check_source
-from advisor.finding import Applicability, Finding
 from advisor.ranking.compare import Costed
 from advisor.ranking.open_sizes import best_where_open
 from advisor.ranking.sizes import Sizes
@@ -34,43 +33,6 @@ def without(name: str, *sizes: str) -> str:
     return text
 
 
-def only(result: FileResult, code: str) -> Finding:
-    (found,) = [finding for finding in result.findings if finding.code == code]
-    return found
-
-
-def gain(source: str, code: str, **sizes: int) -> bool:
-    """Return whether a rule's proposal of the open kernel is a finding at given sizes."""
-    return any(finding.code == code for finding in checked(source, **sizes).findings)
-
-
-def test_a_finding_says_from_which_value_it_pays() -> None:
-    source = without("box_sum", "b")
-    found = only(checked(source), "ADV201")
-    assert found.prediction is None
-    assert found.condition is not None
-    assert found.condition.open_sizes == ("b",)
-    assert found.condition.pays_from == 3, "as published"
-    assert found.message.startswith("pays on t3e for b >= 3, tried to 4096: ")
-    # the value is where findings begin when it is given
-    assert not gain(source, "ADV201", b=2)
-    assert gain(source, "ADV201", b=3)
-    assert {a.name: a.value for a in found.assumptions} == {"N": 1000}
-    (crossover,) = found.crossovers
-    assert crossover.values == (3,)
-
-
-def test_loops_over_shrinking_regions_are_searched_as_well() -> None:
-    found = only(checked(without("gauss", "N")), "ADV102")
-    assert found.condition is not None
-    least = found.condition.pays_from
-    assert least is not None and 113 < least < 250
-    bound = only(checked(without("gauss")), "ADV102")
-    assert [c.pays for c in bound.crossovers if c.variable == "N"] == [
-        f"N >= {least}, tried to 4096"
-    ]
-
-
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
@@ -88,25 +50,6 @@ def test_sizes_far_above_the_smallest_are_found(before: str, after: str, told: s
     found = best_where_open(costs[0], [(Step(), costs[1])], [], Sizes({}, {}), {"N": 1024})  # type: ignore[type-var]
     assert found is not None
     assert found.condition.text == told
-
-
-def test_several_open_sizes_say_what_the_others_were_taken_for() -> None:
-    found = only(checked(without("box_sum", "N", "b")), "ADV201")
-    assert found.condition is not None
-    assert found.condition.open_sizes == ("N", "b")
-    assert found.condition.pays_from is None
-    assert "b >= 3, tried to 4096 (at N = 1024)" in found.condition.text
-    assert {(a.name, a.value) for a in found.assumptions} == {("N", 1024), ("b", 4)}
-    assert all(a.origin.startswith("not bound") for a in found.assumptions)
-
-
-def test_what_does_not_pay_for_all_sizes_is_not_applied() -> None:
-    found = only(checked(without("box_sum", "b")), "ADV201")
-    assert found.fix is not None
-    assert found.fix.applicability is Applicability.DISPLAY
-    bound = only(checked(without("box_sum")), "ADV201")
-    assert bound.fix is not None
-    assert bound.fix.applicability is Applicability.SAFE
 
 
 def test_where_nothing_pays_the_open_size_is_named() -> None:

@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.app import main
-from advisor.ranking.rank import rank
-from advisor.ranking.sizes import ranks_of
-from advisor.transform_registry import transforms
-from costdb.expr import evaluate
-from costdb.machines.machine import machine_of
-from tests.advisor.ranking.priced_kernels import BOX, PROFILE, kernel_of, sizes_of
+from tests.advisor.ranking.priced_kernels import PROFILE
 
 MESHES = """\
 # advise: kernel N=1000 P=6
@@ -34,24 +29,6 @@ def profile_with(cores: int | None) -> str:
             "value": cores, "unit": "core", "provenance": "published", "source": "system",
         }  # fmt: skip
     return json.dumps(document)
-
-
-def test_ranks_are_those_of_the_largest_mesh() -> None:
-    ranks = ranks_of(kernel_of(MESHES))
-    assert evaluate(ranks, {"P": 6}) == 18
-    assert evaluate(ranks, {"P": 1}) == 3
-
-
-@pytest.mark.parametrize(("cores", "told"), [(None, False), (3, True), (4, False), (5, False)])
-def test_a_finding_tells_of_more_ranks_than_cores(cores: int | None, told: bool) -> None:
-    kernel = kernel_of(BOX)
-    machine = machine_of(json.loads(profile_with(cores)), "test")
-    found = rank("program.py", kernel, machine, sizes_of(kernel), transforms())
-    assert found.findings
-    for finding in found.findings:
-        cautions = [line for line in finding.evidence.remarks if "a core of its own" in line]
-        assert len(cautions) == told
-        assert all("each of 4 ranks" in line and "on 3," in line for line in cautions)
 
 
 @pytest.mark.parametrize(("ranks", "told"), [(2, False), (3, True)])

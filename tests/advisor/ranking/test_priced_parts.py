@@ -8,7 +8,6 @@ import pytest
 
 from advisor.analysis.lower import Unpriced
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ranking import compare
 from advisor.ranking.compare import Costed, cost, in_parts
@@ -18,7 +17,7 @@ from advisor.transform_registry import transforms
 from costdb.estimate import Priced
 from costdb.expr import ExprError
 from costdb.machines import Machine, load_machine
-from costdb.pricing import price_process, price_time, with_parts
+from costdb.pricing import with_parts
 from costdb.process.terms import Process
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -41,21 +40,6 @@ def ranked(kernel: Kernel) -> Ranked:
 def nothing_remembered() -> None:
     compare._costs.clear()
     compare._compared.clear()
-
-
-@pytest.mark.parametrize("kernel", kernels(), ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize("closed", [False, True])
-def test_a_price_that_gets_its_parts_later_is_the_price(kernel: Kernel, closed: bool) -> None:
-    for variant in (kernel, at_sizes(kernel, bind_sizes(kernel, {}).values)):
-        later = cost(variant, MACHINE, closed=closed, parts=False)
-        assert isinstance(later, Costed)
-        whole = price_process(later.process, MACHINE, closed=closed)
-        assert isinstance(whole, Priced)
-        assert whole.terms
-        assert later.formula.terms == () == later.formula.domains
-        assert later.formula.microseconds == whole.microseconds == later.priced.microseconds
-        assert later.priced == whole
-        assert price_time(later.process, MACHINE, closed=closed) == later.formula
 
 
 def test_parts_are_made_of_the_first_of_each_rule_alone(monkeypatch: pytest.MonkeyPatch) -> None:
