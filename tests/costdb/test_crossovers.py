@@ -47,12 +47,6 @@ def test_an_edge_beyond_the_dense_values_is_found_exactly(edge: int, least: floa
                if abs(ratio - least) > 1e-6)  # fmt: skip
 
 
-def test_both_ends_of_a_range_are_tried() -> None:
-    found = crossover(priced("if(N < 2, 0, 5)"), priced("if(N < 1000, 3, 9)"), "N", {}, 1, 1000)
-    assert found.samples[0][0] == 1 and found.samples[-1][0] == 1000
-    assert found.flips == (2, 1000) and not found.after_wins_first
-
-
 def test_long_sums_are_tried_as_far_as_the_work_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crossovers, "MOST_WORK", 20_000)
     one, other = priced("sum(i = 1, N, max(N - i, 7) % 5)"), priced("10**6")

@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 
 from costdb.calibration.fitting import repetition, repetition_of
 from costdb.calibration.section import Point, Timing
-from costdb.estimate import Priced, Ratio
-from costdb.evaluate import compare, evaluate_price
-from costdb.expr import num, sym
-from costdb.machines import load_machine
+from costdb.estimate import Ratio
 from costdb.machines.documents import to_float
-from costdb.machines.machine import machine_of
-from costdb.pricing import price_process
-from costdb.process.terms import Leaf, Sequential
 from costdb.quantity import Provenance, Quantity
-from costdb.repetition import ALONE, RANKS, SECTION, THREADS, repeats_of, with_repetition
-from costdb.work import Fixed, Interpretation, Message, Region
+from costdb.repetition import ALONE, with_repetition
 
 ends = st.floats(1.0, 3.0)
 
@@ -53,21 +46,9 @@ def test_intervals_widen_and_keep_their_middle(mid, below, above, one, other) ->
     assert math.log(mid / found.low) ** 2 == pytest.approx(math.log(below) ** 2 + own, abs=1e-9)
 
 
-def test_of_several_kinds_the_one_that_repeats_worst_counts() -> None:
-    ratio = Ratio(0.9, 1.0, 1.2)
-    both = [factor(1.05), factor(1.2)]
-    assert with_repetition(ratio, both, both) == with_repetition(ratio, both[1:], both[1:])
-
-
 @pytest.mark.parametrize("ratio", [Ratio(0.0, 1.0, 2.0), Ratio(0.5, 1.0, math.inf)])
 def test_a_ratio_without_bounds_stays(ratio: Ratio) -> None:
     assert with_repetition(ratio, [factor(1.1)], [factor(1.1)]) == ratio
-
-
-def test_nothing_is_added_where_nothing_is_stated() -> None:
-    assert with_repetition(Ratio(0.5, 1.0, 1.5), [], []) == Ratio(0.5, 1.0, 1.5)
-    assert not load_machine("t3e").section(SECTION)
-    assert repeats_of([Interpretation(num(1))], load_machine("t3e")) == ()
 
 
 @given(st.integers(0, 10**6), st.floats(0.001, 0.2))
@@ -90,39 +71,6 @@ def test_the_interval_holds_nine_in_ten_ratios_of_two_launches(seed: int, sigma:
 def test_one_launch_says_nothing_of_others() -> None:
     assert repetition_of([timing(3.0), timing()]) is None
     assert repetition(ALONE, [timing(3.0)]) == {}
-
-
-def test_prices_know_how_far_their_kinds_of_work_repeat() -> None:
-    document = dict(load_machine("t3e").document)
-    source = next(iter(load_machine("t3e").sources))
-    document[SECTION] = {
-        kind: {
-            "value": 1.0, "low": 1 / far, "high": far, "unit": "1",
-            "provenance": "measured", "source": source,
-        }
-        for kind, far in ((ALONE, 1.1), (RANKS, 1.3), (THREADS, 1.7))
-    }  # fmt: skip
-    machine = machine_of(document, "test")
-    message = Message(Region(8, (num(4),), (num(8),)))
-    stated = Leaf(Fixed(num(1)))
-    for works, expected in (
-        ([stated], ()),
-        ([Leaf(Interpretation(num(1)))], (1.1,)),
-        ([stated, Leaf(message), Leaf(Interpretation(num(1)))], (1.1, 1.3)),
-    ):
-        price = price_process(Sequential(tuple(works)), machine)
-        assert isinstance(price, Priced)
-        assert sorted(one.high for one in price.repeats) == pytest.approx(sorted(expected))
-        # a time's own interval has it already, in what its classes leave unexplained
-        plain = Priced(price.microseconds, price.terms, price.coefficients, price.domains)
-        assert evaluate_price(plain, {}) == evaluate_price(price, {})
-
-
-def test_a_comparison_owns_what_repeats_badly() -> None:
-    time = Quantity(3.0, 2.0, 4.0, "us", Provenance.MEASURED, "t")
-    one = Priced(num(2) * sym("m.x"), (), {"m.x": time}, (), (factor(1.2),))
-    found = compare(one, one, {})
-    assert (found.low, found.mid, found.high) == pytest.approx((1 / 1.2, 1.0, 1.2))
 
 
 def test_of_a_single_launch_its_visits_tell() -> None:

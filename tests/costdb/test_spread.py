@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 
 import pytest
@@ -13,9 +12,7 @@ from hypothesis import strategies as st
 from costdb.estimate import Priced
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import num, sym
-from costdb.machines import machine_of
 from costdb.quantity import Provenance, Quantity
-from tests.costdb.made_up import HEADING
 
 CLASSES = ("a", "b", "c")
 
@@ -89,23 +86,6 @@ def test_one_class_keeps_its_quantiles_however_often_it_is_called(times, residua
     assert found.high == pytest.approx(2e-6 * times * residuals["a"].high)
 
 
-def test_the_interval_of_a_sum_holds_as_much_as_those_of_its_parts() -> None:
-    # quantiles of 5 and 95 per cent of misses that are drawn independently
-    draw = random.Random(1)
-    sigma = {"a": 0.2, "b": 0.1, "c": 0.15}
-    ends = {name: residual(1 - 1.645 * one, 1 + 1.645 * one) for name, one in sigma.items()}
-    shares = (3, 5, 4)
-    found = evaluate_price(priced(shares, ends, certain), {})
-    inside = 0
-    for _ in range(4000):
-        time = sum(
-            2e-6 * share * draw.gauss(1, sigma[name])
-            for name, share in zip(CLASSES, shares, strict=True)
-        )
-        inside += found.low <= time <= found.high
-    assert 0.88 < inside / 4000 < 0.92
-
-
 @given(shares, shares, residuals)
 @settings(max_examples=40, deadline=None)
 def test_a_ratio_is_narrower_than_at_its_worst_corner_and_one_of_equals_is_one(
@@ -122,19 +102,3 @@ def test_a_ratio_is_narrower_than_at_its_worst_corner_and_one_of_equals_is_one(
     assert found.low <= found.mid <= found.high
     assert found.mid == pytest.approx(together.mid)
     assert compare(before, before, {}).high == pytest.approx(1)
-
-
-def test_residuals_of_a_profile_are_independent_and_nothing_else_is() -> None:
-    leaf = {"value": 1.0, "unit": "1", "provenance": "measured", "source": "calibration"}
-    document = {
-        **HEADING,
-        "smp": {
-            "residual": {**leaf, "low": 0.5, "high": 2.0},
-            "element_bytes": {**leaf, "unit": "byte"},
-        },
-    }
-    machine = machine_of(document, "test")
-    stated = machine.quantity("smp", "residual")
-    assert stated is not None
-    assert stated.independent
-    assert not machine.quantity("smp", "element_bytes").independent

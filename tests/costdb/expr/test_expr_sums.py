@@ -89,33 +89,11 @@ def test_closed_forms_equal_enumeration(text: str) -> None:
         agrees(nest, values, *candidates)
 
 
-def test_machine_repair() -> None:
-    nest = parse("max(max(p = 1, P) sum(i = 1, N) 10.1, sum(p = 1, P) sum(i = 1, N) 0.1)")
-    formula = simplify(nest, positive={"N", "P"})
-    assert formula == parse("max(N*10.1, P*N*0.1)")
-    assert evaluate(formula, {"P": 1000, "N": 1_000_000}) == 10**8
-    general = simplify(nest)
-    assert loops(general) == 0
-    for jobs, workers in itertools.product((-1, 0, 1, 5), (-1, 0, 1, 150)):
-        agrees(nest, {"N": jobs, "P": workers}, general)
-
-
 def test_what_has_no_closed_form_is_enumerated_and_the_rest_closed() -> None:
     nest = parse("sum(i = 1, N) log2(i)*x + i")
     assert simplify(nest, positive={"N"}) == parse("x*sum(i = 1, N, log2(i)) + i")
     mixed = simplify(parse("sum(i = 1, N) (log2(i)*x + i)"), positive={"N"})
     assert mixed == parse("x*sum(i = 1, N, log2(i)) + N**2/2 + N/2")
-
-
-def test_facts_decide_comparisons() -> None:
-    assert simplify(parse("max(0, N + 1)"), positive={"N"}) == parse("N + 1")
-    assert simplify(parse("max(0, N + 1)")) == parse("max(0, N + 1)")
-    assert simplify(parse("max(a, a + b)"), nonnegative={"b"}) == parse("a + b")
-    assert simplify(parse("N > 0"), positive={"N"}) == num(1)
-    assert simplify(parse("a > 0"), nonnegative={"a"}) == parse("a > 0")
-    assert simplify(parse("(3*P + N) // P"), positive={"P"}) == parse("N // P + 3")
-    # A coefficient may be below 1, so being positive does not make it at least 1.
-    assert simplify(parse("max(a, 1)"), nonnegative={"a"}) == parse("max(a, 1)")
 
 
 def test_an_index_may_reuse_a_name_that_something_is_known_of() -> None:

@@ -130,12 +130,6 @@ def test_published_column_bounds_bracket_every_start(
     assert whole == rows * lines
 
 
-def test_one_column_touches_sixteen_times_the_lines_of_one_row() -> None:
-    row = count_lines(4, (1024,), (4,), 0, 64)
-    column = count_lines(4, (1024,), (4096,), 0, 64)
-    assert (row, column) == (64, 1024)
-
-
 def test_counts_of_huge_regions_are_not_enumerated() -> None:
     # nobody would see the end of it
     huge = 10**12

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.estimate import Missing, Priced
-from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, free_symbols, num, sym
 from costdb.lines.coefficients import marshalling_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
-from costdb.work import Collective, CollectiveKind, Message, Region
+from costdb.work import Message, Region
 from tests.costdb.made_up import HEADING, quantity
 
 LINE, WAY = 64, 4096
@@ -131,14 +130,6 @@ def test_more_runs_never_cost_less(runs: int, pitch: int) -> None:
     assert fewer <= more + 1e-9
 
 
-def test_a_pitch_at_a_power_of_two_crowds_lines_into_few_sets() -> None:
-    beside, at = (
-        microseconds(price_work(Message(region(500, 1, pitch, 8)), machine()))
-        for pitch in (4096 + 64, 4096)
-    )
-    assert at > beside
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=3),
     st.sampled_from([4, 8]),
@@ -173,21 +164,6 @@ def test_runs_and_loops_against_enumeration(shape: list[tuple[int, int]], item: 
     else:
         assert evaluate(found.strided, {}) == 0
         assert evaluate(found.loops, {}) == runs
-
-
-def test_the_interval_is_that_of_the_residual() -> None:
-    priced = price_work(Message(Region(8, (N, num(1)), (num(800), num(8)))), machine())
-    assert isinstance(priced, Priced)
-    estimate = evaluate_price(priced, {"N": 700})
-    assert estimate.low == pytest.approx(0.9 * estimate.mid)
-    assert estimate.high == pytest.approx(1.2 * estimate.mid)
-    assert not evaluate_price(priced, {"N": 700_000}).in_range
-
-
-def test_collectives_take_their_messages_from_the_grades() -> None:
-    row = region(1, 100, 800, 8)
-    work = Collective(CollectiveKind.BROADCAST, num(8), row)
-    assert microseconds(price_work(work, machine())) == pytest.approx(3 * by_hand(1, 100, 800, 8))
 
 
 @pytest.mark.parametrize(

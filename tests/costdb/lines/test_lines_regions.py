@@ -70,12 +70,6 @@ def test_runs_and_loops_equal_enumeration(block: Block) -> None:
         assert evaluate(made.loops, {}) == runs
 
 
-def test_a_message_without_data_takes_no_marshalling() -> None:
-    made = of((1, (0,), (1,)))
-    assert evaluate(made.bytes, {}) == evaluate(made.staged, {}) == 0
-    assert evaluate(made.crowding, {}) >= 1
-
-
 @given(blocks())
 def test_crowding_is_what_sets_a_pitch_shares(block: Block) -> None:
     itemsize, _, _ = block

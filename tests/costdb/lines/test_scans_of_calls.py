@@ -99,10 +99,6 @@ def test_a_scan_is_its_calls_its_steps_and_what_ranks_before_add(
     assert us(price_scan(scan(P, corrected=corrected), on), P=ranks) == pytest.approx(expected)
 
 
-def test_one_rank_needs_no_rate_of_what_ranks_before_add() -> None:
-    assert isinstance(price_scan(scan(num(1)), machine(additions=False)), Priced)
-
-
 def test_every_rate_that_is_lacking_is_named() -> None:
     lacking = price_scan(scan(num(4)), machine(scans=False, additions=False))
     assert isinstance(lacking, Missing)
@@ -111,12 +107,3 @@ def test_every_rate_that_is_lacking_is_named() -> None:
         assert isinstance(alone, Missing)
         assert alone.what in lacking.what
     assert lacking.remedy
-
-
-@pytest.mark.parametrize("calls", [SCANNED, None])
-def test_scans_are_of_lines_where_no_call_or_no_rate_of_calls_is_known(
-    calls: tuple[ArrayCall, ...] | None,
-) -> None:
-    by_lines = us(price_scan(scan(num(4), calls=None), machine(arrays=False)))
-    known = calls is None
-    assert us(price_scan(scan(num(4), calls=calls), machine(arrays=known))) == by_lines

@@ -67,16 +67,6 @@ def rank(over: list[str], fixed: dict[str, str | int], where: str = "") -> tuple
     return ranked
 
 
-def test_bindings_follow_the_names_asked_for_and_ties_the_description() -> None:
-    ranked = rank(["side"], {"method": "fast", "N": 8, "X": 2, "Y": 1})
-    assert [c.bindings for c in ranked] == [{"side": "left"}, {"side": "right"}]
-    assert list(rank(["Y", "X"], {"method": "slow", "N": 8})[0].bindings) == ["Y", "X"]
-
-
-def test_unnamed_words_keep_their_default() -> None:
-    assert len(rank(["X"], {"method": "fast", "N": 8, "Y": 1})) == 4
-
-
 @pytest.mark.parametrize(
     ("over", "fixed", "where", "problem"),
     [

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Estimate, Missing, Priced
-from costdb.expr import evaluate, free_symbols
+from costdb.estimate import Estimate, Missing
 from costdb.machines import Machine, machine_of
 from costdb.phases.application import ApplicationError, bind
 from tests.costdb.phases.choices import parse_application, predict, price_application
@@ -127,48 +126,6 @@ def test_a_prediction_is_the_sum_over_phases_and_messages(kind: str, n: int, p: 
     assert sum(term.mid for term in estimate.terms) == pytest.approx(estimate.mid)
     assert estimate.in_range == (2 <= p <= 16)
     assert bool(estimate.remarks) == (not estimate.in_range)
-
-
-def test_the_interval_takes_slow_rates_with_dear_messages() -> None:
-    estimate = predict(APPLICATION, machine(), {"kind": "x", "P": 8})
-    assert isinstance(estimate, Estimate)
-    assert estimate.high == pytest.approx(by_hand("x", 7, 8, 2, 10, 120, 0.6))
-    assert estimate.low == pytest.approx(by_hand("x", 7, 8, 5, 20, 90, 0.4))
-
-
-def test_words_decide_the_terms_and_sizes_stay_symbols() -> None:
-    priced = price_application(APPLICATION, machine(), {"kind": "x"})
-    assert isinstance(priced, Priced)
-    assert [term.label for term in priced.terms] == ["single", "series"]
-    assert free_symbols(priced.microseconds) == {
-        "N",
-        "P",
-        "single.us_per_flop",
-        "message.alpha_us",
-        "message.beta_us_per_byte",
-    }
-    scope = {name: q.value for name, q in priced.coefficients.items()} | {"N": 12, "P": 4}
-    assert evaluate(priced.microseconds, scope) == pytest.approx(
-        by_hand("x", 12, 4, 4, 16, 100, 0.5) * 1e6
-    )
-
-
-def test_a_pattern_without_its_own_cost_takes_the_common_one() -> None:
-    plain = machine(patterns={})
-    priced = price_application(APPLICATION, plain, {"kind": "y"})
-    assert isinstance(priced, Priced)
-    assert not any("transpose" in name for name in priced.coefficients)
-    own = price_application(APPLICATION, machine(), {"kind": "y"})
-    assert isinstance(own, Priced)
-    assert own.coefficients["message.transpose.beta_us_per_byte"].value == 0.75
-    assert own.coefficients["message.alpha_us"].value == 100
-
-
-def test_provenance_is_that_of_the_least_trustworthy_number_used() -> None:
-    for kind, expected in (("x", "measured"), ("y", "published")):
-        estimate = predict(APPLICATION, machine(), {"kind": kind, "P": 4})
-        assert isinstance(estimate, Estimate)
-        assert estimate.provenance == expected
 
 
 def test_what_a_machine_lacks_is_named_with_a_remedy() -> None:

@@ -1,12 +1,9 @@
 """Results in the store: the newest of each subject, and whether the profile is still the same."""
 
-import json
 import sqlite3
 
 import pytest
 
-from costdb.machines import load_machine
-from costdb.machines.stored import store_profile
 from costdb.store.database import reading, writing
 from costdb.store.extract import FIRST_TABLES, MIGRATIONS, SCHEMA_VERSION
 from costdb.store.place import StoreError, store_path
@@ -27,32 +24,6 @@ def add(*results):
     with writing(store_path()) as connection:
         for one in results:
             add_result(connection, one)
-
-
-def test_the_newest_of_each_subject_is_found_and_the_others_stay():
-    add(
-        Result("here", "validate", "smp", {"n": 1}),
-        Result("there", "validate", "smp", {"n": 2}),
-        Result("here", "validate", "lines", {"n": 3}),
-        Result("here", "validate", "smp", {"n": 4}),
-    )
-    assert [(one.subject, one.document["n"]) for one in kept()] == [("lines", 3), ("smp", 4)]
-    assert [one.document["n"] for one in kept("there")] == [2]
-    with reading(store_path()) as connection:
-        assert connection.execute("SELECT count(*) FROM results").fetchone() == (4,)
-
-
-def test_what_was_found_of_a_profile_that_was_replaced_is_outdated():
-    add(Result("mine", "validate", "smp", {}))
-    assert [one.outdated for one in kept("mine")] == [False]  # there is no profile to compare with
-    document = {**json.loads(json.dumps(dict(load_machine("t3e").document))), "name": "mine"}
-    store_profile(document, "test")
-    with writing(store_path()) as connection:
-        connection.execute("UPDATE profiles SET stored_at = '2126-11-21T18:00:00+00:00'")
-    assert [one.outdated for one in kept("mine")] == [True]
-    with writing(store_path()) as connection:
-        connection.execute("UPDATE profiles SET stored_at = '2016-11-21T18:00:00+00:00'")
-    assert [one.outdated for one in kept("mine")] == [False]
 
 
 def test_numbers_that_are_none_are_refused_and_nothing_is_stored():
