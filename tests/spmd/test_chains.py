@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from reading import program
 
-from advisor.analysis.spmd.chains import chain_of
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.ir.spmd.program import RANK, RANKS
 from advisor.ir.spmd.ranks import Partner
@@ -147,22 +146,3 @@ def test_a_chain_takes_as_long_as_its_ranks_one_after_the_other(
     lowered = lower_steps(function.body).process
     for ranks in (2, 3, 4, 7):
         assert seconds(lowered, {RANKS: ranks}) == simulated(function.body, ranks), ranks
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        # both directions at once, odd and even ranks, a ring, a farm, sends that do not wait
-        "comm.Sendrecv(x, (rank + 1) % size, recvbuf=y)",
-        "if rank % 2:\n    comm.Recv(y, source=rank - 1)\nelse:\n    comm.Send(x, dest=rank + 1)",
-        "comm.Send(x, dest=(rank + 1) % size)\ncomm.Recv(y, source=(rank - 1) % size)",
-        "if rank:\n    comm.Send(x, dest=0)\nelse:\n    comm.Recv(y, source=1)",
-        "if rank > 0:\n    comm.Recv(y, source=rank - 1)\n"
-        "if rank < size - 1:\n    comm.Isend(x, dest=rank + 1)",
-        "if rank > 1:\n    comm.Recv(y, source=rank - 2)\n"
-        "if rank < size - 2:\n    comm.Send(x, dest=rank + 2)",
-    ],
-)
-def test_other_exchanges_are_no_chains(text: str) -> None:
-    (function,) = program(f"x, y = np.zeros(4), np.zeros(4)\n{text}\n").functions
-    assert chain_of(function.body) is None

@@ -65,14 +65,6 @@ def test_a_parameter_that_is_several_communicators_is_none_of_them() -> None:
     assert communicators(EXCHANGE + several, "exchange") == [OF_ALL]
 
 
-@pytest.mark.parametrize("note", ["", ": MPI.Comm"])
-def test_of_several_that_nobody_passes_one_is_of_all_ranks(note: str) -> None:
-    text = f"def solve(comm{note}, row_comm{note}):\n    comm.Barrier()\n    row_comm.Barrier()\n"
-    first, second = communicators(text, "solve")
-    assert first == OF_ALL
-    assert second == ("P.row_comm", "rank.row_comm")
-
-
 def test_each_function_has_its_own_of_all_ranks() -> None:
     text = "def one(a: MPI.Comm):\n    a.Barrier()\n\n\ndef other(b: MPI.Comm):\n    b.Barrier()\n"
     assert communicators(text, "one") == communicators(text, "other") == [OF_ALL]

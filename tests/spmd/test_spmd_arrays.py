@@ -144,34 +144,6 @@ def test_going_over_a_dictionary_gives_its_keys(over: str) -> None:
     assert evaluate(one.send.count, {}) == 9
 
 
-def test_entries_of_a_comprehension_are_arrays_of_their_own() -> None:
-    read = program(
-        "d = {side: np.empty(9) for side in ('a', 'b')}\n"
-        "p, q = (np.zeros(4) for _ in range(2))\n"
-        "comm.Sendrecv(d['a'], 1, recvbuf=d['b'])\ncomm.Sendrecv(p, 1, recvbuf=q)\n"
-    )
-    for step in operations(read):
-        assert step.send.view.buffer != step.receive.view.buffer
-
-
-def test_a_dictionary_carries_its_entries() -> None:
-    read = program("d = {'x': np.zeros(30), 'y': np.zeros(12)}\ncomm.send(d, dest=1)\n")
-    (one,) = operations(read)
-    counts = [part.count for part in one.send.parts]
-    assert [int(evaluate(count, {})) for count in counts if count is not None] == [30, 12]
-
-
-def test_constants_of_classes_are_sizes() -> None:
-    read = program(
-        "from dataclasses import dataclass\n\n"
-        "@dataclass\nclass Setup:\n    nx: int = 1200\n    steps: int = 7\n\n"
-        "s = Setup()\nfor _ in range(s.steps):\n    comm.Send(np.zeros(s.nx), dest=1)\n"
-    )
-    facts = {name: (fact.value, fact.origin) for name, fact in read.sizes.items()}
-    assert facts["nx"] == (1200, "line 11")
-    assert facts["steps"] == (7, "line 12")
-
-
 MADE = """
 f4 = np.zeros((4, 6), dtype=np.float32)
 f8 = np.ones((4, 6))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import loops, program, the_operation, works
+from reading import program, the_operation, works
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.analysis.spmd.operations import of_communication
@@ -16,7 +16,6 @@ from costdb.work import (
     Collective,
     CollectiveKind,
     Interpretation,
-    PickledCollective,
     Statement,
 )
 
@@ -71,33 +70,6 @@ def test_ranks_compute_at_the_same_time_but_in_a_chain() -> None:
     assert num(1) in added
 
 
-@pytest.mark.parametrize(
-    ("statement", "views"),
-    [
-        ("w = u[1:-1] * u[2:]", 2),
-        ("u[1] = u[2]", 2),
-        ("u[3:] += 1.0", 1),
-        ("w = v * 2.0", 0),
-        ("w = u * u", 0),
-    ],
-)
-def test_views_cost_where_they_are_written_out(statement: str, views: int) -> None:
-    made = work(f"u = np.ones((90, 90))\nv = u[1:-1]\n{statement}\ncomm.Barrier()\n")
-    calls = [call.operation for each in made for call in each.calls]
-    assert calls.count(ArrayOperation.VIEW) == views
-
-
-def test_what_is_replaced_is_sent_from_a_copy() -> None:
-    text = "x, y = np.ones(90), np.ones(90)\ncomm.{}, dest=rank ^ 1, source=rank ^ 1)\n"
-    replaced, apart = (
-        [call for each in work(text.format(way)) for call in each.calls if call.result]
-        for way in ("Sendrecv_replace(x", "Sendrecv(x, recvbuf=y")
-    )
-    copies = [call for call in replaced if call.operation is ArrayOperation.COPY]
-    assert [evaluate(call.elements, {}) for call in copies] == [90]
-    assert not any(call.operation is ArrayOperation.COPY for call in apart)
-
-
 ARRAYS = "whole, other = np.ones(96), np.empty(96)\npiece = np.empty(96 // size)\n"
 
 
@@ -132,13 +104,6 @@ def test_each_method_is_priced_as_what_it_is(
     assert bytes_at(bytes_of(work.region), ranks) == pytest.approx(expected, abs=8)
 
 
-@pytest.mark.parametrize("method", ["scan", "exscan", "reduce"])
-def test_prefixes_of_objects_take_the_steps_of_a_reduction(method: str) -> None:
-    (work,) = of_communication(the_operation(f"{ARRAYS}x = comm.{method}(whole)\n"))
-    assert isinstance(work, PickledCollective)
-    assert work.kind is CollectiveKind.REDUCE
-
-
 def test_what_mpi4py_has_no_method_for_has_no_price() -> None:
     with pytest.raises(NoWork, match="reduce_scatter"):
         of_communication(the_operation(f"{ARRAYS}x = comm.reduce_scatter(whole)\n"))
@@ -165,11 +130,6 @@ def test_a_loop_over_numbers_is_the_interpreters_work() -> None:
     assert (work.loads, work.stores, work.operations) == (0, 0, 7)
 
 
-def test_a_loop_that_does_nothing_is_no_work() -> None:
-    read = program("for k in range(5):\n    pass\ncomm.Barrier()\n")
-    assert loops(read) == []
-
-
 COMPILED = """\
 import numba
 from numba import njit
@@ -192,7 +152,3 @@ def test_compiled_loops_have_no_price_of_the_interpreter(decorator: str) -> None
     (function,) = program(text).functions
     (gap,) = lower_steps(function.body).gaps
     assert "`relax`, which numba compiles, is not modelled" in gap.reason
-
-
-def test_the_same_loop_interpreted_has_one() -> None:
-    assert interpretations(COMPILED.format(decorator=""))
