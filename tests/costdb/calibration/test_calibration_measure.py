@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import gc
+import math
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.calibration.section import Action, Fitted, Point, World
+from costdb.calibration.section import Action, Effort, Fitted, Point, Timing, World, find_section
 from costdb.calibration.worker import Pace, measure
 from tests.costdb.hosts import EPYC
 
@@ -164,3 +169,74 @@ def test_the_slowest_rank_counts():
         emit=lambda index, taken: found.append(taken),
     )  # fmt: skip
     assert found == [(1e6, 1e6)]
+
+
+# What measures array calls has one BLAS thread: nothing loads NumPy before that is said.
+
+
+PROGRAM = """
+import os, sys
+import costdb.calibration.worker, advisor.verify.worker
+assert "numpy" not in sys.modules, "loaded too early"
+from costdb.calibration.section import find_section
+find_section("arrays")
+np = sys.modules["numpy"]
+a = np.ones((600, 600))
+a @ a
+print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task"))
+      if os.path.isdir("/proc/self/task") else 1)
+"""
+
+
+def test_matrix_products_are_on_one_thread_wherever_something_is_timed() -> None:
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["1", "1"]
+
+
+# Sections of which little was measured in their time: a sound fit of it, or none that says why.
+
+
+NAMES = ("messages", "collectives", "pickled", "remote", "supersteps")
+LARGEST = 1e9
+
+
+def numbers(document: object) -> Iterator[float]:
+    """Yield the values of all quantities in a part of a profile."""
+    if isinstance(document, dict):
+        if isinstance(document.get("value"), int | float):
+            yield float(document["value"])
+        for each in document.values():
+            yield from numbers(each)
+    elif isinstance(document, list):
+        for each in document:
+            yield from numbers(each)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_few_points_say_is_sound_or_not_said(name: str, data: st.DataObject) -> None:
+    section = find_section(name)
+    points = section.points(Effort.QUICK, 2, EPYC)
+    chosen = data.draw(st.lists(st.sampled_from(points), min_size=1, max_size=40, unique_by=id))
+    draw = data.draw(st.randoms(use_true_random=False))
+    timings = [Timing(p, (((draw.uniform(1, 500),) * 3,), ((5.0, 6.0),))) for p in chosen]
+    try:
+        fitted = section.fit(timings, EPYC)
+    except (ValueError, LookupError):
+        # a calibration leaves the section out, says so, and keeps the others
+        return
+    found = list(numbers(fitted.parts))
+    assert found
+    assert all(math.isfinite(value) and abs(value) < LARGEST for value in found)
+    for quality in fitted.qualities:
+        assert math.isfinite(quality.r2) and math.isfinite(quality.median_error)
