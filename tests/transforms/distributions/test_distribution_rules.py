@@ -100,6 +100,20 @@ QUIET = {
 }
 
 
+@pytest.mark.parametrize("name", QUIET)
+def test_near_misses_stay_quiet(name: str) -> None:
+    body = "\n".join(f"    {line}" for line in QUIET[name])
+    source = f"""\
+import numpy as np
+
+# advise: kernel M=64 N=64 P=8
+# advise: x: f8[M, N] over (none, block(r)) on mesh(r=P)
+def sweep(x, M: int, N: int):
+{body}
+"""
+    assert not list(RECURRENCE.propose(only_kernel(source)))
+
+
 def proposals_of(body: list[str], head: str = "") -> list[Proposal]:
     text = "\n".join(f"    {line}" for line in body)
     source = f"""\
@@ -130,3 +144,14 @@ def test_an_index_used_later_is_shown_only() -> None:
 def test_text_that_is_not_plain_is_left_alone(body: list[str]) -> None:
     found = proposals_of(body)
     assert found and not any(p.edits() for p in found)
+
+
+def test_memory_that_may_be_shared_makes_it_unsafe() -> None:
+    adi = (EXAMPLES / "adi.py").read_text()
+    from advisor.frontend.kernels import read_kernels
+
+    sweep = read_kernels("adi.py", adi)[0]
+    kinds = [p.legality.applicability for p in RECURRENCE.propose(sweep) if p.edits()]
+    assert kinds and set(kinds) == {Applicability.UNSAFE}
+    alone = proposals_of(["for j in range(1, N):", "    x[:, j] = x[:, j - 1]"])
+    assert alone[0].legality.applicability is Applicability.SAFE

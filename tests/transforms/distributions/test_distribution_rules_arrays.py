@@ -40,6 +40,11 @@ def proposals(source: str) -> list[Proposal]:
     return list(REPLICATED.propose(only_kernel(source)))
 
 
+@pytest.mark.parametrize("entries", ['Block("r"), None', 'None, Block("r")'])
+def test_partitioned_arrays_are_left_alone(entries: str) -> None:
+    assert not proposals(annotated(entries))
+
+
 def test_axes_that_are_left_can_be_used() -> None:
     found = proposals(annotated('Block("r"), None', mesh="r=4, s=2"))
     assert {p.title.split(" in ")[1] for p in found} == {"blocks over `s`"}
@@ -102,3 +107,16 @@ def test_what_each_way_sends(name: str, across: int, turned: int, ranks: int) ->
     steps = ranks.bit_length() - 1
     assert sent(lower(butterflies.variant), sizes) == (across * steps, across * steps * part)
     assert sent(lower(once.variant), sizes) == (turned * (ranks - 1), turned * foreign)
+
+
+@pytest.mark.parametrize(
+    ("body", "entries"),
+    [
+        (TRANSFORMS["one"], "none, block(r)"),
+        (TRANSFORMS["one"], "none, none"),
+        (["y[...] = np.fft.fft(x, axis=1)"], "block(r), none"),
+        (["y[...] = 2.0 * x"], "block(r), none"),
+    ],
+)
+def test_local_transforms_are_left_alone(body: list[str], entries: str) -> None:
+    assert not list(TRANSFORM_ACROSS.propose(transforming(body, entries)))

@@ -70,6 +70,13 @@ def test_what_a_loop_leaves_in_names_is_kept(before: str, behind: str) -> None:
     assert only.legality.applicability is Applicability.DISPLAY
 
 
+def test_a_view_of_what_is_made_is_not_another_array() -> None:
+    before = f"{MADE}    z = y[2:]\n"
+    (only,) = proposals(source_of(["y[i] = z[i]"], before=before))
+    assert only.legality.applicability is Applicability.UNSAFE
+    assert "`y`, `z`" in only.legality.argument
+
+
 def test_profiles_without_supersteps_say_so() -> None:
     source = source_of(BODY, n=100_000)
     told = check_source(

@@ -164,6 +164,23 @@ def test_calls_say_nothing_of_what_is_not_compiled_for_them(decorator: str) -> N
     assert called("f.py", (HEAD + CALLED).replace("@njit(parallel=True)", decorator)) == ()
 
 
+DEPENDENT = {
+    # one row needs the row before: the inner loop, once outside, may not be shared out
+    "the inner loop": "b[i, j] = b[i - 1, j] + a[i, j]",
+    # columns need one another: what the source leaves is up to chance already
+    "the outer loop": "b[i, j] = b[i, j - 1] + a[i, j]",
+    "both": "b[i, j] = b[i - 1, j - 1] + a[i, j]",
+    "a row that all write": "b[i, 0] = a[i, j]",
+    "a column that all write": "b[0, j] = a[i, j]",
+}
+STATEMENT = "b[i, j] = 0.25 * (a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1])"
+
+
+@pytest.mark.parametrize("statement", DEPENDENT.values(), ids=DEPENDENT.keys())
+def test_iterations_that_need_one_another_are_not_shared_out(statement: str) -> None:
+    assert "ADV501" not in codes(HEAD.replace(STATEMENT, statement) + CALLED)
+
+
 def test_numba_takes_no_prange_with_a_step() -> None:
     assert codes((HEAD + CALLED).replace("range(1, n - 1)", "range(1, n - 1, 2)")) == []
 

@@ -40,3 +40,8 @@ def test_quiet_where_results_may_differ(body: list[str]) -> None:
         # before each of them, where the loop changes what it reads
         source = apply_edits(made.source, proposal.edits())
         assert run(source, 20, 5, 1) == run(made.source, 20, 5, 1), source
+
+
+def test_tables_that_every_rank_holds_are_left_alone() -> None:
+    made = placed(["y[:] = t[k]"], dim="none")
+    assert not list(FETCHED_WHOLE.propose(made.kernel))

@@ -85,6 +85,18 @@ def test_sums_are_equal_as_far_as_is_said(case: tuple[str, str, list[str], str])
         assert applicability == "unsafe" or one == other
 
 
+@pytest.mark.parametrize("case", QUIET.values(), ids=QUIET)
+def test_quiet_where_it_is_something_else(case: tuple[str, str, list[str]]) -> None:
+    assert not list(TRANSFORM.propose(only_kernel(program(*case))))
+
+
+def test_arrays_that_ranks_share_out_are_left_to_the_rule_of_remote_ones() -> None:
+    source = program("i8", "f8", ["np.add.at(total, k, w)"]).replace(
+        "def kernel(", "# advise: total: f8[M] over (block(p)) on mesh(p=4)\ndef kernel(total, "
+    )
+    assert not list(TRANSFORM.propose(only_kernel(source.replace("mesh(p=1)", "mesh(p=4)"))))
+
+
 @pytest.mark.parametrize(("terms", "pays"), [("f4", True), ("f8", False)])
 def test_it_pays_where_terms_are_converted(terms: str, pays: bool) -> None:
     source = program("u2", terms, [ZEROS, "np.add.at(total, k, w)"])

@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 
+from advisor.finding import Applicability
+from advisor.ir.proposal import Proposal
 from advisor.ir.statements import Unknown, walk
 from tests.transforms.generated.loop_programs import (
     Program,
@@ -58,9 +61,75 @@ def run(source: str, n: int, k: int) -> list[int]:
     return list(map(int, a))
 
 
+@pytest.mark.parametrize(
+    ("statement", "dtype", "applicability"),
+    [
+        ("v[i] = v[i] * 3 + 1", "i4", Applicability.SAFE),
+        ("v[i] = v[i] * 3 + 1", "f8", Applicability.SAFE),
+        ("v[i] = v[i] * 3", "f4", Applicability.UNSAFE),
+        ("v[i] = v[i] * v[i]", "f4", Applicability.SAFE),
+        ("v[i] = v[i] ** 2", "f8", Applicability.UNSAFE),
+        ("v[i] = np.exp(v[i])", "f8", Applicability.UNSAFE),
+        ("v[i] = v[i] * v[i]", "c16", Applicability.UNSAFE),
+        ("v[i] = w[i]", "f8", Applicability.UNSAFE),
+    ],
+)
+def test_who_may_apply_it(statement: str, dtype: str, applicability: Applicability) -> None:
+    made = program(["for i in range(N):", f"    {statement}"], (("v", 1), ("w", 1)), dtype)
+    (proposal,) = TRANSFORM.propose(made.kernel)
+    assert proposal.legality.applicability is applicability
+
+
 def test_a_choice_between_two_numbers_is_made_for_all_at_once() -> None:
     lines = ["for i in range(N):", "    v[i] = w[i] if w[i] > 0.0 else -1.0"]
     made = program(lines, (("v", 1), ("w", 1)), "f8")
     assert not [s for s in walk(made.kernel.body) if isinstance(s, Unknown)]
     (only,) = TRANSFORM.propose(made.kernel)
     assert "v[:] = np.where(w > 0.0, w, -1.0)" in rewritten(made, only)
+
+
+@pytest.mark.parametrize(
+    ("statement", "dtype", "applicability"),
+    [
+        ("s += v[i]", "i8", Applicability.SAFE),
+        ("s += v[i] * w[i]", "u8", Applicability.SAFE),
+        ("s += v[i]", "f8", Applicability.UNSAFE),
+        ("s += v[i]", "i4", None),
+        ("s += v[i] / w[i]", "i8", None),
+        ("s = max(s, v[i])", "i8", Applicability.SAFE),
+        ("s = max(s, v[i])", "f8", Applicability.UNSAFE),
+        ("s = max(s, v[i])", "i2", None),
+    ],
+)
+def test_who_may_sum(statement: str, dtype: str, applicability: Applicability | None) -> None:
+    made = program(["s = 0", "for i in range(N):", f"    {statement}"], (("v", 1), ("w", 1)), dtype)
+    found = [p.legality.applicability for p in TRANSFORM.propose(made.kernel)]
+    assert found == ([] if applicability is None else [applicability])
+
+
+def running_sums(made: Program) -> list[Proposal]:
+    return [p for p in TRANSFORM.propose(made.kernel) if "prefix sum" in p.title]
+
+
+def test_arrays_that_are_made_here_are_safe() -> None:
+    made = program(
+        ["v = np.zeros(N)", "for i in range(1, N):", "    v[i] = v[i - 1] + w[i]", "w[:] = v"],
+        (("w", 1),),
+        "f8",
+    )
+    (only,) = running_sums(made)
+    assert only.legality.applicability is Applicability.SAFE
+
+
+@pytest.mark.parametrize("over", [" over (block(p)) on mesh(p=4)", ""])
+def test_floating_point_numbers_of_ranks_are_added_in_parts(over: str) -> None:
+    lines = ["for i in range(1, N):", "    v[i] = v[i - 1] + 1.5"]
+    (only,) = running_sums(program(lines, (("v", 1),), "f8", over))
+    wanted = Applicability.UNSAFE if over else Applicability.SAFE
+    assert only.legality.applicability is wanted
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u1", "c16"])
+def test_types_that_cumsum_widens_or_rounds_otherwise_are_left_alone(dtype: str) -> None:
+    lines = ["for i in range(1, N):", "    v[i] = v[i - 1] + w[i]"]
+    assert not running_sums(program(lines, (("v", 1), ("w", 1)), dtype))

@@ -8,7 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.transforms.case_files import Changed, Golden, changed
+from advisor.frontend.kernels import read_kernels
+from tests.transforms.case_files import Changed, Golden, changed, golden
 from tests.transforms.checks import (
     arguments_of,
     check_idempotent,
@@ -21,8 +22,13 @@ from tests.transforms.checks import (
 from tests.transforms.generated.many_windows import EXTENTS, SLACK, WIDTHS
 from transforms.sweeps.shifts_to_scan import TRANSFORM
 
+GOLDEN = golden("ADV201")
 NEAR_MISSES = changed("ADV201", "near_misses.txt")
 VARIANTS = changed("ADV201", "variants.txt")
+# the others are declared in comments, or convert to types of their own
+GOLDEN_OF_ONE_TYPE = [
+    case for case in GOLDEN if case.name in ("running", "indexed", "rolled", "out")
+]
 
 
 def title(case: Changed | Golden) -> str:
@@ -60,6 +66,17 @@ def test_near_misses_are_left_alone(case: Changed) -> None:
 @pytest.mark.parametrize("case", VARIANTS, ids=title)
 def test_unusual_ways_of_writing_are_understood(case: Changed) -> None:
     check_everything(case.source)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "complex64"])
+@pytest.mark.parametrize("case", GOLDEN_OF_ONE_TYPE, ids=title)
+def test_only_whole_numbers_are_safe(case: Golden, dtype: str) -> None:
+    source = case.source.replace("NDArray[np.int32]", f"NDArray[np.{dtype}]")
+    (kernel,) = read_kernels("kernel.py", source)
+    (proposal,) = TRANSFORM.propose(kernel)
+    safe = "int" in dtype and case.name != "out"
+    assert str(proposal.legality.applicability) == ("safe" if safe else "unsafe")
+    check_everything(source)
 
 
 def test_what_is_said_of_floating_point_windows_holds() -> None:
