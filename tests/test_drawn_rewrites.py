@@ -15,13 +15,16 @@ from advisor.ir.concrete import at_sizes
 from advisor.ranking.sizes import bind_sizes
 from advisor.verify.cases import ORIGINAL, Variant, alone
 from advisor.verify.running import Measured
+from benchmarks.drawn_kernels import drawn
 from benchmarks.drawn_rewrites import case_for, families, rewritables
 from benchmarks.drawn_twins import CHOICES, Twins, drawn_twins
+from benchmarks.unseen_exchanges import Trial, judged, trials
 from benchmarks.unseen_rewrites import Pair, Run
 from costdb.estimate import Ratio
 from costdb.expr import evaluate
 from costdb.machines import load_machine
 from costdb.process.terms import NOTHING
+from tests.transforms.generated.message_programs import IDIOMS
 
 SEED = 7
 SMALL = {"N": 256, "M": 17, "T": 3}
@@ -109,3 +112,61 @@ def test_a_gain_that_is_predicted_the_other_way_is_wrong_and_untold() -> None:
     loss = pair([(1.0, 2.0)] * 3, 1.1, 1.3, 1.5)
     assert not loss.right and loss.surely_wrong and not loss.untold
     assert loss.what == "ADV999"
+
+
+# SPMD programs that are drawn to try the ranking: rewritten, and told apart as they should be.
+
+
+def test_programs_of_every_idiom_are_drawn_and_rewritten() -> None:
+    machine = load_machine("t3e")
+    made = list(trials(3, 1, machine, 2))
+    assert [one.made.idiom for one in made] == sorted(IDIOMS)
+    for one in made:
+        assert one.after != one.made.source
+        compile(one.after, "after.py", "exec")
+        compile(one.without, "without.py", "exec")
+        assert one.made.source.startswith(one.without.rpartition("\n    return")[0])
+    assert made == list(trials(3, 1, machine, 2))
+    assert made != list(trials(4, 1, machine, 2))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "predicted", "ranked"),
+    [
+        (2.0, 1.0, (2.0, 1.0, 1.5, 2.5), "right"),
+        (2.0, 1.0, None, "UNTOLD"),
+        (1.0, 2.0, None, "right"),
+        (1.0, 2.0, (2.0, 1.0, 1.5, 2.5), "WRONG"),
+        (1.0, 1.05, (2.0, 1.0, 1.5, 2.5), "not apart"),
+    ],
+)
+def test_gains_are_right_wrong_or_untold(
+    before: float, after: float, predicted: tuple[float, float, float, float] | None, ranked: str
+) -> None:
+    (first, *_) = trials(3, 1, load_machine("t3e"), 2)
+    one = Trial(first.made, 9, 9, "", "", predicted)
+    found, (ratio, *_) = judged(one, [[before] * 4, [after] * 4, [0.5] * 4])
+    assert found == ranked
+    assert ratio == f"{(before - 0.5) / (after - 0.5):.2f}"
+
+
+# Kernels that are drawn to hold predictions against: all of them are read and lowered.
+
+
+KERNELS_SEED, COUNT = 7, 60
+
+
+def test_drawn_kernels_are_read_and_lowered() -> None:
+    for number in range(COUNT):
+        one = drawn(KERNELS_SEED, number)
+        (kernel,) = read_kernels(one.name, one.source)
+        concrete = at_sizes(alone(kernel), bind_sizes(kernel, {}).values)
+        assert lower(concrete) != NOTHING, one.source
+
+
+def test_the_same_seed_gives_the_same_kernels_and_another_one_others() -> None:
+    first = [drawn(KERNELS_SEED, number).source for number in range(COUNT)]
+    assert first == [drawn(KERNELS_SEED, number).source for number in range(COUNT)]
+    assert not set(first) & {drawn(KERNELS_SEED + 1, number).source for number in range(COUNT)}
+    for word in ("for ", "np.where", ".sum(", "cumsum", " @ ", ".T", "np.roll", "s[idx]", "a, b ="):
+        assert any(word in source for source in first), word

@@ -141,24 +141,6 @@ import numpy as np
 """
 
 
-@pytest.mark.parametrize("place", ["above", "behind"])
-@pytest.mark.parametrize("least", [1.0, 3.0])
-def test_arrays_described_by_comments_are_suppressed_with_their_function(
-    place: str, least: float
-) -> None:
-    comment = "# advise: ignore[ADV101]"
-    texts = {"above": "", "behind": ""}
-    before = COMMENTED.format(**texts)
-    texts[place] = f"{comment}\n" if place == "above" else f"  {comment}"
-    options = Options("t3e", {}, (), (), least)
-    told = {one.code for one in check_source("k.py", before, options).findings}
-    assert ("ADV101" in told) == (least == 1.0)
-    after = check_source("k.py", COMMENTED.format(**texts), options)
-    assert {one.code for one in after.findings} == told - {"ADV101"}
-    # nor is it idle where the gain is too small to tell of
-    assert not after.remarks
-
-
 def test_a_suppression_of_what_is_not_there_is_idle() -> None:
     source = COMMENTED.format(above="# advise: ignore[ADV201]\n", behind="")
     (remark,) = check_source("k.py", source, Options("t3e", {}, (), (), 1.0)).remarks

@@ -1,5 +1,7 @@
 """Ranking anything: nothing that a condition allows is lost, and the order is that of the times."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -8,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.choosing import possible_values, predict, rank
+from costdb import crossovers
+from costdb.choosing import possible_values, rank
+from costdb.crossovers import _DENSE, crossover
 from costdb.estimate import Missing, Priced, Term
-from costdb.expr import Expr, evaluate, parse
+from costdb.expr import Expr, ExprError, evaluate, parse
 from costdb.subject import Bound, Chosen, RefusedError, SubjectError
 
 LARGEST = 14
@@ -53,24 +57,6 @@ def test_a_condition_holds_for_possible_values_only(parts: list[str], most: int)
                 # Of a long range only so much is given that a ranking knows it is too long.
                 assert values[name] in allowed or len(allowed) > most
     assert all(list(allowed) == sorted(set(allowed)) for allowed in possible.values())
-
-
-@pytest.mark.parametrize(
-    ("condition", "values"),
-    [
-        ("PX*PY == 12", {"PX": [1, 2, 3, 4, 6, 12], "PY": [1, 2, 3, 4, 6, 12]}),
-        ("PX*PY == 12 and PX <= 4", {"PX": [1, 2, 3, 4], "PY": [1, 2, 3, 4, 6, 12]}),
-        ("PX*PY == 12 and PY*PZ == 18", {"PX": [1, 2, 3, 4, 6, 12], "PY": [1, 2, 3, 6]}),
-        ("P < 4.5", {"P": [1, 2, 3, 4]}),
-        ("P == 0", {"P": []}),
-        ("P > 3", {}),
-        ("P <= 3 or P == 9", {}),
-        ("P + Q == 4", {}),
-    ],
-)
-def test_what_conditions_say(condition: str, values: dict[str, list[int]]) -> None:
-    found = possible_values(parse(condition), 1000)
-    assert {name: list(found[name]) for name in found if name != "PZ"} == values
 
 
 @dataclass(frozen=True)
@@ -131,32 +117,52 @@ def test_a_ranking_is_what_trying_everything_gives(
     assert seconds == sorted(seconds)
 
 
-def test_a_condition_may_set_the_values() -> None:
-    found = ranked({"X": None, "Y": None}, parse("X*Y == 6"))
-    assert sorted(map(str, found)) == ["(1, 6)", "(2, 3)", "(3, 2)", "(6, 1)"]
-    with pytest.raises(SubjectError, match="shape: no end"):
-        ranked({"X": None, "Y": [1]}, parse("Y == 1"))
-    with pytest.raises(SubjectError, match="more than 100000 combinations"):
-        ranked({"X": None, "Y": [1]}, parse("X <= 10**30"))
+# Crossovers say of every value that was tried what the two prices say there.
 
 
-def test_candidates_are_handed_on_as_they_are_watched() -> None:
-    seen: list[object] = []
-
-    def watched(items: Sequence[Mapping[str, Chosen]]) -> list[Mapping[str, Chosen]]:
-        seen.extend(items)
-        return list(items)
-
-    rank(Shape(), {"X": [1, 2]}, {"Y": 5}, None, watched)
-    assert seen == [{"X": 1}, {"X": 2}]
+WEIGHTS = st.integers(0, 9)
 
 
-def test_missing_prices_and_values_are_answers_of_their_own() -> None:
-    assert isinstance(rank(Shape(), {"X": [1]}, {"kind": "colour", "Y": 2}), Missing)
-    assert isinstance(predict(Shape(), {"kind": "colour"}), Missing)
-    with pytest.raises(SubjectError, match=r"X is not bound \(width\)"):
-        predict(Shape(), {"Y": 2})
-    with pytest.raises(SubjectError, match="Y is not bound: "):
-        predict(Shape(), {"X": 2})
-    with pytest.raises(SubjectError, match="no squares"):
-        rank(Shape(), {"X": [2]}, {"Y": 2})
+def priced(text: str) -> Priced:
+    return Priced(parse(text))
+
+
+@settings(max_examples=60, deadline=None)
+@given(WEIGHTS, WEIGHTS, WEIGHTS, st.integers(2, 9), st.sampled_from([1.0, 1.05, 2.0]))
+def test_what_is_said_of_a_value_is_what_the_prices_say_there(
+    a: int, b: int, c: int, share: int, least: float
+) -> None:
+    before, after = f"{a}*N + {b}*ceil(N/{share}) + 7", f"{c}*N*log2(N + 1)/{share} + {a} + 5"
+    found = crossover(priced(before), priced(after), "N", {}, 1, 1000, least)
+    assert (found.low, found.high) == (1, 1000)
+    tried = [value for value, _ in found.samples]
+    assert tried[:_DENSE] == list(range(1, _DENSE + 1)) and tried[-1] == 1000
+    for value in tried:
+        one, other = (evaluate(parse(text), {"N": value}) for text in (before, after))
+        gain = float(one) / float(other)
+        if abs(gain - least) > 1e-6:
+            assert found.holds(value) == (gain > least), value
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 5000), st.floats(1.0, 3.0))
+def test_an_edge_beyond_the_dense_values_is_found_exactly(edge: int, least: float) -> None:
+    # N against edge: after is the better one by `least` from the first N above least * edge
+    found = crossover(priced("N"), priced(str(edge)), "N", {}, 1, 100_000, least)
+    assert len(found.flips) == 1 and not found.after_wins_first
+    (flip,) = found.flips
+    assert flip > least * edge * (1 - 1e-6) and flip - 1 <= least * edge * (1 + 1e-6)
+    assert all((ratio > least) == found.holds(value) for value, ratio in found.samples
+               if abs(ratio - least) > 1e-6)  # fmt: skip
+
+
+def test_long_sums_are_tried_as_far_as_the_work_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossovers, "MOST_WORK", 20_000)
+    one, other = priced("sum(i = 1, N, max(N - i, 7) % 5)"), priced("10**6")
+    found = crossover(one, other, "N", {}, 1, 10**6)
+    assert found.high < 10**6 and found.samples[-1][0] == found.high
+
+
+def test_a_range_without_values_is_refused() -> None:
+    with pytest.raises(ExprError, match="is empty"):
+        crossover(priced("N"), priced("3"), "N", {}, 5, 4)

@@ -11,51 +11,20 @@ import pytest
 from costdb import documents
 from costdb.choosing import predict
 from costdb.documents import description_problems, load_description
-from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import sym
 from costdb.machines import load_machine
-from costdb.pgas.document import program_of as references_of
-from costdb.pgas.partition import Interval, PartitionError, Spread, partition
+from costdb.pgas.partition import PartitionError
 from costdb.phases.application import ApplicationError
 from costdb.subject import SubjectError
-from tests.papers.upc_programs import histogram, matmul, sobel
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-PLATFORMS = ("mupc", "mupc-cache", "bupc", "gupc-t3e")
 SCHEMAS = {
     "supersteps": ROOT / "costdb" / "smp" / "supersteps.schema.json",
     "references": ROOT / "costdb" / "pgas" / "references.schema.json",
     "phases": ROOT / "costdb" / "phases" / "application.schema.json",
 }
 N, T = sym("N"), sym("T")
-PROGRAMS: dict[tuple[str, str], Interval] = {
-    ("histogram", ""): histogram(N, T),
-    ("matmul", "cyclic"): matmul(N, T, Spread.CYCLIC),
-    ("matmul", "block"): matmul(N, T, Spread.BLOCK),
-    ("sobel", ""): sobel(N, T),
-}
-
-
-def estimate(path: str, machine: str, **chosen: str | int) -> Estimate:
-    found = predict(load_description(EXAMPLES / path).on(load_machine(machine)), chosen)
-    assert not isinstance(found, Missing)
-    return found.estimate
-
-
-def known(priced: Priced | Missing) -> Priced:
-    assert not isinstance(priced, Missing)
-    return priced
-
-
-@pytest.mark.parametrize(("name", "spread"), PROGRAMS)
-def test_described_references_make_the_same_groups(name: str, spread: str) -> None:
-    path = EXAMPLES / "pgas" / f"{name}.toml"
-    program = references_of(tomllib.loads(path.read_text()), str(path))
-    described = program.interval_for({"spread": spread} if spread else {})
-    assert partition(described) == partition(PROGRAMS[name, spread])
-    assert described.references == PROGRAMS[name, spread].references
-    assert described.dependences == PROGRAMS[name, spread].dependences
 
 
 @pytest.mark.parametrize(
@@ -196,18 +165,3 @@ def test_a_wrong_description_is_refused_with_its_place(
     assert message.startswith(f"{path}: ") and "\n" not in message
     if problem != "/: ":
         assert problem in message
-
-
-def test_repeating_a_program_multiplies_its_time(tmp_path: Path) -> None:
-    for name, text, machine, chosen in (
-        ("s", SORT, "powerchallenge", {"algorithm": "column", "n": 9000, "p": 4}),
-        ("m", MATMUL, "mupc", {"spread": "block", "T": 4}),
-    ):
-        path = tmp_path / f"{name}.toml"
-        path.write_text(text)
-        once = predict(load_description(path).on(load_machine(machine)), chosen)
-        path.write_text(text.replace("schema_version = 1", 'schema_version = 1\nrepeat = "5*2"'))
-        often = predict(load_description(path).on(load_machine(machine)), chosen)
-        assert not isinstance(once, Missing) and not isinstance(often, Missing)
-        assert often.estimate.mid == pytest.approx(10 * once.estimate.mid)
-        assert often.estimate.high == pytest.approx(10 * once.estimate.high)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.estimate import Missing, Priced
-from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
@@ -94,12 +93,6 @@ def test_a_message_is_its_dump_its_transfer_and_its_load(count: int) -> None:
     assert found == pytest.approx(dump + transfer + load)
 
 
-def test_items_of_a_list_cost_extra() -> None:
-    bare = microseconds(price_work(PickledMessage(ARRAY), machine()), N=100)
-    listed = microseconds(price_work(PickledMessage(ARRAY, N), machine()), N=100)
-    assert listed == pytest.approx(bare + 100 * 0.1)
-
-
 @given(st.integers(1, 5000), st.integers(2, 40))
 def test_collectives_are_composed_as_mpi4py_does_them(count: int, ranks: int) -> None:
     dump, transfer, load, combine, sizes = parts_by_hand(8 * count)
@@ -120,53 +113,6 @@ def test_collectives_are_composed_as_mpi4py_does_them(count: int, ranks: int) ->
         assert microseconds(priced, N=count, P=ranks) == pytest.approx(time), kind
 
 
-def test_a_strided_array_is_copied_once_before_it_is_serialised() -> None:
-    staging: dict[str, Json] = {
-        "call_us": quantity(0.4, "us"),
-        "loop_us": quantity(0.006, "us"),
-        "element_us": quantity(0.002, "us"),
-        "copy_us_per_byte": quantity(0.0001, "us/byte"),
-        "way_bytes": quantity(4096, "byte"),
-        "lines": [{"max_bytes": None, "gamma_us_per_line": quantity(0.01, "us/line")}],
-    }
-    message: dict[str, Json] = {
-        "alpha_us": quantity(1, "us"),
-        "bytes": [{"max_bytes": None, "beta_us_per_byte": quantity(0.001, "us/byte")}],
-        "staging": staging,
-    }
-    whole = document()
-    whole["lines"] = {"message": message}
-    whole["hardware"] = {"cache_line_bytes": quantity(64, "byte")}
-    assert check_profile(whole, "test.json") == []
-    here = machine_of(whole, "test.json")
-    column = Region(8, (num(100), num(1)), (num(800), num(8)))
-    strided = microseconds(price_work(PickledMessage(column), here))
-    as_one_run = microseconds(price_work(PickledMessage(ARRAY), here), N=100)
-    both_copies = 0.4 + 0.006 + 100 * 0.002 + 800 * 0.0001 + 100 * 0.01
-    assert strided == pytest.approx(as_one_run + both_copies / 2)
-
-
-def test_a_measured_factor_corrects_its_kind_only() -> None:
-    factor = quantity(1.5, "1")
-    corrected = machine(collectives={"broadcast": factor})
-    for kind in PICKLED_KINDS:
-        work = PickledCollective(kind, num(2), ARRAY)
-        plain = microseconds(price_work(work, machine()), N=100)
-        expected = plain * (1.5 if kind is CollectiveKind.BROADCAST else 1)
-        assert microseconds(price_work(work, corrected), N=100) == pytest.approx(expected)
-
-
-def test_the_residual_widens_the_interval() -> None:
-    residual: Json = {**quantity(1, "1"), "low": 0.8, "high": 1.3}  # type: ignore[dict-item]
-    priced = price_work(PickledMessage(ARRAY), machine(residual=residual))
-    assert isinstance(priced, Priced)
-    estimate = evaluate_price(priced, {"N": 1000})
-    assert estimate.low == pytest.approx(0.8 * estimate.mid)
-    assert estimate.high == pytest.approx(1.3 * estimate.mid)
-    assert estimate.in_range
-    assert not evaluate_price(priced, {"N": 1_000_000}).in_range
-
-
 @given(st.integers(1, 10_000), st.integers(1, 10_000))
 def test_more_bytes_never_cost_less(one: int, other: int) -> None:
     priced = price_work(PickledMessage(ARRAY), machine())
@@ -179,10 +125,6 @@ def test_what_is_not_measured_is_missing_by_name(step_name: str) -> None:
     answer = price_work(PickledMessage(ARRAY, N), machine(**{step_name: None}))
     assert isinstance(answer, Missing)
     assert f"pickle.{step_name}" in answer.what
-
-
-def test_a_message_needs_no_operator() -> None:
-    assert isinstance(price_work(PickledMessage(ARRAY), machine(combine=None)), Priced)
 
 
 @pytest.mark.parametrize(

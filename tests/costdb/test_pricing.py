@@ -3,14 +3,12 @@ import math
 import pytest
 
 from costdb import pricing
-from costdb.estimate import Domain, Missing, Priced, Term
+from costdb.estimate import Missing, Priced
 from costdb.evaluate import compare, evaluate_price
-from costdb.expr import equal, evaluate, less, num, parse, sym
+from costdb.expr import evaluate, num, parse, sym
 from costdb.machines import MachineError, built_in_names, load_machine, machine_of
 from costdb.pricing import price_process, price_work
 from costdb.process.terms import (
-    NOTHING,
-    Branch,
     Delay,
     Leaf,
     Parallel,
@@ -94,23 +92,6 @@ def test_programs_of_the_published_machines_were_compiled(name):
     assert (evaluate_price(price, {"N": 20_000}).high == 0) == (not machine.section("python"))
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        ("t3e", ["message", "scan", "statement", "barrier", *CollectiveKind, "fixed"]),
-        ("powerchallenge", ["superstep", "fixed"]),
-        ("mupc", ["remote", "fixed"]),
-    ],
-)
-def test_machines_price_what_their_sections_are_for(name, kinds):
-    machine = load_machine(name)
-    for kind in kinds:
-        assert isinstance(price_work(WORK[kind], machine), Priced), kind
-    others = {"message", "superstep", "remote"} - set(kinds)
-    for kind in others:
-        assert isinstance(price_work(WORK[kind], machine), Missing), kind
-
-
 def test_every_kind_of_work_has_one_model():
     assert {type(work) for work in WORK.values()} == set(pricing._MODELS)
 
@@ -120,17 +101,6 @@ def _with_unknown(*works):
     priced = price_process(Sequential(leaves), T3E)
     assert isinstance(priced, Priced)
     return priced
-
-
-def test_a_part_that_nobody_prices_makes_a_lower_bound_that_says_so():
-    known = evaluate_price(_with_unknown(WORK["fixed"]), {"N": 100})
-    lower = evaluate_price(_with_unknown(WORK["fixed"], WORK["unknown"]), {"N": 100})
-    assert (lower.low, lower.mid, lower.high) == (known.low, known.mid, math.inf)
-    assert known.complete
-    assert not lower.complete
-    assert [(o.line, o.text, o.reason) for o in lower.omitted] == [
-        (3, "everything.sort()", "nobody timed it")
-    ]
 
 
 def test_the_ratio_of_lower_bounds_claims_nothing_of_what_they_omit():
@@ -152,14 +122,6 @@ def test_a_stated_barrier_wins_over_messages_and_one_rank_waits_for_nobody():
     missing = price_work(Barrier(num(4)), bare_machine())
     assert isinstance(missing, Missing)
     assert "barrier_us" in missing.what
-
-
-@pytest.mark.parametrize(("ranks", "rounds"), [(1, 0), (2, 1), (5, 3), (8, 3), (9, 4)])
-def test_a_barrier_of_messages_takes_a_start_up_for_each_doubling(ranks, rounds):
-    estimate = evaluate_price(price_work(Barrier(num(ranks)), T3E), {})
-    alpha = T3E.quantity("lines", "message", "alpha_us")
-    assert estimate.mid == pytest.approx(rounds * alpha.value * 1e-6)
-    assert estimate.in_range
 
 
 def microseconds(process, machine=T3E, **sizes):
@@ -185,13 +147,6 @@ def test_sequences_and_loops_add_up_with_terms_of_one_label_merged():
     assert microseconds(SeqLoop("i", num(1), num(0), body), N=100)[0] == 0
 
 
-def test_a_loop_whose_body_depends_on_its_index_is_summed():
-    process = SeqLoop("i", num(1), sym("K"), Leaf(Fixed(sym("i") * 3)))
-    assert microseconds(process, K=10)[0] == 165
-    assert microseconds(process, K=0)[0] == 0
-    assert microseconds(process, K=-3)[0] == 0
-
-
 def test_side_by_side_the_longest_counts():
     slow, fast = Leaf(Fixed(num(9), "slow")), Leaf(Fixed(num(4), "fast"))
     total, terms = microseconds(Sequential((Parallel((slow, fast, fast)), slow)))
@@ -210,31 +165,6 @@ def test_contention_comes_from_the_process_algebra():
     assert microseconds(process, P=2, N=10)[0] == pytest.approx(101)
 
 
-def test_branches_weigh_by_probability_or_choose_by_comparison():
-    then, orelse = Leaf(Fixed(num(8), "then")), Leaf(Fixed(num(100) / (N - 3), "orelse"))
-    total, terms = microseconds(Branch(parse("0.25"), then, NOTHING))
-    assert (total, terms) == (2, {"then": 2})
-    exact = Branch(equal(N, 3), then, orelse)
-    assert microseconds(exact, N=3)[0] == 8
-    assert microseconds(exact, N=5)[0] == 50
-
-
-def test_what_is_missing_is_listed_once_and_nothing_is_a_number():
-    process = Sequential(
-        (
-            Leaf(WORK["message"]),
-            SeqLoop("i", num(1), N, Leaf(WORK["superstep"])),
-            Parallel((Leaf(WORK["superstep"]), Leaf(WORK["remote"]))),
-            Branch(less(N, 3), Leaf(WORK["remote"]), Leaf(Superstep(num(4), N, N, N, "other"))),
-        )
-    )
-    missing = price_process(process, T3E)
-    assert isinstance(missing, Missing)
-    for part in ("superstep", "remote"):
-        lacking = price_work(WORK[part], T3E).what
-        assert missing.what.count(lacking) == 1
-
-
 def test_equal_work_is_priced_once(monkeypatch):
     priced = []
 
@@ -249,27 +179,6 @@ def test_equal_work_is_priced_once(monkeypatch):
     price_process(process, machine)
     price_process(process, machine)
     assert len(priced) == 2
-
-
-def ranged(monkeypatch, quantity):
-    domain = Domain("size", quantity, 10, 20)
-    price = Priced(num(1), (Term("t", "m", num(1)),), {}, (domain,))
-    monkeypatch.setattr("costdb.common.price_fixed", lambda work, machine: price)
-    return bare_machine(), Leaf(Fixed(num(1)))
-
-
-def test_ranges_are_asked_for_at_both_ends_of_a_loop_and_only_if_it_runs(monkeypatch):
-    machine, leaf = ranged(monkeypatch, sym("i"))
-    price = price_process(SeqLoop("i", sym("lo"), sym("hi"), leaf), machine)
-    for low, high, inside in [(10, 20, True), (9, 20, False), (10, 21, False), (30, 29, True)]:
-        assert evaluate_price(price, {"lo": low, "hi": high}).in_range is inside
-
-
-def test_a_branch_not_taken_is_in_range(monkeypatch):
-    machine, leaf = ranged(monkeypatch, N)
-    price = price_process(Branch(less(N, 15), leaf, NOTHING), machine)
-    for size, inside in [(9, False), (12, True), (30, True)]:
-        assert evaluate_price(price, {"N": size}).in_range is inside
 
 
 def test_a_profile_of_the_wrong_shape_is_refused_with_the_place():

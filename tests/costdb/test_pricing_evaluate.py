@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.crossovers import crossover
-from costdb.estimate import Domain, Priced, Term
+from costdb.estimate import Priced
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError, evaluate, num, parse, sym
 from costdb.quantity import Provenance, Quantity
@@ -132,12 +132,6 @@ def test_a_ratio_of_piecewise_prices_holds_all_corners_and_the_middle(box):
         assert ratio.low - 1e-12 <= value <= ratio.high + 1e-12
 
 
-def test_what_both_prices_share_cancels():
-    box = {"m.a": quantity(1, 10, 100)}
-    ratio = compare(Priced(parse("6*N*m.a"), (), box), Priced(parse("2*N*m.a"), (), box), {"N": 9})
-    assert (ratio.low, ratio.mid, ratio.high) == pytest.approx((3, 3, 3))
-
-
 def test_prices_that_disagree_on_a_coefficient_are_refused():
     one, two = (Priced(sym("m.a"), (), {"m.a": quantity(1, 2, high)}) for high in (3, 4))
     with pytest.raises(ExprError, match=r"m\.a"):
@@ -149,33 +143,6 @@ def test_a_ratio_to_nothing_is_infinite_and_of_nothings_one():
     assert compare(dear, free, {}).mid == math.inf
     assert compare(free, free, {}).mid == 1
     assert compare(free, dear, {}).mid == 0
-
-
-def test_terms_are_seconds_and_add_up_and_provenance_is_the_worst_used():
-    box = {
-        "m.a": quantity(1, 2, 3),
-        "m.b": quantity(1, 2, 3, Provenance.ESTIMATED),
-        "m.c": quantity(1, 2, 3, Provenance.PUBLISHED),
-    }
-    terms = (Term("start-up", "lines", sym("m.a")), Term("bytes", "lines", parse("N*m.c")))
-    price = Priced(parse("m.a + N*m.c + (N - 8)*m.b"), terms, box)
-    estimate = evaluate_price(price, {"N": 8})
-    assert [term.label for term in estimate.terms] == ["start-up", "bytes"]
-    for end in ("low", "mid", "high"):
-        parts = math.fsum(getattr(term, end) for term in estimate.terms)
-        assert getattr(estimate, end) == pytest.approx(parts)
-    assert estimate.mid == pytest.approx(18e-6)
-    assert estimate.provenance is Provenance.PUBLISHED  # m.b has weight 0 at N = 8
-    assert evaluate_price(price, {"N": 9}).provenance is Provenance.ESTIMATED
-
-
-def test_extrapolation_is_said_once_for_each_range():
-    domain = Domain("message bytes", parse("8*N"), 8, 800)
-    priced = Priced(parse("N*m.a"), (), {"m.a": quantity(1, 2, 3)}, (domain, domain))
-    assert evaluate_price(priced, {"N": 100}).in_range
-    estimate = evaluate_price(priced, {"N": 101})
-    assert not estimate.in_range
-    assert estimate.remarks == ("message bytes: 808 is outside the calibrated 8 to 800",)
 
 
 def test_a_formula_used_where_it_is_negative_is_said_to_be():
@@ -196,21 +163,3 @@ def test_an_unbound_or_infinite_size_is_named():
         crossover(priced, Priced(num(1)), "N", {})
     with pytest.raises(ExprError, match="'N' is not a finite number"):
         evaluate_price(priced, {"N": math.nan, "P": 1})
-
-
-def test_a_time_without_coefficients_is_derived():
-    estimate = evaluate_price(Priced(parse("3*N")), {"N": 2})
-    assert (estimate.low, estimate.high) == pytest.approx((6e-6, 6e-6))
-    assert estimate.provenance is Provenance.DERIVED
-
-
-def prices(before, after):
-    return Priced(parse(before)), Priced(parse(after))
-
-
-def test_a_crossover_uses_the_middle_of_the_coefficients_and_the_other_sizes():
-    box = {"m.a": quantity(1, 4, 100)}
-    before, after = Priced(parse("N*m.a"), (), box), Priced(parse("P*m.a + 40"), (), box)
-    found = crossover(before, after, "N", {"P": 10, "N": 3})
-    assert found.flips == (21,)  # 4 N > 40 + 40 from 21 on
-    assert not found.after_wins_first

@@ -96,56 +96,6 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_a_burst_of_changes_is_one_analysis() -> None:
-    engine = Engine()
-    analyses, told = started(engine)
-    opened(analyses, "0")
-    await analyses.latest(URI)
-    for version in range(2, 30):
-        analyses.change(URI, version, [changed(str(version))])
-    found = await analyses.latest(URI)
-    assert found is not None
-    assert said(found[0]) == "29"
-    assert found[1].version == 29
-    assert engine.asked == ["0", "29"]
-    assert told == ["0", "29"]
-
-
-async def test_an_analysis_that_is_overtaken_ends_at_its_next_step() -> None:
-    engine = Engine()
-    analyses, told = started(engine)
-    opened(analyses, "endless")
-    await until(lambda: engine.asked == ["endless"])
-    analyses.change(URI, 2, [changed("endless")])
-    await until(lambda: engine.asked == ["endless"] * 2)
-    analyses.change(URI, 3, [changed("new")])
-    found = await analyses.latest(URI)
-    assert found is not None
-    assert said(found[0]) == "new"
-    assert told == ["new"]
-    # nobody wants an answer about a file that is closed
-    opened(analyses, "endless", f"{URI}2")
-    await until(lambda: engine.asked[-1] == "endless")
-    assert analyses.close(f"{URI}2")
-    opened(analyses, "other", f"{URI}3")
-    assert await analyses.latest(f"{URI}3") is not None
-
-
-async def test_a_result_that_is_overtaken_is_dropped() -> None:
-    engine = Engine()
-    analyses, told = started(engine)
-    engine.go.clear()
-    opened(analyses, "old")
-    await until(lambda: engine.asked == ["old"])
-    analyses.change(URI, 2, [changed("new")])
-    waiting = asyncio.create_task(analyses.latest(URI))
-    engine.go.set()
-    found = await waiting
-    assert found is not None
-    assert said(found[0]) == "new"
-    assert told == ["new"]
-
-
 async def test_files_wait_for_one_worker_and_closed_ones_are_not_analysed() -> None:
     engine = Engine()
     analyses, told = started(engine)
@@ -161,28 +111,6 @@ async def test_files_wait_for_one_worker_and_closed_ones_are_not_analysed() -> N
     assert engine.asked == told == ["0", "1", "3"]
     assert engine.most_running == 1
     assert await analyses.latest(f"{URI}2") is None
-
-
-async def test_findings_are_told_before_a_search_ends_and_again_after_it() -> None:
-    engine = Engine()
-    analyses, told = started(engine)
-    opened(analyses, "search")
-    found = await analyses.latest(URI)
-    assert found is not None
-    file, first = found
-    assert not first.said.whole
-    assert told == ["search"]
-    waiting = asyncio.create_task(analyses.latest(URI, whole=True))
-    await until(lambda: engine.searched == ["search"])
-    assert not waiting.done()
-    engine.found.set()
-    found = await waiting
-    assert found is not None
-    whole = found[1]
-    assert (whole.said.whole, whole.version) == (True, first.version)
-    assert whole.serial != first.serial
-    assert told == ["search", "search plan"]
-    assert file.answer is whole
 
 
 @pytest.mark.parametrize("text", ["search in vain", "search with a bug"])

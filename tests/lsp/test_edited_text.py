@@ -82,13 +82,6 @@ def test_positions_outside_the_text_are_taken_to_its_nearest_end(
         assert document.position(*place) == document.position(len(document.lines), 10**6)
 
 
-def test_the_whole_text_can_be_replaced() -> None:
-    document = Document("file:///a.py", Encoding.UTF16, 1, "a\nb\n")
-    document.apply(changed("a\nc\nb\n"))
-    assert document.text == "a\nc\nb\n"
-    assert document.lines == ["a\n", "c\n", "b\n", ""]
-
-
 def test_halves_of_a_character_are_put_together() -> None:
     document = Document("file:///a.py", Encoding.UTF16, 1, "x = '\ud83d'")
     end = Position(0, 6)
@@ -110,19 +103,3 @@ def test_findings_follow_their_lines_or_are_withheld() -> None:
     line = Position(moved.span.start_line - 1, 0)
     document.apply(changed(" ", line, line))
     assert carried([finding], before, document.lines) == ()
-
-
-def test_a_finding_on_several_lines_needs_all_of_them_together() -> None:
-    text = "a\nb\nc\nd\n"
-    remark = Remark("a.py", "", Span(2, 0, 3, 1), "about two lines")
-    for change, kept in (
-        (changed("", Position(0, 0), Position(1, 0)), Span(1, 0, 2, 1)),
-        (changed("new\n", Position(2, 0), Position(2, 0)), None),
-        (changed("", Position(2, 0), Position(3, 0)), None),
-        (changed("new\n", Position(3, 0), Position(3, 0)), Span(2, 0, 3, 1)),
-    ):
-        document = Document("file:///a.py", Encoding.UTF8, 1, text)
-        before = document.lines
-        document.apply(change)
-        spans = [one.span for one in carried([remark], before, document.lines)]
-        assert spans == ([kept] if kept else [])

@@ -61,16 +61,6 @@ def test_only_kernels_that_an_edit_concerns_are_ranked_again(checked: Checked) -
         checked(PLANNED, BRIEF)
 
 
-def test_another_machine_size_or_choice_of_rules_is_ranked_again(checked: Checked) -> None:
-    for options in (
-        BRIEF,
-        Options("sp2", {}, (), (), 1.01, details=False, plans=False),
-        Options("sp2", {"N": 77}, (), (), 1.01, details=False, plans=False),
-        Options("sp2", {"N": 77}, ("ADV101",), (), 1.01, details=False, plans=False),
-    ):
-        assert checked(PLANNED, options)[1] == ["eliminate", "smooth"]
-
-
 def test_a_plan_that_is_known_is_told_at_once(checked: Checked) -> None:
     first, _ = checked(PLANNED, BRIEF)
     assert not first.whole

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import libcst as cst
 import pytest
-from libcst.metadata import CodeRange
 from reading import operations
 
 from advisor.analysis.spmd.lower import lower_steps
-from advisor.engine import Options, check_source, needs_reading
+from advisor.engine import Options, check_source
 from advisor.frontend.spmd.reader import read_program
 from advisor.frontend.syntax import trees
 from advisor.frontend.syntax.guard import parse
-from advisor.frontend.syntax.prefilter import may_be_given_communicator, surroundings
-from advisor.frontend.syntax.trees import tree_of
+from advisor.frontend.syntax.prefilter import surroundings
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Call, Communicate, walk
-from costdb.expr import evaluate, to_text
+from costdb.expr import evaluate
 
 HELPER = "def push(comm, x):\n    comm.send(x, dest=1)\n"
 MAIN = """\
@@ -96,22 +93,6 @@ def test_other_receivers_are_no_communicators(tmp_path: Path, main: str) -> None
     assert read(tmp_path / "helper.py") is None
 
 
-def test_without_a_program_beside_it_nothing_is_read(tmp_path: Path) -> None:
-    file = written(tmp_path, helper=HELPER, other="import helper\nhelper.push(1, 2)\n")
-    helper = str(file / "helper.py")
-    assert read(Path(helper)) is None
-    assert not may_be_given_communicator(helper, HELPER.encode())
-    assert not needs_reading(HELPER, helper)
-
-
-def test_only_files_that_could_send_ask_who_calls_them(tmp_path: Path) -> None:
-    written(tmp_path, main="from mpi4py import MPI\nimport helper\n")
-    helper = str(tmp_path / "helper.py")
-    assert may_be_given_communicator(helper, HELPER.encode())
-    assert not may_be_given_communicator(helper, b"def push(comm, x):\n    comm.put(x)\n")
-    assert not may_be_given_communicator(helper, b"connection.send(b'x')\n")
-
-
 def test_sizes_come_from_modules_too(tmp_path: Path) -> None:
     written(
         tmp_path,
@@ -177,28 +158,6 @@ def test_same_names_in_two_files_are_two_functions(tmp_path: Path) -> None:
     assert not any(function.unknowns() for function in found.functions)
 
 
-def test_a_module_with_constants_of_mpi_is_read_as_the_program_beside_it_calls_it(
-    tmp_path: Path,
-) -> None:
-    helper = (
-        "from mpi4py import MPI\n\ndef collect(comm, x):\n"
-        "    return comm.reduce(x, op=MPI.SUM, root=0)\n"
-    )
-    written(
-        tmp_path,
-        main=MAIN.format(imports="from helper import collect", call="collect"),
-        helper=helper,
-    )
-    found = read(tmp_path / "helper.py")
-    (reduced,) = operations(found)
-    assert (reduced.method, reduced.span.start_line) == ("reduce", 4)
-    (tmp_path / "main.py").unlink()
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    written(alone, helper=helper)
-    assert read(alone / "helper.py") is None
-
-
 @pytest.mark.parametrize(
     ("listed", "sent"),
     [("", True), ("__all__ = ['push']\n", True), ("__all__ = ('other', )\n", False)],
@@ -211,22 +170,6 @@ def test_a_star_import_binds_what_the_module_lists(tmp_path: Path, listed: str, 
         v.step for f in (found.functions if found else ()) for v in walk(f.body, into_calls=True)
     ]
     assert any(isinstance(step, Communicate) for step in steps) == sent
-
-
-def test_a_star_import_hides_what_had_its_names(tmp_path: Path) -> None:
-    main = (
-        "from mpi4py import MPI\nimport numpy as np\ncomm = MPI.COMM_WORLD\n"
-        "def push(comm, x):\n    comm.Send(x, dest=1)\nfrom helper import *\n"
-        "push(comm, np.zeros(n))\n"
-    )
-    written(tmp_path, main=main, helper=f"n = 77\n{HELPER}")
-    found = read(tmp_path / "main.py")
-    (module,) = (f for f in found.functions if f.name == "<module>")
-    calls = [v.step for v in walk(module.body) if isinstance(v.step, Call)]
-    (sent,) = (v.step for v in walk(calls[0].body) if isinstance(v.step, Communicate))
-    assert sent.method == "send" and sent.send is not None and sent.send.view is not None
-    extents = sent.send.view.buffer.extents
-    assert found.sizes[to_text(extents[0])].value == 77
 
 
 def test_a_file_is_read_once_however_many_programs_import_it(
@@ -252,19 +195,3 @@ def test_a_file_is_read_once_however_many_programs_import_it(
     read_program(str(path), helper)
     assert {"helper.py", "shared.py", "program0.py", "program1.py", "program2.py"} <= {*asked}
     assert len(asked) == len({*asked})
-
-
-def test_places_are_worked_out_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    worked_out: list[object] = []
-
-    def counted(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
-        worked_out.append(module)
-        return placed(module)
-
-    placed = trees._positions
-    monkeypatch.setattr(trees, "_positions", counted)
-    tree = tree_of("x.py", "a = 1  # one\nb = 2\n")
-    assert not worked_out
-    assert tree.span_of(tree.module.body[1]).start_line == 2
-    assert [span.start_column for span in tree.comments()] == [7]
-    assert len(worked_out) == 1

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from reading import operations, program, works
 
 from advisor.analysis.spmd.lower import lower_steps
-from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.steps import LoopKind, Op, Wait
+from advisor.ir.spmd.steps import Op, Wait
 from costdb.expr import evaluate, to_text
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import Barrier, Message, Pattern, RemoteGroup, Superstep
+from costdb.work import Barrier, Message, Pattern, RemoteGroup
 
 
 def leaves_within(process: Process, times: int = 1) -> list[tuple[str, int]]:
@@ -138,73 +136,3 @@ def total(a: np.ndarray, n: int):
 a = np.zeros(1000)
 total(a, 1000)
 """
-
-
-def test_iterations_of_a_parallel_loop_are_divided_among_threads() -> None:
-    read = read_program("f.py", PARALLEL)
-    found = read.function("total")
-    lowered = lower_steps(found.body)
-    (step,) = works(lowered.process, Superstep)
-    sizes = {"n": 1000, "threads": 4}
-    # two reads and one write of 8-byte elements, counted in elements of 4 bytes
-    assert evaluate(step.reads, sizes) == 2 * 2 * 250
-    assert evaluate(step.writes, sizes) == 2 * 250
-    assert evaluate(step.total, sizes) == 3 * 2 * 1000
-    assert [v.step.kind for v in found.visits() if hasattr(v.step, "kind")] == [LoopKind.THREADS]
-
-
-DEALT = """\
-import numpy as np
-from numba import njit, prange
-
-
-@njit(parallel=True)
-def work(n: int, parts: int):
-    a = np.zeros(n)
-    for t in prange({over}):
-        for j in range({inner}):
-            a[j] = 1.0
-    return a
-"""
-
-
-@pytest.mark.parametrize(
-    ("over", "inner"),
-    [
-        ("parts", "t, n, parts"),
-        ("parts", "t * n // parts, (t + 1) * n // parts"),
-        ("n", "t, n"),
-        ("n", "t"),
-    ],
-)
-@pytest.mark.parametrize("threads", [1, 3, 4])
-def test_threads_that_have_more_to_do_than_others(over: str, inner: str, threads: int) -> None:
-    read = read_program("f.py", DEALT.format(over=over, inner=inner))
-    found = read.function("work")
-    (step,) = works(lower_steps(found.body).process, Superstep)
-    for n, parts in ((23, 4), (24, 4), (7, 5)):
-        trips = {"parts": parts, "n": n}[over]
-        words = [2 * len(eval(f"range({inner})", {"t": t, "n": n, "parts": parts}))
-                 for t in range(trips)]  # fmt: skip
-        share = -(-trips // threads)
-        blocks = [sum(words[k * share : (k + 1) * share]) for k in range(threads)]
-        values = {"n": n, "parts": parts, "threads": threads}
-        assert evaluate(step.writes, values) == max(blocks)
-        assert evaluate(step.total, values) == sum(words)
-
-
-def test_the_index_arithmetic_of_ranks_is_told() -> None:
-    text = (
-        "x = np.zeros(100)\n"
-        "for i in range(rank, 100, size):\n"
-        "    x[i] = 1.0\n"
-        "for i in range(rank * 100 // size, (rank + 1) * 100 // size):\n"
-        "    x[i] = 2.0\n"
-        "for i in range(100):\n"
-        "    x[i] = 3.0\n"
-        "comm.Allreduce(MPI.IN_PLACE, x)\n"
-    )
-    (function,) = program(text).functions
-    found = [v.step for v in function.visits() if hasattr(v.step, "by_rank")]
-    assert [loop.by_rank for loop in found] == [True, True, False]
-    assert [evaluate(found[0].trips, {"P": 3, "rank": r}) for r in range(3)] == [34, 33, 33]

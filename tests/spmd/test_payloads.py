@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from reading import operations, program, the_operation
 
-from advisor.ir.spmd.memory import Contiguity, Order, Origin
 from advisor.ir.spmd.payloads import Constructor, PayloadKind
 from advisor.ir.spmd.steps import Op
 from costdb.expr import evaluate, num, to_text
@@ -43,35 +42,6 @@ def test_a_payload_is_typed_where_it_is_made(
         assert to_text(found.count) == count
 
 
-def test_the_stagings_of_a_strided_face_say_what_they_copy() -> None:
-    for staged in (
-        "u[:, 1].copy()",
-        "np.ascontiguousarray(u[:, 1])",
-        "u[:, 1].flatten()",
-        "np.array(u[:, 1])",
-        "u[:, 1].ravel()",
-    ):
-        found = the_operation(f"u = np.zeros((8, 9))\ns = {staged}\ncomm.Send(s, dest=1)\n").send
-        allocation = found.view.buffer.allocation
-        assert allocation.origin is Origin.COPY, staged
-        assert allocation.copied.text == "u[:, 1]"
-        assert allocation.copied.contiguity is Contiguity.NO
-
-
-def test_making_contiguous_what_is_contiguous_copies_nothing() -> None:
-    text = "u = np.zeros((8, 9))\ncomm.Send(np.ascontiguousarray(u[1]), dest=1)\n"
-    found = the_operation(text).send
-    assert found.view.buffer.name == "u"
-
-
-def test_a_row_of_an_array_in_fortran_order_is_the_strided_face() -> None:
-    text = "u = np.zeros((8, 9), order='F')\ncomm.Send(u[1].copy(), dest=1)\n"
-    found = the_operation(text).send
-    copied = found.view.buffer.allocation.copied
-    assert copied.order is Order.F
-    assert copied.contiguity is Contiguity.NO
-
-
 @pytest.mark.parametrize(
     ("described", "dtype", "count"),
     [
@@ -100,29 +70,6 @@ def test_a_strided_view_is_legal_with_a_derived_datatype() -> None:
     found = the_operation(text).send
     assert found.datatype.constructor is Constructor.VECTOR
     assert to_text(found.count) == "8"
-
-
-def test_lists_of_arrays_show_their_parts() -> None:
-    text = "parts = [np.zeros(10) for _ in range(size)]\ngot = comm.alltoall(parts)\n"
-    found = the_operation(text).send
-    assert found.kind is OBJECT
-    assert [part.kind for part in found.parts] == [ARRAY]
-    assert to_text(found.length) == "P"
-
-
-def test_what_a_pickled_collective_gives_is_typed_again() -> None:
-    text = (
-        "x = None\n"
-        "if rank == 0:\n"
-        "    x = np.arange(40)\n"
-        "x = comm.bcast(x, root=0)\n"
-        "y = comm.allreduce(x)\n"
-        "comm.Send(y, dest=1)\n"
-    )
-    sends = [op.send for op in operations(program(text))]
-    assert [s.kind for s in sends if s is not None] == [ARRAY] * 3
-    last = sends[-1]
-    assert last.view.buffer.allocation.origin is Origin.PICKLED
 
 
 def test_bounds_that_are_not_known_are_not_the_same() -> None:

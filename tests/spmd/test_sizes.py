@@ -6,14 +6,11 @@ from math import isqrt, sqrt
 from pathlib import Path
 
 import pytest
-from reading import HEAD, loops, operations, program, steps, the_operation
+from reading import HEAD, loops, operations, program
 
-from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.memory import At
-from advisor.ir.spmd.steps import Compute, Copy
 from advisor.ranking.programs import bind_program
-from costdb.expr import evaluate, free_symbols, num, sym, to_text
+from costdb.expr import evaluate, free_symbols, sym
 
 SENT = "x = np.zeros(n)\ncomm.Bcast(x)\n"
 
@@ -73,11 +70,6 @@ def test_a_size_says_where_it_is_from(name: str) -> None:
     assert found is not None, facts
     assert found.value == value
     assert origin in found.origin
-
-
-def test_sizes_stay_symbols_through_arithmetic() -> None:
-    found = the_operation("nx = 300\nny = 200\nu = np.zeros((nx // size + 2, ny))\ncomm.Bcast(u)\n")
-    assert to_text(found.send.count) in ("(nx // P + 2)*ny", "ny*(nx // P + 2)")
 
 
 def test_click_options_bind_parameters() -> None:
@@ -141,21 +133,6 @@ def test_the_number_of_ranks_is_read_where_it_stands(name: str) -> None:
     assert read.sizes["P"].origin
 
 
-def test_a_block_with_a_remainder_is_exact_on_every_rank() -> None:
-    text = (
-        "n = 103\n"
-        "mine = n // size + (1 if rank < n % size else 0)\n"
-        "x = np.zeros(mine)\n"
-        "comm.Gatherv(x, None)\n"
-    )
-    sent = the_operation(text).send
-    for ranks in (1, 2, 4, 7):
-        shares = [
-            evaluate(sent.count, {"n": 103, "P": ranks, "rank": rank}) for rank in range(ranks)
-        ]
-        assert sum(shares) == 103
-
-
 HELPERS = {
     "down from the root": """\
 def factor(p):
@@ -215,12 +192,6 @@ def test_a_mesh_that_mpi_chooses_is_known_for_two_axes() -> None:
         assert "MPI.Compute_dims" in sizes.origins["dims0"]
 
 
-def test_what_nothing_binds_stays_open() -> None:
-    read = program("dims = MPI.Compute_dims(size, 2)\ncomm.Send(np.zeros(dims[0]), dest=1)\n")
-    assert "dims0" not in bind_program(read, {}).values
-    assert bind_program(read, {"P": 6, "dims0": 2}).values["dims0"] == 2
-
-
 def test_stated_extents_of_a_mesh_stay_as_they_are() -> None:
     read = program(
         "dims = MPI.Compute_dims(size, [0, 4])\n"
@@ -262,47 +233,8 @@ def test_a_range_between_two_such_numbers_has_a_length_of_its_own(bounds: str) -
     assert loop.high - loop.low == sym("range.length")
 
 
-def test_what_stands_in_the_source_of_one_bound_is_kept() -> None:
-    text = f"{_READ}x = np.zeros(8)\nfor k in range(places[0], 20):\n    comm.Send(x, dest=1)\n"
-    (loop,) = loops(program(text))
-    assert loop.high == num(20)
-    assert loop.trips == num(20) - sym("range.low")
-
-
 def test_two_such_ranges_are_not_as_long() -> None:
     loop = "for k in range({0}[0], {0}[1]):\n    comm.Send(x, dest=1)\n"
     text = f"{_READ}x = np.zeros(8)\n{loop.format('places')}{loop.format('other')}"
     one, another = loops(program(text))
     assert free_symbols(one.trips).isdisjoint(free_symbols(another.trips))
-
-
-@pytest.mark.parametrize(
-    "copy",
-    ["a[places[0]] = a[places[1]]", "a[places[0], :] = a[other[0], :]"],
-)
-def test_two_such_subscripts_are_not_one_place(copy: str) -> None:
-    text = f"{_READ}a = np.zeros((9, 8))\n{copy}\ncomm.Send(a, dest=1)\n"
-    (step,) = steps(program(text), Copy)
-    one, another = step.target.region[0], step.source.region[0]
-    assert isinstance(one, At) and isinstance(another, At)
-    assert one.index != another.index
-
-
-def test_nor_are_the_dimensions_of_one_subscript() -> None:
-    text = f"{_READ}a = np.zeros((9, 8, 7))\na[places[0], places[1]] = 1.0\ncomm.Send(a, dest=1)\n"
-    targets = (step.target for step in steps(program(text), Compute))
-    regions = (target.region for target in targets if target is not None)
-    ((first, second, _),) = [r for r in regions if r and isinstance(r[0], At)]
-    assert first.index != second.index
-
-
-@pytest.mark.parametrize(("condition", "told"), [("a[0, 0] > 0.5", True), ("rank > 0", False)])
-def test_a_branch_that_data_decide_is_told(condition: str, told: bool) -> None:
-    text = (
-        "a = np.zeros((100, 100))\n"
-        f"if {condition}:\n    b = a @ a\nelse:\n    b = a + a\n"
-        "comm.Bcast(b, root=0)\n"
-    )
-    (function,) = program(text).functions
-    gaps = [gap.reason for gap in lower_steps(function.body).gaps]
-    assert gaps == ([f"`if {condition}` is not known: its longer part counts"] if told else [])

@@ -7,8 +7,7 @@ from reading import HEAD, operations, program, the_operation
 
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.payloads import PayloadKind
-from advisor.ir.spmd.ranks import CommKind, PartnerKind
-from advisor.ir.spmd.steps import Op
+from advisor.ir.spmd.ranks import CommKind
 from costdb.expr import to_text
 
 # files in which nothing is mpi4py's communication
@@ -118,46 +117,6 @@ def test_the_number_of_ranks_called_np_beside_numpy_under_its_own_name() -> None
     head = "import numpy\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\nnp = comm.Get_size()\n"
     found = the_operation("x = numpy.zeros(100 // np)\ncomm.Bcast(x)\n", head).send
     assert to_text(found.count) == "100 // P"
-
-
-def test_task_farms_receive_from_anybody() -> None:
-    text = (
-        "if rank == 0:\n"
-        "    for _ in range(10):\n"
-        "        comm.recv(source=MPI.ANY_SOURCE)\n"
-        "else:\n"
-        "    comm.send(rank, dest=0)\n"
-    )
-    received = next(op for op in operations(program(text)) if op.op is Op.RECV)
-    assert received.source.kind is PartnerKind.ANY
-
-
-def test_partners_by_arithmetic_on_the_own_rank() -> None:
-    text = (
-        "x = np.zeros(4)\n"
-        "right = (rank + 1) % size\n"
-        "left = rank - 1 if rank > 0 else MPI.PROC_NULL\n"
-        "comm.Sendrecv(x, dest=right, recvbuf=x.copy(), source=left)\n"
-    )
-    found = the_operation(text)
-    assert to_text(found.dest.rank) == "(rank + 1) % P"
-    assert not found.dest.may_be_nobody
-    assert to_text(found.source.rank) == "rank - 1"
-    assert found.source.may_be_nobody
-
-
-def test_partners_by_shift_of_a_grid() -> None:
-    text = (
-        "grid = comm.Create_cart([2, size // 2], periods=[True, False])\n"
-        "up, down = grid.Shift(0, 1)\n"
-        "x = np.zeros(4)\n"
-        "grid.Sendrecv(x, down, recvbuf=x.copy(), source=up)\n"
-    )
-    found = the_operation(text)
-    assert (found.dest.kind, found.dest.axis, found.dest.displacement) == ("neighbour", 0, 1)
-    assert found.source.displacement == -1
-    assert found.communicator.periods == (True, False)
-    assert [to_text(extent) for extent in found.communicator.dims] == ["2", "P // 2"]
 
 
 def test_set_up_weighs_nothing_and_a_step_of_a_loop_does() -> None:

@@ -5,21 +5,13 @@ from __future__ import annotations
 import pytest
 
 from advisor.frontend.spmd.reader import read_program
-from transforms.kit.names import bound_in_lines, is_binding, occurrences
+from transforms.kit.names import bound_in_lines
 
 SOURCE = """from mpi4py import MPI
 comm = MPI.COMM_WORLD
 u = 1  # u
 print(u, 'u # u', f"{'#'}{u}", v.u)
 """
-
-
-def test_remarks_and_attributes_are_no_uses_of_a_name() -> None:
-    program = read_program("f.py", SOURCE + "comm.Barrier()\n")
-    assert program is not None
-    places = occurrences("u", program.functions[-1], program)
-    assert [place.start_line for place in places] == [3, 4, 4, 4]
-    assert [is_binding(place, program) for place in places] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

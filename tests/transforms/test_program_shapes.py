@@ -45,19 +45,6 @@ def mesh(dims: str = "(4, 1)", periods: str = "(True, True)", order: str = "C") 
     return MESH.format(dims=dims, periods=periods, order=order)
 
 
-def test_all_other_shapes_of_a_literal_mesh_are_tried() -> None:
-    assert shapes(mesh()) == [
-        "4 ranks as 1 x 4, not 4 x 1",
-        "4 ranks as 2 x 2, not 4 x 1",
-    ]
-
-
-def test_a_mesh_of_stated_ranks_is_what_mpi_chooses() -> None:
-    text = f"dims = MPI.Compute_dims(size, 2)\n{mesh('dims')}"
-    assert shapes(text) == []
-    assert shapes(text, "# mpirun -n 12 python program.py\n")[0] == "12 ranks as 1 x 12, not 4 x 3"
-
-
 def test_idle_ranks_are_told() -> None:
     text = f"side = int(np.sqrt(size))\n{mesh('(side, side)')}"
     told = shapes(text, "# mpirun -n 6 python program.py\n")
@@ -70,16 +57,6 @@ def test_an_axis_of_one_rank_sends_nothing_unless_it_is_a_ring() -> None:
     (ring, _) = found(MESHES, mesh())
     assert len(open_ends.before) == 1
     assert len(ring.before) == 2
-
-
-@pytest.mark.parametrize(("order", "copies"), [("C", [1, 0]), ("F", [0, 1])])
-def test_faces_across_the_storage_order_are_copied_there_and_back(
-    order: str, copies: list[int]
-) -> None:
-    square = found(MESHES, mesh(order=order))[1]
-    kinds = [type(step).__name__ for step in square.after]
-    across = ["Copy", "Communicate", "Copy"]
-    assert kinds == (["Communicate", *across] if copies[0] else [*across, "Communicate"])
 
 
 def test_of_several_exchanges_over_a_mesh_the_deepest_in_loops_counts() -> None:
@@ -127,23 +104,6 @@ for step in range(50):
     comm.Allreduce(part, y)
     x[:] = y[rank * nb:(rank + 1) * nb]
 """
-
-
-def test_a_stencil_split_across_the_storage_order() -> None:
-    one, other = found(SPLITS, COLUMNS)
-    assert one.title.startswith("split `v` along its first dimension")
-    assert other.title.startswith("store `v` in Fortran order")
-    assert one.span == other.span
-    for proposal in (one, other):
-        assert len(proposal.before) == 3 and len(proposal.after) == 1
-        assert str(proposal.legality.applicability) == "display"
-
-
-def test_the_rows_of_a_fortran_array_are_across() -> None:
-    turned = COLUMNS.replace("(n, nb + 2)", "(nb + 2, n), order='F'").replace("[:, ", "[")
-    one, other = found(SPLITS, turned)
-    assert one.title.startswith("split `v` along its last dimension")
-    assert other.title.startswith("store `v` in C order")
 
 
 def test_a_product_by_columns() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from advisor.analysis.lower import lower
 from advisor.analysis.processes import works
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import evaluate
-from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Statement
+from costdb.work import ArrayCall, PrefixScan, Statement
 
 SIZES = {"N": 12, "M": 9}
 CLASSES = {
@@ -173,66 +172,6 @@ def test_generated_statements_make_the_calls_that_are_told(statement: str) -> No
 )
 def test_statements_make_the_calls_that_are_told(body: list[str]) -> None:
     assert told(body) == watched(body)
-
-
-@pytest.mark.parametrize(
-    ("value", "dtype", "calls"),
-    [
-        ("u.sum(axis=1)", "i4", [("cast", "int64"), ("reduce", "int64")]),
-        ("u.sum()", "i4", [("cast", "int64"), ("reduce", "int64")]),
-        ("u.sum(axis=0)", "i8", [("reduce", "int64")]),
-        ("u.sum(axis=0, dtype=np.int32)", "i4", [("reduce", "int32")]),
-        (
-            "u.mean(axis=0)",
-            "i4",
-            [("cast", "float64"), ("reduce", "float64")],
-        ),
-        ("u.max(axis=0)", "i4", [("reduce", "int32")]),
-        ("np.argmax(u, axis=0)", "f8", [("reduce", "float64")]),
-        ("np.cumsum(u, axis=0)", "i4", [("cast", "int64"), ("scan", "int64")]),
-        ("np.cumsum(u, axis=0)", "f4", [("scan", "float32")]),
-    ],
-)
-def test_sums_in_a_wider_type_cast_what_they_sum(
-    value: str, dtype: str, calls: list[tuple[str, str]]
-) -> None:
-    lines = ["import numpy as np", "# advise: kernel N=12 M=9", f"# advise: u: {dtype}[N, M]"]
-    lines += ["def program(u):", f"    made = {value}"]
-    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
-    found = list(calls_of(lower(kernel)))
-    assert [(str(call.operation), call.dtype) for call in found] == calls
-    for cast, then in pairwise(found):
-        if cast.operation is ArrayOperation.CAST:
-            assert evaluate(cast.elements, SIZES) == evaluate(then.elements, SIZES) == 108
-
-
-@pytest.mark.parametrize(
-    ("value", "dtype", "call"),
-    [
-        ("u // 7", "i8", ("divide_by_one", "int64")),
-        ("u // w[0, 0]", "i4", ("divide_by_one", "int32")),
-        ("u // w", "i4", ("divide", "int32")),
-        ("7 // u", "i8", ("divide", "int64")),
-        ("u // w[0, None, :]", "i8", ("divide", "int64")),
-        ("u // 2.0", "f8", ("remainder", "float64")),
-        ("u % 7", "i8", ("remainder", "int64")),
-        ("u % w", "f8", ("remainder", "float64")),
-        ("u / 7.0", "f8", ("divide", "float64")),
-    ],
-)
-def test_what_divides_is_told_apart_by_type_and_divisor(
-    value: str, dtype: str, call: tuple[str, str]
-) -> None:
-    lines = ["# advise: kernel N=12 M=9", *(f"# advise: {n}: {dtype}[N, M]" for n in "uw")]
-    lines += ["def program(u, w):", f"    made = {value}"]
-    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
-    found = [(str(one.operation), one.dtype) for one in calls_of(lower(kernel))]
-    assert found[-1] == call
-
-
-def test_interpreted_loops_make_no_array_calls() -> None:
-    body = ["for i in range(N):", "    for j in range(M):", "        w[i, j] = u[i, j] + 1.0"]
-    assert told(body) == []
 
 
 @pytest.mark.parametrize(

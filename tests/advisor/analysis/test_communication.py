@@ -391,36 +391,3 @@ def test_lines_of_messages(order: str, offsets: Offsets, dims: tuple[str, ...]) 
             assert len(sent) == len(counted)
             for lines in sent:
                 assert any(lines in options for options in counted)
-
-
-def test_a_corner_on_one_side_is_not_outweighed_by_a_face_on_the_other() -> None:
-    """On two by two ranks, found by the search above."""
-    layout = Layout((5, 3), (2, 2), ("block(x)", "block(y)"))
-    check_stencil(layout, ((1, 1), (-1, 0)), exact=False)
-
-
-@pytest.mark.parametrize("length", [1, 2, 3])
-@pytest.mark.parametrize("low", [1, 2, 3])
-def test_windows_that_are_read_on_both_sides(low: int, length: int) -> None:
-    """Of two ranks one may need only the side on which the other one needs nothing."""
-    layout = Layout((7,), (2,), ("block(x)",))
-    target, *read = (f"[{start} : {start + length}]" for start in (low, low - 1, low + 1))
-    kernel = kernel_of(layout, [f"v{target} = u{read[0]} + u{read[1]}"])
-    simulated = Simulation(kernel, layout.sizes).run()
-    told = Tally(lower(kernel), layout.sizes)
-    for name in COUNTS:
-        assert max(rank.totals()[name] for rank in simulated.ranks) <= told.totals[name], name
-
-
-@pytest.mark.parametrize("width", [2, 3])
-def test_shifts_of_cyclic_pieces_by_the_index_of_a_loop(width: int) -> None:
-    """Where a shift is whole pieces, nothing is left of any, and nothing is divided by it."""
-    layout = Layout((30, 2), (3,), (f"cyclic(x, {width})", "none"))
-    line = "v[{0} : N - 3, :] += u[: N - {0} - 3, :]"
-    told = Tally(
-        lower(kernel_of(layout, ["for k in range(1, 7):", "    " + line.format("k")])),
-        layout.sizes,
-    )
-    apart = [Tally(lower(kernel_of(layout, [line.format(k)])), layout.sizes) for k in range(1, 7)]
-    assert told.totals["messages"] == sum(one.totals["messages"] for one in apart)
-    assert all(told.totals[name] >= sum(one.totals[name] for one in apart) for name in COUNTS)

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.analysis.lower import Unpriced, lower
+from advisor.analysis.processes import works
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from costdb.common import price_interpretation
-from costdb.estimate import Missing, Priced
-from costdb.expr import evaluate, num
+from costdb.estimate import Priced
+from costdb.expr import Expr, evaluate, num
 from costdb.machines import load_machine, machine_of
-from costdb.pricing import price_process, price_work
+from costdb.pricing import price_work
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.quantity import Provenance
-from costdb.work import Interpretation, Message, Pattern, RemoteElements, Statement
-from tests.advisor.analysis.simulate import dense_pitches
-from tests.advisor.ownership import local_index, local_part, owners
+from costdb.work import Interpretation, Message, RemoteElements, Statement, Visit
+from tests.advisor.ownership import owners
 
 DIMS: dict[str, AxisMap] = {
     "none": NotDistributed(),
@@ -153,53 +154,6 @@ def test_counts_are_exact_where_a_rank_is_away_from_all_edges(
     assert found["remote"] == max(remote.values())
 
 
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("loops", [("i", "j"), ("j", "i")])
-@pytest.mark.parametrize(
-    "dims", [("block(p)", "none"), ("none", "block(p)"), ("cyclic(p)", "none")]
-)
-def test_the_pitch_is_that_of_neighbouring_iterations(
-    dims: tuple[str, str], loops: tuple[str, str], order: str
-) -> None:
-    case = Case(12, 3, dims, order, loops, ((0, 0),))
-    maps = tuple(DIMS[dim] for dim in dims)
-    mesh = {"p": 3}
-    extents = [len(part) for part in local_part(1, (12, 12), maps, mesh)]
-    pitches = dense_pitches(extents, order, 8)
-
-    def address(element: tuple[int, int]) -> int:
-        return sum(
-            pitches[d] * local_index(element[d], 12, 3 if maps[d].axes else 1, maps[d])
-            for d in range(2)
-        )
-
-    inner = "ij".index(loops[1])
-    own = [
-        (i, j)
-        for i, j in product(range(1, 11), repeat=2)
-        if 1 in case.owner((i, j)) and (i, j)[1 - inner] in (4, 7)
-    ]
-    line = [e for e in own if e[1 - inner] == own[0][1 - inner]]
-    steps = {address(b) - address(a) for a, b in pairwise(line)}
-    (statement,) = statements(lower(case.kernel))
-    assert steps == {
-        int(evaluate(pitch, {"N": 12}))
-        for access in statement.accesses
-        for pitch in access.region.pitches_bytes
-    }
-
-
-def statements(process: Process) -> list[Statement]:
-    match process:
-        case Leaf(Statement() as work):
-            return [work]
-        case Sequential(parts):
-            return [work for part in parts for work in statements(part)]
-        case SeqLoop(body=body):
-            return statements(body)
-    return []
-
-
 def kernel_of(body: str, over: str) -> Kernel:
     source = f"""
 # advise: kernel
@@ -215,32 +169,6 @@ def f(a, b, N: int):
 
 
 @pytest.mark.parametrize(
-    ("over", "computed"), [("block(p), none", 100), ("none, block(p)", 10 * 3)]
-)
-def test_a_recurrence_along_a_distributed_axis_is_run_in_turn(over: str, computed: int) -> None:
-    found = tally(lower(kernel_of("a[i, j] = a[i - 1, j] + b[i, j]", over)), {"N": 12})
-    assert found["stores"] == computed
-    # each element of the edge of each of the first three blocks is waited for
-    assert found["remote"] == (30 if over.startswith("block") else 0)
-
-
-def test_a_transposed_reference_is_anywhere() -> None:
-    found = tally(lower(kernel_of("a[i, j] = b[j, i]", "block(p), none")), {"N": 12})
-    assert found["mixed"] == 30
-
-
-def test_sums_over_a_distributed_axis_refer_to_every_element() -> None:
-    found = tally(lower(kernel_of("a[i, 0] += b[j, i]", "block(p), none")), {"N": 12})
-    assert found["stores"] == 30
-    assert found["mixed"] == 30
-
-
-def test_one_row_is_elsewhere_for_all_but_one() -> None:
-    found = tally(lower(kernel_of("a[i, j] = b[0, j]", "block(p), none")), {"N": 12})
-    assert found["remote"] == 30
-
-
-@pytest.mark.parametrize(
     ("body", "over", "reason"),
     [
         ("a[i, j] = b[i + 1, j + 1]", "block(p), block(q)", "two dimensions"),
@@ -253,26 +181,6 @@ def test_what_has_no_closed_form_says_so(body: str, over: str, reason: str) -> N
     with pytest.raises(Unpriced, match=reason) as error:
         lower(kernel_of(body, over))
     assert error.value.span.start_line == 6
-
-
-REMOTE = RemoteElements(num(1000), 8, num(4), Pattern.VECTOR)
-
-
-def test_without_rates_a_reference_is_a_message() -> None:
-    t3e = load_machine("t3e")
-    found = price_work(REMOTE, t3e)
-    assert isinstance(found, Priced)
-    alpha = t3e.quantity("lines", "message", "alpha_us")
-    assert alpha is not None
-    (start,) = [term for term in found.terms if term.label == "start-up"]
-    known = {name: quantity.value for name, quantity in found.coefficients.items()}
-    assert evaluate(start.microseconds, known) == pytest.approx(1000 * alpha.value)
-
-
-def test_with_rates_a_reference_has_that_of_its_pattern() -> None:
-    found = price_work(REMOTE, load_machine("gupc-t3e"))
-    assert isinstance(found, Priced)
-    assert {term.model for term in found.terms} == {"pgas"}
 
 
 def test_the_interpreter_costs_what_a_profile_states_and_nothing_else() -> None:
@@ -296,11 +204,6 @@ def test_the_interpreter_costs_what_a_profile_states_and_nothing_else() -> None:
     assert found.coefficients["python.element"].provenance is Provenance.MEASURED
 
 
-def test_a_machine_without_local_costs_says_what_is_missing() -> None:
-    kernel = kernel_of("a[i, j] = b[i - 1, j]", "block(p), none")
-    assert isinstance(price_process(lower(kernel), load_machine("bupc")), Missing)
-
-
 @pytest.mark.parametrize("dims", ["block(p), none", "none, block(p)"])
 def test_a_window_reaches_only_over_the_edges_of_blocks(dims: str) -> None:
     """Distances that an inner loop goes through are as many references as it has trips."""
@@ -315,3 +218,67 @@ def test_a_window_reaches_only_over_the_edges_of_blocks(dims: str) -> None:
     # the busiest rank reads a row, or a column, of each neighbour
     assert not found["mixed"]
     assert found["remote"] == 2 * 14
+
+
+# Loops that run backwards: what they do is what the mirrored loop does that runs forwards.
+
+
+SIZES = {"N": 40, "M": 9}
+KERNEL = """\
+import numpy as np
+from numba import njit
+# advise: kernel N=40 M=9
+{arrays}
+{decorator}def program(u, v, w):
+    for i in {loop}:
+{body}
+"""
+
+
+def visits(loop: str, body: str, order: str, decorator: str = "") -> Iterator[Visit]:
+    """Yield what the calls of a kernel's loop touch."""
+    arrays = "\n".join(f"# advise: {n}: f8[N, N] order={order}" for n in "uvw")
+    made = "\n".join(f"        {line}" for line in body.splitlines())
+    (kernel,) = read_kernels(
+        "program.py", KERNEL.format(decorator=decorator, arrays=arrays, loop=loop, body=made)
+    )
+    for work in works(lower(kernel)):
+        if isinstance(work, Statement):
+            for call in work.calls or ():
+                yield from call.visits
+
+
+def at_40(visit: Visit) -> tuple[str, tuple[object, ...], object, object]:
+    def of(expr: Expr | None) -> object:
+        return None if expr is None else evaluate(expr, SIZES)
+
+    counts = tuple(of(count) for count in visit.region.counts)
+    return visit.array, counts, of(visit.distance_bytes), of(visit.advance_bytes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from("CF"),
+    st.booleans(),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.sampled_from(["", "u", "v", "w"]),
+)
+def test_a_mirrored_loop_touches_the_same(
+    order: str, rows: bool, behind: int, ahead: int, more: str
+) -> None:
+    def body(sign: int) -> str:
+        def part(name: str, offset: int) -> str:
+            at = f"i + {offset}" if offset >= 0 else f"i - {-offset}"
+            return f"{name}[{at}, :]" if rows else f"{name}[:, {at}]"
+
+        value = f"{part('u', -sign * behind)} + {part('v', sign * ahead)}"
+        if more:
+            value += f" * {part(more, -sign * behind)}"
+        return f"{part('w', 0)} = {value}"
+
+    forwards = f"range({behind}, 40 - {ahead})"
+    backwards = f"range({39 - behind}, {ahead - 1}, -1)"
+    found = [at_40(one) for one in visits(backwards, body(-1), order)]
+    assert found
+    assert found == [at_40(one) for one in visits(forwards, body(1), order)]

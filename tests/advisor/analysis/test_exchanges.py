@@ -12,7 +12,7 @@ from advisor.distribution import BlockDim
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import evaluate
 from costdb.process.terms import Branch, Leaf, Parallel, Process, SeqLoop, Sequential
-from costdb.work import Collective, CollectiveKind, RemoteElements
+from costdb.work import Collective, CollectiveKind
 from tests.advisor.ownership import owner
 
 HEAD = """\
@@ -139,77 +139,6 @@ def test_a_transposition_exchanges_a_share_of_every_piece(ranks: int, n: int, m:
         assert received(process, sizes) == least
     else:
         assert received(process, sizes) >= least
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_a_transposed_layout_sends_nothing(ranks: int) -> None:
-    process = kernel_of(
-        "y[...] = x.T",
-        {"x": layout("N, M", 0), "y": layout("M, N", 1)},
-        n=8,
-        m=12,
-        k=1,
-        p=ranks,
-    )
-    assert not list(collectives(process))
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_one_column_is_broadcast_by_its_owner(ranks: int) -> None:
-    process = kernel_of(
-        "y[...] = x[:, 0, None] * y",
-        {"x": layout("N, M", 1), "y": layout("N, M", 1)},
-        n=8,
-        m=12,
-        k=1,
-        p=ranks,
-    )
-    (work,) = collectives(process)
-    assert work.kind is CollectiveKind.BROADCAST
-    assert [evaluate(c, {"N": 8, "M": 12, "P": ranks}) for c in work.region.counts] == [8, 1]
-
-
-def test_what_is_held_is_not_gathered_again() -> None:
-    source = """\
-import numpy as np
-
-# advise: kernel N=8 P=4 T=3
-# advise: a: f8[N, N] over (block(r), none) on mesh(r=P)
-# advise: b: f8[N, N] over (none, block(r)) on mesh(r=P)
-# advise: c: f8[N, N] over (block(r), none) on mesh(r=P)
-def f(a, b, c, T: int):
-    for _ in range(T):
-        c[...] = a @ b
-        a[...] = c
-"""
-    (kernel,) = read_kernels("f.py", source)
-    process = lower(kernel)
-    assert isinstance(process, Sequential)
-    loops = [part for part in process.parts if isinstance(part, SeqLoop)]
-    assert len(list(collectives(process))) == 1
-    assert not any(list(collectives(loop)) for loop in loops)
-
-
-def test_increments_at_random_places_are_reads_and_writes() -> None:
-    source = """\
-import numpy as np
-
-# advise: kernel N=100 M=60 P=4
-# advise: table: i8[N] over (cyclic(r)) on mesh(r=P)
-# advise: places: i8[M] over (block(r)) on mesh(r=P)
-def f(table, places):
-    np.add.at(table, places, 1)
-"""
-    (kernel,) = read_kernels("f.py", source)
-    process = lower(kernel)
-    assert isinstance(process, Sequential)
-    groups = [p.work for p in process.parts if isinstance(p, Leaf)]
-    assert [type(group) for group in groups] == [RemoteElements, RemoteElements]
-    assert [group.store for group in groups if isinstance(group, RemoteElements)] == [False, True]
-    for group in groups:
-        assert isinstance(group, RemoteElements)
-        assert group.mixed
-        assert evaluate(group.count, {"N": 100, "M": 60, "P": 4}) == 15
 
 
 def test_unlike_layouts_are_said_and_not_guessed() -> None:

@@ -53,33 +53,12 @@ def test_arrays_lie_in_the_middle_of_what_they_are_made_of(
     assert found.matches(placed("w = u.copy()")["u"])
 
 
-@pytest.mark.parametrize("widths", ["(9, 0)", "(0, 9)", "(5, 4)", "(d - 2, d)"])
-def test_differences_of_prefix_sums_lie_where_the_array_does(widths: str) -> None:
-    """As long as what is distributed, they lie on the whole of it, not between their operands."""
-    sums = f'r = np.cumsum(np.pad(u, ({widths}, (0, 0)), mode="wrap"), axis=0)'
-    lag = "9" if "d" not in widths else "2 * d - 2"
-    found = placed(sums, f"w = r[{lag}:, :] - r[:N, :]")["w"]
-    assert origin(found) == (0, 0)
-    assert found.matches(placed("w = u.copy()")["u"])
-
-
-def test_a_sum_along_an_axis_keeps_the_others() -> None:
-    found = placed("s = np.sum(u[1:, 2:], axis=1)")["s"]
-    assert found.dims == placed("s = u.copy()")["u"].dims[:1]
-    assert origin(found) == (1,)
-
-
 def test_constants_live_like_their_equals_in_shape_or_like_what_is_stored_in_them() -> None:
     assert origin(placed("w = np.zeros((N, M))")["w"]) == (0, 0)
     inner = placed("w = np.zeros((N - 2, M))", "w[:, :] = u[2:, :] + u[:-2, :]")["w"]
     assert origin(inner) == (1, 0)
     part = placed("w = np.zeros((N - 2, M))", "w[1:, :] = u[3:, :]")["w"]
     assert origin(part) == (2, 0)
-
-
-def test_arrays_made_of_constants_follow_them() -> None:
-    found = placed("w = np.zeros((N, M))", "x = w[2:, :] + w[:-2, :]")
-    assert origin(found["x"]) == (1, 0)
 
 
 def test_what_nothing_says_is_refused_where_it_is_used() -> None:
@@ -110,12 +89,6 @@ def test_the_largest_part_is_that_of_the_first_rank(extent: int, ranks: int, dim
     assert expected == max(
         sum(owner(i, extent, ranks, spec) == rank for i in range(extent)) for rank in range(ranks)
     )
-
-
-def test_a_mesh_of_one_rank_spreads_nothing() -> None:
-    kernel = kernel_of("w = u.copy()", declared="over (block(x), none) on mesh(x=1)")
-    assert not place(kernel)["u"].is_spread(0)
-    assert place(kernel)["w"].ranks(0) == num(1)
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor.analysis.lower import Unpriced, lower
+from advisor.analysis.processes import works
+from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.values import ceil_steps, floor_steps, residue
 from costdb.expr import evaluate, parse
 from costdb.process.terms import Leaf, Process, Sequential
-from costdb.work import Statement
+from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Statement
 from tests.advisor.analysis.simulate import Home, Sent, Simulation
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.analysis.test_communication import COUNTS, EXTENTS, Layout, kernel_of
@@ -340,26 +344,153 @@ def test_views_with_a_step(views: list[str], direct: str) -> None:
     assert one.regions == other.regions
 
 
-@pytest.mark.parametrize("step", [2, 3, 4])
-@pytest.mark.parametrize("start", [0, 1, 5])
-def test_reductions_of_steps_pass_over_what_a_rank_has_of_them(start: int, step: int) -> None:
-    layout = Layout((24,), (2,), ("block(x)",))
-    told = Tally(lower(kernel_of(layout, [f"s = np.sum(u[{start}::{step}])"])), layout.sizes)
-    indices = range(start, 24, step)
-    owned = [sum(12 * rank <= i < 12 * (rank + 1) for i in indices) for rank in range(2)]
-    assert told.totals["loads"] == max(owned)
-    assert sum(told.collectives.values()) == 1
+# Restriction and prolongation: what is sent for reads with another step than their target's.
 
 
-def test_a_half_step_fetches_what_the_other_half_step_wrote() -> None:
-    """Nothing of one colour is held when the other has been computed."""
-    layout = Layout((24, 24), (3, 3), ("block(x)", "block(y)"))
-    red = "u[1:-1:2, 1:-1:2] = u[:-2:2, 1:-1:2] + u[2::2, 1:-1:2] + u[1:-1:2, 2::2]"
-    black = "u[2:-1:2, 2:-1:2] = u[1:-2:2, 2:-1:2] + u[3::2, 2:-1:2] + u[2:-1:2, 1:-2:2]"
-    twice = kernel_of(layout, ["for t in range(2):", f"    {red}", f"    {black}"], "u")
-    told = Tally(lower(twice), layout.sizes)
-    ranks = Simulation(twice, layout.sizes).run().ranks
-    assert told.totals["messages"] == 2 * 2 * 2
-    assert max(rank.totals()["messages"] for rank in ranks) == 2 * 2 * 2
-    # a face is half as long as the block; that of the rank in the middle is whole
-    assert told.totals["elements"] == max(rank.totals()["elements"] for rank in ranks)
+def two_levels(step: int, ranks: int, line: str, extra: int = 0, rows: bool = False) -> Kernel:
+    """Return a kernel over an array and another one that is longer by a factor."""
+    fine = f"{step}*N" if not extra else f"{step}*N - {extra}"
+    other, dims = (", 3", ", none") if rows else ("", "")
+    source = f"""
+import numpy as np
+
+# advise: kernel
+# advise: c: f8[N{other}] over (block(x){dims}) on mesh(x={ranks})
+# advise: f: f8[{fine}{other}] over (block(x){dims}) on mesh(x={ranks})
+def program(c, f, N: int):
+    {line}
+"""
+    (kernel,) = read_kernels("program.py", source)
+    return kernel
+
+
+def check(kernel: Kernel, size: int, *, exact: bool) -> None:
+    sizes = {"N": size}
+    simulated, told = Simulation(kernel, sizes).run(), Tally(lower(at_sizes(kernel, sizes)), sizes)
+    for name in COUNTS:
+        most = max(rank.totals()[name] for rank in simulated.ranks)
+        assert most <= told.totals[name], (name, most, told.totals[name])
+        if exact:
+            assert most == told.totals[name], (name, most, told.totals[name])
+
+
+@st.composite
+def restrictions(draw: st.DrawFn) -> tuple[int, int, int, str, bool]:
+    step, ranks, size = draw(st.integers(2, 4)), draw(st.integers(1, 5)), draw(st.integers(8, 40))
+    rows = draw(st.booleans())
+    offsets = draw(st.lists(st.integers(-step - 1, step + 1), min_size=1, max_size=3, unique=True))
+    low, high = 2, size - 3
+    behind = ", :" if rows else ""
+    if draw(st.booleans()):
+        reads = [f"f[{step * low + o}:{step * (high - 1) + o + 1}:{step}{behind}]" for o in offsets]
+        line = f"c[{low}:{high}{behind}] = {' + '.join(reads)}"
+    else:
+        rest = draw(st.integers(0, step - 1))
+        near = [o for o in offsets if -2 <= o <= 2] or [0]
+        reads = [f"c[{low + o}:{high + o}{behind}]" for o in near]
+        place = f"f[{step * low + rest}:{step * (high - 1) + rest + 1}:{step}{behind}]"
+        line = f"{place} = {' + '.join(reads)}"
+    return step, ranks, size, line, rows
+
+
+@settings(max_examples=150, deadline=None)
+@given(restrictions())
+def test_no_rank_does_more_than_is_told(made: tuple[int, int, int, str, bool]) -> None:
+    step, ranks, size, line, rows = made
+    check(two_levels(step, ranks, line, rows=rows), size, exact=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 4), st.integers(3, 5), st.integers(2, 6), st.integers(0, 3), st.booleans())
+def test_blocks_that_lie_beside_one_another(
+    step: int, ranks: int, block: int, rest: int, rows: bool
+) -> None:
+    """Where blocks are multiples of the step, only what is read beyond an edge is sent."""
+    behind = ", :" if rows else ""
+    inside = f"f[{min(rest, step - 1)}::{step}{behind}]"
+    for line in (f"c[:{behind}] = {inside}", f"{inside} = c[:{behind}]"):
+        check(two_levels(step, ranks, line, rows=rows), block * ranks, exact=True)
+
+
+def test_what_a_statement_makes_of_every_other_element() -> None:
+    lines = "w = f[::2] + f[1::2]; c[:] = w"
+    told = Tally(lower(two_levels(2, 4, lines)), {"N": 64})
+    assert not told.sizes
+    assert told.totals["stores"] == 32
+
+
+def test_what_is_made_of_every_other_element_lies_beside_it() -> None:
+    lines = "w = f[1::2] - f[::2]; f[::2] = w"
+    told = Tally(lower(two_levels(2, 4, lines)), {"N": 64})
+    assert not told.sizes
+    assert told.totals["stores"] == 32
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("c[:5] = f[:10:2]", "extents differ by another factor"),
+        ("f[:30:6] = c[:10:2]", "different steps along a distributed dimension"),
+    ],
+)
+def test_what_is_not_priced_between_resolutions_says_why(line: str, reason: str) -> None:
+    with pytest.raises(Unpriced, match=reason):
+        lower(two_levels(3, 4, line))
+
+
+# Where the elements of a part of an array lie: calls are priced by NumPy's own strides.
+
+
+N, M = 12, 9
+PARTS = (":", "2:-1", "3:7", "1::2", "4")
+# how it is written, and the class of the call that goes through the part
+OPERATIONS = {
+    "s = {part}.sum()": ArrayOperation.REDUCE,
+    "s = np.max({part})": ArrayOperation.REDUCE,
+    "s = {part}.sum(axis=0)": ArrayOperation.REDUCE,
+    "s = np.cumsum({part}, axis=0)": ArrayOperation.SCAN,
+    "s = np.sort({part}, axis=0)": ArrayOperation.SORT,
+    "s = np.roll({part}, 1, axis=0)": ArrayOperation.ROLL,
+}
+
+
+def calls_of(source: str) -> list[ArrayCall]:
+    (kernel,) = read_kernels("program.py", source)
+    process = lower(kernel)
+    assert not isinstance(process, Unpriced), process
+    found: list[ArrayCall] = []
+    for work in works(process):
+        if isinstance(work, Statement | PrefixScan):
+            found += work.calls or ()
+    return found
+
+
+def seen(call: ArrayCall) -> list[tuple[int, int]]:
+    """Return extent and pitch of each dimension of what a call reads."""
+    (operand,) = call.operands
+    sizes = {"n": N, "m": M}
+    region = operand.region
+    counted = (
+        (evaluate(c, sizes), evaluate(p, sizes))
+        for c, p in zip(region.counts, region.pitches_bytes, strict=True)
+    )
+    return [(int(count), int(pitch)) for count, pitch in counted]
+
+
+@pytest.mark.parametrize("statement", OPERATIONS)
+@given(rows=st.sampled_from(PARTS), columns=st.sampled_from(PARTS), order=st.sampled_from("CF"))
+def test_a_part_is_gone_through_as_it_lies(
+    statement: str, rows: str, columns: str, order: Any
+) -> None:
+    part = f"a[{rows}, {columns}]"
+    array = np.ones((N, M), order=order)
+    chosen = eval(part, {"a": array})  # our own text
+    if np.ndim(chosen) == 0:
+        return
+    source = (
+        "import numpy as np\n\n\n# advise: kernel n=12 m=9\n"
+        f"# advise: a: f8[n, m] order={order}\n"
+        f"def f(a, n: int, m: int):\n    {statement.format(part=part)}\n    return s\n"
+    )
+    (call,) = (one for one in calls_of(source) if one.operation is OPERATIONS[statement])
+    assert seen(call) == list(zip(chosen.shape, chosen.strides, strict=True))

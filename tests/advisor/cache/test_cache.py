@@ -32,16 +32,6 @@ def test_every_field_is_kept() -> None:
     assert SAMPLE.findings[0].fix is not None and SAMPLE.findings[0].fix.edits
 
 
-def test_answers_of_the_engine_come_back_exactly() -> None:
-    from advisor.engine import Options, check_source
-
-    source = (ROOT / "examples/box_sum.py").read_text()
-    result = check_source("box_sum.py", source, Options("t3e", {}, (), (), 1.0))
-    assert result.findings
-    answer = Answer(result.findings, result.remarks)
-    assert decode(json.loads(json.dumps(encode(answer)))) == answer
-
-
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_damaged_entry_is_ignored(
@@ -57,15 +47,6 @@ def test_a_damaged_entry_is_ignored(
     path.write_bytes(damaged)
     expected = [1, {"a": "b"}] if damaged == kept else None
     assert cache.read("name", "key") == expected
-
-
-def test_another_key_is_no_answer_and_takes_the_place(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "c")
-    cache.write("name", "one", 1)
-    assert cache.read("name", "two") is None
-    cache.write("name", "two", 2)
-    assert (cache.read("name", "one"), cache.read("name", "two")) == (None, 2)
-    assert len(list(cache.folder.glob("*.answer*"))) == 1
 
 
 def test_a_folder_that_cannot_be_written_is_an_empty_cache(tmp_path: Path) -> None:
@@ -109,19 +90,6 @@ def test_processes_share_a_cache(tmp_path: Path) -> None:
         process.join(60)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert not list(Path(folder).glob("*.answer.*"))
-
-
-def test_the_digest_follows_what_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    before = cache_module.tool_digest()
-    assert cache_module.tool_digest() == before
-    (tmp_path / "more_transforms-1.0.dist-info").mkdir()
-    installed = cache_module.tool_digest()
-    (tmp_path / "more_transforms-1.0.dist-info").rename(tmp_path / "more_transforms-1.1.dist-info")
-    upgraded = cache_module.tool_digest()
-    assert len({before, installed, upgraded}) == 3
 
 
 def test_the_digest_follows_the_tools_own_files(

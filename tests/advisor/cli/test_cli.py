@@ -6,9 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.cli.common import parse_bindings
 from advisor.config.effective import resolve, split_codes
-from advisor.config.layer import CommandError
 from costdb.machines import SHIPPED
 from tests.advisor.cli.commands import Advise, refused
 
@@ -34,20 +32,6 @@ def test_a_file_with_the_name_of_a_command_is_reached_by_its_path(advise: Advise
 def test_options_may_stand_before_the_path(advise: Advise) -> None:
     Path("k.py").write_text("kernel SLOW\n")
     assert advise("--output-format", "concise", "-D", "N=3", "k.py").code == 1
-
-
-def test_environment_gives_defaults(advise: Advise, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("k.py").write_text("kernel SLOW\n")
-    monkeypatch.setenv("ADVISE_MACHINE", "t3e")
-    monkeypatch.setenv("ADVISE_OUTPUT_FORMAT", "json")
-    assert json.loads(advise("k.py", machine=None).out)["machine"] == "t3e"
-    monkeypatch.setenv("ADVISE_MIN_SPEEDUP", "3")
-    assert json.loads(advise("k.py", machine=None).out)["findings"] == []
-
-
-def test_files_without_kernels_are_not_read_by_the_engine(advise: Advise) -> None:
-    Path("plain.py").write_text("UNPARSED\n")
-    assert advise("plain.py").code == 0
 
 
 def test_exit_codes(advise: Advise) -> None:
@@ -189,14 +173,6 @@ def test_a_machine_that_is_named_is_known(advise: Advise) -> None:
     refused(advise("k.py", machine="m.json"), "m.json")
 
 
-def test_sizes() -> None:
-    given = parse_bindings(["N=1000", "rate=0.5", "big=1e6", "N=20", "message.alpha=1.5e-3"])
-    assert given == {"N": 20, "rate": 0.5, "big": 1_000_000, "message.alpha": 0.0015}
-    assert isinstance(given["big"], int)
-    with pytest.raises(CommandError):
-        parse_bindings(["N=١٢"])
-
-
 def test_the_longer_prefix_decides() -> None:
     known = ("ADV101", "ADV201", "ADV202")
     assert resolve((), (), (), known) == ((), ())
@@ -332,14 +308,6 @@ def test_version_and_help(advise: Advise) -> None:
     assert all(word in options for word in ("--machine", "ADVISE_MACHINE", "--unsafe-fixes"))
     nothing = advise(machine=None)
     assert (nothing.code, nothing.out) == (2, overview.out)
-
-
-def test_nothing_is_concluded_where_a_file_could_not_be_read(advise: Advise) -> None:
-    Path("broken.py").write_text("kernel\n x UNPARSED\n")
-    ended = advise("broken.py")
-    assert ended.code == 2
-    assert "Nothing to gain" not in ended.out
-    assert "could be read" in ended.out
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import NoReturn
 import pytest
 
 from advisor.lsp.settings import OptionsError, OptionsOfFiles, Settings
-from costdb.machines import SHIPPED, load_machine
-from costdb.machines.stored import remove_profile, store_profile
+from costdb.machines import load_machine
+from costdb.machines.stored import store_profile
 from tests.advisor.cli.commands import Advise, refused
 
 
@@ -22,22 +22,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def calibrate_as(name: str) -> None:
     store_profile({**load_machine("t3e").document, "name": name}, "test")
-
-
-def test_the_calibrated_machine_is_meant_where_none_is_named(advise: Advise) -> None:
-    Path("k.py").write_text("kernel SLOW")
-    assert f" of {SHIPPED}" in advise("k.py", machine=None).out
-    calibrate_as("elsewhere")
-    assert f" of {SHIPPED}" in advise("k.py", machine=None).out
-    calibrate_as("here")
-    found = advise("k.py", machine=None)
-    assert found.code == 1
-    assert " of here" in found.out
-    assert " of t3e" in advise("k.py").out
-    Path("pyproject.toml").write_text('[tool.advise]\nmachine = "elsewhere"\n')
-    assert "elsewhere" in advise("k.py", machine=None).out
-    remove_profile("here")
-    assert f" of {SHIPPED}" in advise("k.py", "--isolated", machine=None).out
 
 
 def test_the_editor_means_the_calibrated_machine_too(tmp_path: Path) -> None:

@@ -94,17 +94,6 @@ def test_the_best_of_each_algorithm(program: Program) -> None:
     assert "6 of 36 choices" in ended.out
 
 
-def test_which_sort_and_how_many_processors(program: Program) -> None:
-    options = ("--machine", "powerchallenge", "-D", "n=1048576", "--over", "algorithm,p=2,4,8,12")
-    found = program.json("choose", SORTS, *options)["choices"]
-    assert len(found) == 12
-    assert {choice["bindings"]["p"] for choice in found} == {2, 4, 8, 12}
-    best = {}
-    for choice in found:
-        best.setdefault(choice["bindings"]["algorithm"], choice["seconds"]["mid"])
-    assert best["sample"] < best["column"] < best["radix"]
-
-
 def test_a_distribution_is_chosen_by_its_flag(program: Program) -> None:
     # Blocks of finished columns leave their owners idle; cyclic columns keep all busy.
     Path("columns.pam").write_text(
@@ -158,15 +147,6 @@ def test_the_mesh_of_a_kernel(program: Program) -> None:
         assert alone["seconds"] == choice["seconds"]
     # Blocks are of equal size, and where rows are not divided, none is sent.
     assert meshes[0] == (1, 16)
-
-
-def test_the_best_only(program: Program) -> None:
-    options = ("choose", REPAIR, "-D", "N=10", "--over", "P=90..120")
-    everything, best = program.json(*options), program.json(*options, "--top", "3")
-    assert best["choices"] == everything["choices"][:3]
-    assert best["considered"] == len(everything["choices"]) == 31
-    # Ties are in the order of the values: up to 101 machines wait for nobody.
-    assert [c["bindings"]["P"] for c in best["choices"]] == [90, 91, 92]
 
 
 # --- what --over means --------------------------------------------------------------------
@@ -270,14 +250,6 @@ def test_values_that_are_refused_are_told(program: Program) -> None:
     assert program(*base, "--over", "N=300,400").err == ""
     ended = program(*ON_PARAGON, *FIXED, "--over", "PX=3,4,8,PY=4")
     assert "PX = 3 must be a power of two: left out" in ended.err
-
-
-def test_values_that_a_condition_leaves_out_are_not(program: Program) -> None:
-    ended = program(*ON_PARAGON, *FIXED, "--over", "PX=4,8,PY=4", "--where", "PX*PY == 32")
-    assert (ended.code, ended.err) == (0, "")
-
-
-# --- machines -----------------------------------------------------------------------------
 
 
 def test_machines_side_by_side_are_what_each_predicts(program: Program) -> None:

@@ -1,6 +1,5 @@
 """Configuration, exclusion, baselines and the cache, as a run of the program shows them."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -25,27 +24,6 @@ def concise(advise: Advise, *arguments: str, machine: str | None = None) -> list
 # --- configuration ------------------------------------------------------------------------
 
 
-def test_the_configuration_chooses_machine_format_and_limits(advise: Advise) -> None:
-    configure('machine = "t3e"\noutput-format = "json"\nfail-above = 2.5\nmin-speedup = 1.5')
-    Path("k.py").write_text("kernel SLOW SLOW1\n")
-    ended = advise("k.py", machine=None)
-    assert ended.code == 0
-    assert [f["prediction"]["speedup"] for f in json.loads(ended.out)["findings"]] == [2.0]
-    assert advise("k.py", "--fail-above", "1.9", machine=None).code == 1
-    assert len(concise(advise, "k.py", "--min-speedup", "1")) == 2
-
-
-def test_environment_goes_over_the_file_and_options_over_both(
-    advise: Advise, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure('machine = "nowhere"\nmin-speedup = 9.0')
-    Path("k.py").write_text("kernel SLOW3\n")
-    monkeypatch.setenv("ADVISE_MACHINE", "t3e")
-    monkeypatch.setenv("ADVISE_MIN_SPEEDUP", "4")
-    assert advise("k.py", machine=None).code == 0
-    assert advise("k.py", "--min-speedup", "2", machine=None).code == 1
-
-
 def test_options_of_a_rule_reach_that_rule(advise: Advise) -> None:
     Path("k.py").write_text("kernel SLOW2\n")
     configure('machine = "t3e"\n[tool.advise.rules.repeated-shifts]\nmin-speedup = 3.0')
@@ -56,15 +34,6 @@ def test_options_of_a_rule_reach_that_rule(advise: Advise) -> None:
     configure('machine = "t3e"\nfail-above = 9.0\n[tool.advise.rules.ADV201]\nfail-above = 1.5')
     assert advise("k.py", machine=None).code == 1
     assert advise("k.py", "--fail-above", "9", machine=None).code == 0
-
-
-def test_each_folder_has_its_own_machine(advise: Advise) -> None:
-    configure('machine = "t3e"')
-    configure('machine = "sp2"', "other")
-    for path in ("k.py", "other/k.py"):
-        Path(path).write_text("kernel SLOW\n")
-    document = json.loads(advise(".", "--output-format", "json", machine=None).out)
-    assert document["machine"] == "t3e, sp2"
 
 
 @pytest.mark.parametrize(
@@ -212,16 +181,6 @@ def asked(advise: Advise, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-def test_unchanged_files_are_answered_from_the_cache(advise: Advise, asked: list[str]) -> None:
-    Path("k.py").write_text("kernel SLOW RISKY UNKNOWN\n")
-    first = advise("k.py", "--output-format", "json")
-    assert asked == ["k.py"]
-    assert advise("k.py", "--output-format", "json") == first
-    assert advise("k.py").code == 1
-    assert asked == ["k.py"]
-    assert Path(FOLDER_NAME, ".gitignore").read_text() == "*\n"
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -244,33 +203,6 @@ def test_other_options_are_other_questions(
     assert asked == ["k.py"] * 2
 
 
-def test_changed_text_and_changed_profiles_are_looked_at_again(
-    advise: Advise, asked: list[str]
-) -> None:
-    import machine_profiles
-
-    built_in = Path(str(machine_profiles.__file__)).with_name("t3e.json").read_text()
-    Path("m.json").write_text(built_in)
-    Path("k.py").write_text("kernel SLOW\n")
-    for _ in range(2):
-        advise("k.py", machine="m.json")
-    assert len(asked) == 1
-    document = json.loads(built_in)
-    document["title"] += ", changed"
-    Path("m.json").write_text(json.dumps(document))
-    advise("k.py", machine="m.json")
-    assert len(asked) == 2
-    Path("k.py").write_text("kernel SLOW \n")
-    advise("k.py", machine="m.json")
-    assert len(asked) == 3
-
-
-def test_files_that_do_not_parse_are_told_each_time(advise: Advise, asked: list[str]) -> None:
-    Path("k.py").write_text("kernel UNPARSED\n")
-    assert advise("k.py") == advise("k.py")
-    assert asked == ["k.py"] * 2
-
-
 def test_the_cache_can_be_elsewhere_absent_or_cleaned(advise: Advise, asked: list[str]) -> None:
     Path("k.py").write_text("kernel SLOW\n")
     advise("k.py", "--no-cache")
@@ -284,27 +216,8 @@ def test_the_cache_can_be_elsewhere_absent_or_cleaned(advise: Advise, asked: lis
     assert advise("clean", machine=None).err == "0 answers removed\n"
 
 
-def test_the_cache_lies_beside_the_configuration(
-    advise: Advise, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure('machine = "t3e"')
-    Path("deep").mkdir()
-    Path("deep/k.py").write_text("kernel SLOW\n")
-    monkeypatch.chdir("deep")
-    advise("k.py")
-    assert Path("..", FOLDER_NAME).is_dir() and not Path(FOLDER_NAME).exists()
-
-
 def test_a_folder_with_other_things_is_no_cache(advise: Advise) -> None:
     Path("k.py").write_text("kernel SLOW\n")
     refused(advise("k.py", "--cache-dir", "."), "not a cache")
     refused(advise("clean", "--cache-dir", ".", machine=None), "not a cache")
     assert Path("k.py").exists() and not Path(".gitignore").exists()
-
-
-def test_fixes_come_from_the_cache_too(advise: Advise, asked: list[str]) -> None:
-    Path("k.py").write_text("kernel SLOW\n")
-    advise("k.py")
-    assert advise("k.py", "--fix").err == "1 fixed\n"
-    assert Path("k.py").read_text() == "kernel FAST\n"
-    assert asked == ["k.py"] * 2  # the second time about the fixed text

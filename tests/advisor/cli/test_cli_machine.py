@@ -123,20 +123,6 @@ def test_what_is_no_profile_at_all_costs_one_line(program: Program) -> None:
 # --- import and export --------------------------------------------------------------------
 
 
-def test_an_imported_machine_is_one_of_all(program: Program) -> None:
-    document = write_profile("mine.json", "mine", value=7)
-    ended = program("machine", "import", "mine.json")
-    assert (ended.code, ended.out) == (0, "")
-    assert ended.err.startswith("imported mine into ")
-    names = [machine["name"] for machine in program.json("machine", "list")["machines"]]
-    assert sorted(names) == names and {"mine", *built_in_names()} == set(names)
-    assert json.loads(program("machine", "export", "mine").out) == document
-    shown = program.json("machine", "show", "mine")["machine"]
-    assert shown["origin"].endswith(": mine")
-    (alpha,) = [q for q in shown["quantities"] if q["place"] == "/lines/message/alpha_us"]
-    assert alpha["value"] == 7
-
-
 def test_what_is_exported_can_be_imported_again(program: Program) -> None:
     write_profile("mine.json", "mine")
     program("machine", "import", "mine.json")

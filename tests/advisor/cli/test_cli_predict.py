@@ -36,18 +36,6 @@ def doubled(
 # --- process models -----------------------------------------------------------------------
 
 
-def test_machine_repair(program: Program) -> None:
-    found = program.json("predict", REPAIR, "-D", "P=1000", "-D", "N=1000000")
-    assert found["seconds"] == {"low": 1e8, "mid": 1e8, "high": 1e8}
-    assert found["bindings"] == {"P": 1000, "N": 1000000}
-    assert found["machine"] is None
-    assert sorted(term["seconds"]["mid"] for term in found["terms"]) == [1.01e7, 1e8]
-    # One machine waits for nobody.
-    alone = program.json("predict", REPAIR, "-D", "P=1", "-D", "N=1e6")
-    assert alone["seconds"]["mid"] == 1.01e7
-    assert alone["formula"] == found["formula"]
-
-
 def test_a_formula_is_read_back_and_gives_the_prediction(program: Program) -> None:
     from costdb.expr import evaluate, free_symbols, parse
 
@@ -95,48 +83,11 @@ def test_pstswm_is_within_two_per_cent_of_the_printed_predictions(program: Progr
     assert tried >= 4
 
 
-def test_terms_of_a_sum_add_up_and_fits_are_marked(program: Program) -> None:
-    found = program.json("predict", PSTSWM, "--machine", "paragon", *MESH)
-    for end in ("low", "mid", "high"):
-        total = sum(term["seconds"][end] for term in found["terms"])
-        assert found["seconds"][end] == pytest.approx(total)
-    assert found["seconds"]["low"] < found["seconds"]["mid"] < found["seconds"]["high"]
-    assert found["bindings"] == {
-        "problem": "T42",
-        "algorithm": "TH",
-        "reading": "restored",
-        "PX": 16,
-        "PY": 4,
-    }
-    assert found["provenance"] == "estimated"
-    assert found["in_range"] is True
-    (fitted,) = found["remarks"]
-    assert "message.alpha_us" in fitted and "beta_us_per_byte" in fitted and "fitted to" in fitted
-
-
 def test_a_size_of_a_word_can_be_replaced(program: Program) -> None:
     usual = program.json("predict", PSTSWM, "--machine", "paragon", *MESH)
     finer = program.json("predict", PSTSWM, "--machine", "paragon", *MESH, "-D", "NVER=32")
     assert finer["bindings"]["NVER"] == 32
     assert 1.8 < finer["seconds"]["mid"] / usual["seconds"]["mid"] < 2.1
-
-
-@pytest.mark.parametrize("algorithm", ["radix", "sample", "column"])
-def test_a_sort_is_an_interval_from_good_to_bad(program: Program, algorithm: str) -> None:
-    given = ("-D", f"algorithm={algorithm}", "-D", "n=1048576", "-D", "p=8")
-    found = program.json("predict", SORTS, "--machine", "powerchallenge", *given)["seconds"]
-    assert 0 < found["low"] < found["mid"] < found["high"]
-    assert found["mid"] == pytest.approx((found["low"] + found["high"]) / 2)
-
-
-def test_extrapolations_are_told(program: Program) -> None:
-    matmul = str(EXAMPLES / "pgas" / "matmul.toml")
-    options = ("--machine", "mupc", "-D", "spread=block")
-    inside = program.json("predict", matmul, *options, "-D", "T=12")
-    outside = program.json("predict", matmul, *options, "-D", "T=13")
-    assert (inside["in_range"], inside["remarks"]) == (True, [])
-    assert outside["in_range"] is False
-    assert outside["remarks"] == ["threads: 13 is outside the calibrated 2 to 12"]
 
 
 def test_the_configuration_may_name_the_machine(
@@ -183,20 +134,6 @@ def test_sizes_are_bound_as_they_are_for_findings(
     assert "-D N=x: 'x' is not a number" in program.refusal("predict", "k.py", "-m", "t3e")
 
 
-def test_a_kernel_is_priced_as_it_is_written(program: Program) -> None:
-    Path("kernel.py").write_text(KERNEL)
-    options = ("predict", "kernel.py", "--machine", "t3e", "-D", "PX=4", "-D", "PY=4")
-    moved = program.json(*options, "--kernel", "moved")
-    assert moved["bindings"] == {"N": 1000, "PX": 4, "PY": 4}
-    assert moved["machine"] == "t3e"
-    smaller = program.json(*options, "--kernel", "moved", "-D", "N=500")
-    assert 0 < smaller["seconds"]["mid"] < moved["seconds"]["mid"]
-    # Only the shift sends anything.
-    doubled = program.json(*options, "--kernel", "doubled")
-    assert "start-up" in {term["label"] for term in moved["terms"]}
-    assert "start-up" not in {term["label"] for term in doubled["terms"]}
-
-
 def test_which_kernel_must_be_said_where_there_are_several(program: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     options = ("predict", "kernel.py", "--machine", "t3e")
@@ -217,24 +154,6 @@ def test_a_kernel_without_a_size_says_which(program: Program) -> None:
 
 
 # --- text ---------------------------------------------------------------------------------
-
-
-def test_text_shows_the_interval_the_parts_and_the_origin(program: Program) -> None:
-    ended = program("predict", PSTSWM, "--machine", "paragon", *MESH)
-    lines = ended.out.splitlines()
-    assert lines[0].endswith("pstswm.toml on paragon")
-    assert lines[1] == "with problem=T42 algorithm=TH reading=restored PX=16 PY=4"
-    found = program.json("predict", PSTSWM, "--machine", "paragon", *MESH)
-    low, mid, high = (found["seconds"][end] for end in ("low", "mid", "high"))
-    assert lines[2] == f"{mid:.1f} s ({low:.1f} s to {high:.1f} s)"
-    assert "provenance: estimated" in lines
-    table = lines[lines.index("") + 1 : lines.index("provenance: estimated") - 1]
-    assert table[0].split() == ["term", "model", "low", "s", "mid", "s", "high", "s", "share"]
-    # Every line of the table ends in the same column, and the shares make a whole.
-    assert len({len(line) for line in table}) == 1
-    assert len(table) == len(found["terms"]) + 1
-    shares = [float(line.split()[-2]) for line in table[1:]]
-    assert sum(shares) == pytest.approx(100, abs=0.1 * len(shares))
 
 
 def test_text_of_a_model_shows_its_formula_and_no_shares(program: Program) -> None:
@@ -348,23 +267,3 @@ def test_functions_that_numba_compiles_are_kernels_of_the_calls_in_their_file(
     assert "there is no kernel uncalled" in program.refusal(*options, "--kernel", "uncalled")
     Path("c.py").write_text(COMPILED.replace("scale(np", "print(np"))
     assert "or say in comments" in program.refusal(*options, "--kernel", "scale")
-
-
-def test_sizes_that_are_given_are_those_of_the_arrays_that_the_file_makes(program: Program) -> None:
-    plane = COMPILED.replace("np.zeros(n)", "np.zeros((n, n))").replace(
-        "    for i in range(a.shape[0]):\n        a[i] *= 2.0",
-        "    for j in range(a.shape[1]):\n        for i in range(a.shape[0]):\n"
-        "            a[i, j] *= 2.0",
-    )
-    Path("c.py").write_text(plane)
-    before: list[float] = []
-    for n in (700, 1400):
-        (found,) = program.json("c.py", "--machine", "t3e", "-D", f"n={n}", "--exit-zero")[
-            "findings"
-        ]
-        told = {(size["name"], size["value"]) for size in found["assumptions"]}
-        # equal extents are one size
-        assert told == {("a.axis0", n)}
-        assert all(size["origin"].endswith("n: -D") for size in found["assumptions"])
-        before.append(found["prediction"]["before_s"])
-    assert before[0] < before[1]

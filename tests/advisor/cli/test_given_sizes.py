@@ -17,31 +17,6 @@ BOX_SUM = str(EXAMPLES / "box_sum.py")
 RUN = ("--machine", "t3e", "--output-format", "concise", "--no-cache")
 
 
-def test_a_name_that_nothing_has_is_told_and_nothing_else_changes(program: Program) -> None:
-    plain = program(BOX_SUM, *RUN)
-    for name in ("Q", "row", "i", "n"):
-        ended = program(BOX_SUM, *RUN, "-D", f"{name}=3")
-        assert (ended.code, ended.out) == (plain.code, plain.out)
-        assert ended.err.startswith(f"advise: -D {name} changes nothing: ")
-        assert ended.err.count("\n") == 1
-    assert "known are N, b" in program(BOX_SUM, *RUN, "-D", "Q=3").err
-    assert program(BOX_SUM, *RUN, "-D", "N=50", "-D", "b=4").err == ""
-
-
-def test_the_cache_knows_the_names_too(program: Program) -> None:
-    Path("k.py").write_text(box_sum_text(60, 4))
-    first, second = (program("k.py", "--machine", "t3e", "-D", "Q=3") for _ in range(2))
-    assert first == second
-    assert "-D Q changes nothing" in second.err
-
-
-def test_one_file_that_has_the_name_is_enough(program: Program) -> None:
-    Path("k.py").write_text(box_sum_text(60, 4))
-    Path("m.py").write_text(box_sum_text(60, 4).replace("N", "M"))
-    assert program("k.py", "m.py", *RUN, "-D", "M=70").err == ""
-    assert "-D M changes nothing" in program("k.py", *RUN, "-D", "M=70").err
-
-
 def test_nothing_is_told_where_a_file_could_not_be_read_or_none_was_looked_into(
     program: Program,
 ) -> None:

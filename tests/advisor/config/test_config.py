@@ -3,7 +3,6 @@
 import json
 import sys
 import tomllib
-from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -224,21 +223,6 @@ def test_the_nearest_file_with_the_table_holds_alone() -> None:
     assert found.of_file("inner/../k.py").machine == "t3e"
 
 
-def test_each_folder_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    configure('[tool.advise]\nmachine = "t3e"\n')
-    opened: list[str] = []
-
-    def counted(file: str, *, required: bool = False) -> Any:
-        opened.append(file)
-        return read_configuration(file, required=required)
-
-    monkeypatch.setattr(files, "read_configuration", counted)
-    found = configurations(Layer())
-    settled = {id(found.of_file(f"d/e/{number}.py")) for number in range(50)}
-    assert len(settled) == 1
-    assert len(opened) == 1
-
-
 def test_a_file_without_the_word_costs_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     configure('[project]\nname = "other"\n')
     monkeypatch.setattr(tomllib, "loads", lambda text: pytest.fail("parsed"))
@@ -345,9 +329,6 @@ def test_patterns(pattern: str, path: str, expected: bool) -> None:
 @settings(max_examples=100, deadline=None)
 def test_no_pattern_is_an_error(pattern: str, path: str) -> None:
     assert matches(path, [pattern]) in (True, False)
-
-
-Show = Callable[..., str]
 
 
 def test_show_settings_can_be_read_back(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,23 +1,16 @@
 """Comments that say what the annotations say: grammar, places, and refusals of one line."""
 
-import argparse
-import ast
-import heapq
-import io
 import subprocess
 import sys
 import textwrap
-import tokenize
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import advisor
-from advisor import Dist, Mesh
 from advisor.distribution import (
     ArraySpec,
     AxisMap,
@@ -26,23 +19,14 @@ from advisor.distribution import (
     MeshSpec,
     NotDistributed,
     check_spec,
-    spec_of_dist,
 )
 from advisor.frontend.advise_comments.comments import parse_comment, read_comments, scan_comments
 from advisor.frontend.advise_comments.directives import (
     AnyDirective,
     ArrayComment,
     CommentError,
-    KernelComment,
-    Probability,
-    Scope,
-    StatedCost,
-    Suppression,
-    Trip,
     suppressed_blocks,
 )
-from advisor.source import Span
-from costdb.expr import evaluate, parse
 
 ROOT = Path(advisor.__file__).resolve().parent.parent
 NAMES = ("row", "col", "layer")
@@ -65,34 +49,10 @@ def refusal(text: str) -> CommentError:
     return caught.value
 
 
-def test_kernel() -> None:
-    directive = only("# advise: kernel N=1000 P=16")
-    assert isinstance(directive, KernelComment)
-    assert directive.sizes == (("N", 1000), ("P", 16))
-    for same in ("kernel N=1000, P=16", "kernel N = 1_000 P=16", "kernel  N=1000\tP=16 "):
-        assert only(f"# advise: {same}").sizes == directive.sizes
-    assert only("#advise:kernel").sizes == ()
-
-
-def test_array_is_the_specification_of_the_same_annotation() -> None:
-    mesh = Mesh(row=4, col=4)
-    assert array(
-        "image: i4[N, N] over (block(row), block(col)) on mesh(row=4, col=4)"
-    ) == spec_of_dist("image", Dist("N", "N", "row", "col", on=mesh), "i4")
-    assert array("x: f8[N, 3]") == spec_of_dist("x", Dist("N", 3, None, None), "f8")
-    flat = array("x: f8[N] over (block(row*col)) on mesh(row=2, col=2)")
-    assert flat.dims == (BlockDim(("row", "col")),)
-
-
 def test_halo_of_one_width_is_for_the_distributed_dimensions() -> None:
     spec = array("x: f8[N, M] over (row, none) on mesh(row=2) halo=3")
     assert spec.halo == (3, 0)
     assert array("x: f8[N] over (row) on mesh(row=2) halo=0").halo == (0,)
-
-
-def test_a_word_of_the_grammar_may_name_an_array() -> None:
-    for word in ("kernel", "trip", "ignore", "over"):
-        assert array(f"{word}: i4[N]").name == word
 
 
 def written(spec: ArraySpec) -> str:
@@ -147,48 +107,6 @@ def test_what_is_written_is_read_or_refused_as_check_spec_says(spec: ArraySpec) 
         assert refusal(written(spec)).message == problems[0]
     else:
         assert array(written(spec)) == spec
-
-
-def test_statement_pragmas() -> None:
-    trip = only("# advise: trip N/2 + 1")
-    assert isinstance(trip, Trip)
-    assert trip.count == "N/2 + 1"
-    probability = only("# advise: prob 0.3")
-    assert isinstance(probability, Probability)
-    assert probability.probability == "0.3"
-    for bound in ("prob 0", "prob 1", "prob 1/3", "trip 0", "prob 1/N"):
-        assert only(f"# advise: {bound}")
-
-
-@pytest.mark.parametrize("size", ["N", "s"])
-@pytest.mark.parametrize(("unit", "scale"), [("us", 1), ("ms", 1000), ("s", 1000000)])
-def test_stated_cost_in_microseconds(unit: str, scale: int, size: str) -> None:
-    """Also where a size is called like a unit."""
-    stated = only(f"# advise: cost 3*{size} + 1 {unit}")
-    assert isinstance(stated, StatedCost)
-    assert (stated.cost, stated.unit) == (f"3*{size} + 1", unit)
-    assert evaluate(parse(stated.microseconds), {size: 5}) == 16 * scale
-
-
-@pytest.mark.parametrize(
-    ("text", "scope", "codes"),
-    [
-        ("ignore", Scope.STATEMENT, ()),
-        ("ignore[ADV201]", Scope.STATEMENT, ("ADV201",)),
-        ("ignore[ADV201, ADV101]", Scope.STATEMENT, ("ADV201", "ADV101")),
-        ("ignore-file", Scope.FILE, ()),
-        ("ignore-file[ADV201]", Scope.FILE, ("ADV201",)),
-        ("ignore-start[ADV201]", Scope.START, ("ADV201",)),
-        ("ignore-end[ADV201]", Scope.END, ("ADV201",)),
-        ("ignore-end", Scope.END, ()),
-    ],
-)
-def test_suppressions(text: str, scope: Scope, codes: tuple[str, ...]) -> None:
-    suppression = only(f"# advise: {text}")
-    assert isinstance(suppression, Suppression)
-    assert (suppression.scope, suppression.codes) == (scope, codes)
-    assert suppression.covers("ADV201")
-    assert suppression.covers("ADV999") is (not codes)
 
 
 @pytest.mark.parametrize(
@@ -274,63 +192,10 @@ def test_a_mistake_is_one_line_at_its_place(text: str, column: int, says: str) -
     assert str(error.in_file("k.py")) == f"k.py:1:{column}: {error.message}"
 
 
-def test_places_of_a_directive_and_its_parts() -> None:
-    text = "    x = y  # advise: a: i4[N, M] over (block(r), none) on mesh(r=2) order=F  # why"
-    (directive,) = read_comments(f"pass\n{text}\n")
-    assert isinstance(directive, ArrayComment)
-
-    def shown(span: Span) -> str:
-        assert span.start_line == span.end_line == 2
-        return text[span.start_column : span.end_column]
-
-    assert shown(directive.span) == (
-        "# advise: a: i4[N, M] over (block(r), none) on mesh(r=2) order=F"
-    )
-    assert [shown(span) for span in directive.dim_spans] == ["block(r)", "none"]
-    assert directive.order_span is not None
-    assert shown(directive.order_span) == "F"
-    assert (directive.line, directive.column) == (2, 11)
-    undistributed = only("# advise: a: i4[N]")
-    assert isinstance(undistributed, ArrayComment)
-    assert (undistributed.dim_spans, undistributed.order_span) == ((), None)
-
-
 def test_places_of_mistakes_count_from_the_start_of_the_file() -> None:
     with pytest.raises(CommentError) as caught:
         read_comments("a = 1\r\nb = 2\r    # advise: trip 3*\n")
     assert (caught.value.line, caught.value.column) == (3, 22)
-
-
-def test_one_comment_may_hold_several_directives_and_remarks() -> None:
-    source = "x = f()  # noqa # advise: ignore[ADV201] # advise: cost 3 us  # measured"
-    ignored, stated = read_comments(source)
-    assert isinstance(ignored, Suppression)
-    assert isinstance(stated, StatedCost)
-    assert not ignored.own_line
-    assert not stated.own_line
-
-
-NO_DIRECTIVES = r"""
-# we advise: nothing here
-# advise against it; advised: no
-text = "# advise: igmore" + '\' # advise: igmore'
-more = '''
-# advise: igmore "
-''' + f"{x} # advise: igmore" + r"\\" "# advise: igmore"
-joined = "one \
-# advise: igmore"
-last = 1  # advise: trip 2
-"""
-
-
-def test_what_is_no_directive_is_no_mistake() -> None:
-    ast.parse(NO_DIRECTIVES)
-    (directive,) = read_comments(NO_DIRECTIVES)
-    assert isinstance(directive, Trip)
-    assert NO_DIRECTIVES.splitlines()[directive.line - 1].startswith("last")
-    for newline in ("\r\n", "\r"):
-        assert read_comments(NO_DIRECTIVES.replace("\n", newline)) == (directive,)
-    assert read_comments("") == ()
 
 
 def test_one_mistake_hides_no_other_directive() -> None:
@@ -341,22 +206,6 @@ def test_one_mistake_hides_no_other_directive() -> None:
     with pytest.raises(CommentError) as caught:
         read_comments(source)
     assert caught.value.line == 2
-
-
-@pytest.mark.parametrize("module", [argparse, heapq, textwrap, tokenize])
-def test_comments_are_found_where_python_finds_them(module: ModuleType) -> None:
-    assert module.__file__ is not None
-    source = Path(module.__file__).read_text(encoding="utf-8")
-    lines = source.splitlines(keepends=True)
-    expected = []
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            line, column = token.start
-            lines[line - 1] = lines[line - 1][:column] + "# advise: trip 7\n"
-            expected.append((line, column, not token.line[:column].strip()))
-    assert len(expected) > 10
-    found = read_comments("".join(lines))
-    assert [(each.line, each.column, each.own_line) for each in found] == expected
 
 
 FRAGMENTS = """

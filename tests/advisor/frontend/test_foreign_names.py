@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
-from advisor.frontend.syntax.prefilter import callers_of, may_be_given_communicator
 from costdb.expr import ExprError, parse, sym, to_text
 from costdb.expr.names import name_like
 
@@ -59,7 +58,7 @@ def test_a_program_in_other_letters_is_the_same_program(program: Path) -> None:
         token[:2] for token in tokenize.generate_tokens(io.StringIO(source).readline)
     )
     assert renamed(source) != plain
-    options = Options("t3e", {}, (), (), None, details=False)
+    options = Options("t3e", {}, (), (), None, details=False, plans=False)
     before = check_source("k.py", plain, options)
     after = check_source("k.py", renamed(source), options)
     assert [(f.code, f.span.start_line, f.speedup) for f in after.findings] == [
@@ -92,19 +91,6 @@ def test_what_python_calls_a_name_is_one(text: str) -> None:
 def test_any_text_becomes_a_name(text: str) -> None:
     for part in name_like(text).split("."):
         assert f"_{part}".isidentifier()
-
-
-def test_modules_in_other_letters_are_found(tmp_path: Path) -> None:
-    helper = "def посылай(связь, x):\n    связь.send(x, dest=1)\n"
-    (tmp_path / "помощь.py").write_text(helper, encoding="utf-8")
-    (tmp_path / "main.py").write_text(
-        "from mpi4py import MPI\nimport помощь\nпомощь.посылай(MPI.COMM_WORLD, 1)\n",
-        encoding="utf-8",
-    )
-    path = str(tmp_path / "помощь.py")
-    assert callers_of(path) == (str(tmp_path / "main.py"),)
-    assert may_be_given_communicator(path, helper.encode())
-    assert callers_of(str(tmp_path / "мощь.py")) == ()
 
 
 @pytest.mark.parametrize("word", ["mod", "div", "inf", "nan", "Infinity", "x" * 300])

@@ -140,7 +140,7 @@ def check(text: str, dtypes: dict[str, str]) -> bool:
 TYPES = st.fixed_dictionaries({name: st.sampled_from(DTYPES) for name in SHAPES})
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(expressions(2), TYPES)
 @example("np.full((N, k), 2)", dict.fromkeys(SHAPES, "int8"))
 def test_element_type_and_shape_are_numpys(text: str, dtypes: dict[str, str]) -> None:

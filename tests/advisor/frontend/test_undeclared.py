@@ -21,7 +21,6 @@ BODIES = {
     "u = w[None, :] * 2\n    return u": 1,
     "u = w + 1\n    return u": 0,
 }
-WHOLE = 'Annotated[NDArray[np.float64], Dist("N", None)]'
 MARKS = {"@kernel": True, "# advise: kernel": False, "@kernel(N=100)": True}
 
 
@@ -69,16 +68,3 @@ def test_a_number_is_understood_once_that_is_written(use: str) -> None:
     (told,) = unknowns(only(source).body)
     assert told == "`b` has no annotation: write `b: int` for a whole number"
     assert unknowns(only(source.replace("(w, b)", "(w, b: int)")).body) == []
-
-
-@pytest.mark.parametrize("mark", MARKS)
-def test_what_is_never_subscripted_may_be_a_number(mark: str) -> None:
-    source = f"{HEAD}{mark}\ndef f(w: {WHOLE}, c):\n    w[1:] = c * w[:-1]\n"
-    (told,) = unknowns(only(source).body)
-    assert told.endswith("; or, if it is a number, only `c: float`")
-    assert unknowns(only(source.replace("c)", "c: float)")).body) == []
-
-
-def test_names_that_the_kernel_makes_are_told_as_before() -> None:
-    source = HEAD + "@kernel\ndef f(b: int):\n    u = odd(b)\n    u += 1\n    v = u[1:]\n"
-    assert not any("write" in reason for reason in unknowns(only(source).body))

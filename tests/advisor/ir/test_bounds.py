@@ -1,14 +1,29 @@
 """What is shown of indices within nested loops holds for every iteration of small ones."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.ir import signs
+from advisor.analysis.lower import Unpriced, lower
+from advisor.engine import Options, check_source
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.concrete import at_sizes, content_of
+from advisor.ir.kernel import Kernel
 from advisor.ir.signs import least_index, non_negative_within
+from advisor.ir.statements import Choice, Loop, Stated, Statement, Store, Unknown, Unrolled
+from advisor.ir.values import Read, Scalar
+from advisor.ranking import compare
+from advisor.source import Span
+from advisor.transform_registry import transforms
 from costdb.expr import Expr, evaluate, num, sym
+from costdb.machines import load_machine
 
 SMALL = st.integers(-2, 3)
 
@@ -53,36 +68,149 @@ def test_a_sign_within_loops_holds_in_every_iteration(data: st.DataObject) -> No
                     assert evaluate(expr, {"N": size, "i": i, "j": j, "k": k}) >= 0
 
 
-def test_rows_below_the_pivot_are_below_it() -> None:
-    """``for i in range(k + 1, n)``: the distance to row k is known, whatever k is."""
-    distance = sym("i") - sym("k") - 1
-    bounds = {"k": 0, "i": 1}
-    ends = {"k": sym("n") - 1, "i": sym("n") - 1}
-    assert not non_negative_within(distance, bounds, ends)
-    assert non_negative_within(distance, bounds, ends, {"k": num(0), "i": sym("k") + 1})
-    assert not non_negative_within(distance - 1, bounds, ends, {"k": num(0), "i": sym("k") + 1})
+# Symbols of loops hang on the order of loops, and never on lines.
 
 
-def test_questions_within_deep_nests_take_two_steps_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = 0
-    known = signs.known_non_negative
+KERNEL = """\
+import numpy as np
 
-    def counted(expr: Expr, minima: Mapping[str, int]) -> bool:
-        nonlocal asked
-        asked += 1
-        return known(expr, minima)
+def scaled(y):
+    for i in range(4):
+        y[i] = 2 * y[i]
 
-    monkeypatch.setattr(signs, "known_non_negative", counted)
-    for depth in (2, 4, 8):
-        names = [f"i{level}" for level in range(depth)]
-        starts = {n: sym(o) + 1 for n, o in zip(names[1:], names, strict=False)}
-        starts[names[0]] = num(0)
-        maxima = dict.fromkeys(names, sym("N") - 1)
-        minima = {name: level for level, name in enumerate(names)}
-        distance = sym(names[-1]) - sym(names[0]) - (depth - 1)
-        asked = 0
-        assert non_negative_within(distance, minima, maxima, starts)
-        assert not non_negative_within(distance - 1, minima, maxima, starts)
-        # for each loop one question of its direction and one of what comes of it, and once more
-        # counted down, besides the first of all
-        assert asked <= 2 * (3 * depth + 1)
+
+# advise: kernel N=100
+# advise: x: f8[N, N] over (block(row), none) on mesh(row=4)
+def smooth(x):
+    for i in range(1, 9):
+        for j in range(1, 8):
+            x[i, j] = x[i, j - 1]
+    # advise: trip 5
+    while x[0, 0] > 0:
+        for i in range(3):
+            x[i] = x[i + 1]
+"""
+
+
+def variables(body: tuple[Statement, ...]) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield statement.variable
+            yield from variables(statement.body)
+
+
+def symbols(source: str) -> list[str]:
+    (kernel,) = read_kernels("f.py", source)
+    return list(variables(kernel.body))
+
+
+def test_loops_are_numbered_in_the_order_of_the_source() -> None:
+    assert symbols(KERNEL) == ["i.loop1", "j.loop2", "iteration.loop3", "i.loop4"]
+
+
+# What costs of kernels follow from: nothing but places is left out, and places do not matter.
+
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.py"))
+HERE, THERE = Span(1, 0, 1, 1), Span(7, 4, 9, 2)
+
+
+def variants(path: Path) -> Iterator[Kernel]:
+    """Yield the kernels of a file, and what the rules make of them, also at their sizes."""
+    for kernel in read_kernels(str(path), path.read_text(encoding="utf-8")):
+        sizes = {name: binding.value for name, binding in kernel.sizes.items()}
+        found = [kernel]
+        for transform in transforms():
+            found += (proposal.variant for proposal in transform.propose(kernel))
+        for one in found:
+            yield one
+            yield at_sizes(one, sizes)
+
+
+def process_of(kernel: Kernel) -> object:
+    try:
+        return lower(kernel)
+    except Unpriced as unknown:
+        return unknown.reason
+
+
+def test_equal_content_is_lowered_alike() -> None:
+    groups: dict[object, list[Kernel]] = {}
+    for path in EXAMPLES:
+        for kernel in variants(path):
+            groups.setdefault(content_of(kernel), []).append(kernel)
+    assert len(groups) > 100
+    assert any(len(group) > 1 for group in groups.values())
+    for group in groups.values():
+        if len(group) > 1:
+            assert len({process_of(kernel) for kernel in group}) == 1
+
+
+def statement_kernel(statement: Statement) -> Kernel:
+    kernel = read_kernels("a.py", EXAMPLES[0].read_text(encoding="utf-8"))[0]
+    return kernel.with_body((Loop("i", num(0), num(9), 1, (statement,), HERE),))
+
+
+_GIVEN: Mapping[str, Any] = {"name": "x", "value": Scalar("1", "float64")}
+SAMPLES: tuple[Statement, ...] = (
+    Store("a", (), Scalar("1", "float64"), HERE),
+    Loop("k", num(0), num(5), 1, (Unknown("why", frozenset(), HERE),), HERE),
+    Choice(num(1) / 2, (Unknown("why", frozenset(), HERE),), (), HERE),
+    Stated(num(3), frozenset({"a"}), HERE),
+    Unrolled((Unknown("why", frozenset(), HERE),), HERE),
+    *(
+        kind(*(_GIVEN.get(field.name, frozenset({"a"})) for field in fields(kind)))
+        for kind in get_args(Statement)
+        if kind not in (Store, Loop, Choice, Stated, Unrolled)
+    ),
+)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: type(sample).__name__)
+def test_every_field_of_a_statement_but_its_place_counts(sample: Statement) -> None:
+    before = content_of(statement_kernel(sample))
+    moved = replace(sample, span=THERE)
+    assert content_of(statement_kernel(moved)) == before
+    for field in fields(sample):
+        if field.name == "span":
+            continue
+        other: Any = Read("other", ())
+        if field.name in ("body", "then", "orelse"):
+            other = (Unknown("other", frozenset(), HERE),)
+        elif field.name == "in_place":
+            other = True
+        changes: dict[str, Any] = {field.name: other}
+        assert content_of(statement_kernel(replace(sample, **changes))) != before, field.name
+
+
+def test_an_edit_that_changes_no_statement_costs_nothing_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = next(path for path in EXAMPLES if path.stem == "sobel")
+    text = path.read_text(encoding="utf-8")
+    options = Options("t3e", {}, (), (), None, details=False)
+    found = check_source("a.py", text, options)
+    lowered: list[str] = []
+
+    def counted(kernel: Kernel, *, reuse: bool) -> object:
+        lowered.append(kernel.name)
+        return lower(kernel, reuse=reuse)
+
+    monkeypatch.setattr(compare, "lower", counted)
+    lines = text.split("\n")
+    edited = "\n".join(f"{line}  # seen" if "] = " in line else line for line in lines)
+    again = check_source("a.py", edited, options)
+    assert edited != text
+    assert lowered == []
+    assert [f.prediction for f in again.findings] == [f.prediction for f in found.findings]
+    check_source("a.py", text.replace("N=", "N=1"), options)
+    assert lowered
+
+
+def test_no_more_costs_are_kept_than_said() -> None:
+    machine = load_machine("t3e")
+    kernel = read_kernels("a.py", EXAMPLES[0].read_text(encoding="utf-8"))[0]
+    for count in range(compare.MOST_REMEMBERED + 5):
+        body = (Stated(num(count), frozenset(), HERE),)
+        compare.cost(kernel.with_body(body), machine)
+    assert len(compare._costs) == compare.MOST_REMEMBERED

@@ -105,7 +105,7 @@ def holds(dependence: Dependence, kind: Kind, array: str, distance: int) -> bool
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.booleans().flatmap(lambda nested: loops(nested=nested)))
 def test_no_dependence_is_missed(loop: Loop) -> None:
     reported = carried(loop)

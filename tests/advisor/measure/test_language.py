@@ -252,13 +252,6 @@ def test_what_is_not_known_to_be_pure_is_refused(text: str, line: int, why: str)
     assert why in told.value.why
 
 
-def test_what_only_shows_something_is_left_out_and_told() -> None:
-    text = "import numpy as np\nimport logging\nx = np.ones(3)\nlogging.info(x)\nprint(x)\n"
-    found = sampled_file("f.py", text, {})
-    assert found.left_out == ((4, "logging.info(x)"),)
-    assert "info" not in found.text and "print" not in found.text
-
-
 FOREIGN = """
 import sys
 import argparse
@@ -300,12 +293,6 @@ def test_what_other_libraries_give_is_not_computed_with(use: str) -> None:
 def test_sizes_of_a_script_can_be_given() -> None:
     found = sampled_file("f.py", "N = 3\nx = [0] * N\n", {"N": 7})
     assert "= 7" in found.text and "= 3" not in found.text
-
-
-def test_names_are_none_of_the_files() -> None:
-    one = sampled_file("f.py", "alpha = 1\nbeta = alpha + 1\n", {})
-    other = sampled_file("f.py", "\n\nlow = 1\n# more\nhigh = low + 1\n", {})
-    assert one.text == other.text
 
 
 def test_every_row_is_there_to_be_called() -> None:

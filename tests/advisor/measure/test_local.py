@@ -91,21 +91,6 @@ def test_ranks_share_out_iterations(over: str, ranks: int, n: int) -> None:
         assert own - 1 <= np.count_nonzero(found[:, 0] == 2.0) <= own
 
 
-def test_a_recurrence_over_ranks_runs_all_its_iterations() -> None:
-    body = (
-        "\n    for i in range(1, a.shape[0]):\n        a[i, :] = a[i - 1, :] + 1.0\n    return a\n"
-    )
-    kernel = kernel_of(body, ROWS, arrays="a")
-    (part, *_) = local_parts(kernel, {"N": 64, "P": 8})
-    assert "range(1, 64)" in part.source
-    assert part.arrays["a"]["shape"] == (8, 64)
-    called(part, a=np.zeros((8, 64)))
-    # along the other axis no rank waits for another one
-    (part, *_) = local_parts(kernel_of(body, COLUMNS, arrays="a"), {"N": 64, "P": 8})
-    assert part.arrays["a"]["shape"] == (64, 8)
-    np.testing.assert_array_equal(called(part, a=np.zeros((64, 8)))[-1], np.full(8, 63.0))
-
-
 def test_shrinking_work_is_that_of_the_slowest() -> None:
     body = """
     for k in range(a.shape[0] - 1):

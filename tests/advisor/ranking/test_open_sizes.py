@@ -9,14 +9,19 @@ from pathlib import Path
 import pytest
 
 from advisor.engine import FileResult, Options, check_source
-from advisor.finding import Applicability, Finding
-from advisor.ranking.compare import Costed
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ranking.compare import KEPT, Costed, compared, cost, shortlist
+from advisor.ranking.joint import best_plan
 from advisor.ranking.open_sizes import best_where_open
-from advisor.ranking.sizes import Sizes
+from advisor.ranking.rank import rank
+from advisor.ranking.sizes import Sizes, bind_sizes
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
+from advisor.transform_registry import transforms
 from costdb.estimate import Priced
 from costdb.expr import parse
+from costdb.machines import load_machine
 from costdb.process.terms import NOTHING
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -32,43 +37,6 @@ def without(name: str, *sizes: str) -> str:
     for size in sizes:
         text = re.sub(rf"(@kernel\(.*?)\b{size}=\d+(, )?", r"\1", text)
     return text
-
-
-def only(result: FileResult, code: str) -> Finding:
-    (found,) = [finding for finding in result.findings if finding.code == code]
-    return found
-
-
-def gain(source: str, code: str, **sizes: int) -> bool:
-    """Return whether a rule's proposal of the open kernel is a finding at given sizes."""
-    return any(finding.code == code for finding in checked(source, **sizes).findings)
-
-
-def test_a_finding_says_from_which_value_it_pays() -> None:
-    source = without("box_sum", "b")
-    found = only(checked(source), "ADV201")
-    assert found.prediction is None
-    assert found.condition is not None
-    assert found.condition.open_sizes == ("b",)
-    assert found.condition.pays_from == 3, "as published"
-    assert found.message.startswith("pays on t3e for b >= 3, tried to 4096: ")
-    # the value is where findings begin when it is given
-    assert not gain(source, "ADV201", b=2)
-    assert gain(source, "ADV201", b=3)
-    assert {a.name: a.value for a in found.assumptions} == {"N": 1000}
-    (crossover,) = found.crossovers
-    assert crossover.values == (3,)
-
-
-def test_loops_over_shrinking_regions_are_searched_as_well() -> None:
-    found = only(checked(without("gauss", "N")), "ADV102")
-    assert found.condition is not None
-    least = found.condition.pays_from
-    assert least is not None and 113 < least < 250
-    bound = only(checked(without("gauss")), "ADV102")
-    assert [c.pays for c in bound.crossovers if c.variable == "N"] == [
-        f"N >= {least}, tried to 4096"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -88,25 +56,6 @@ def test_sizes_far_above_the_smallest_are_found(before: str, after: str, told: s
     found = best_where_open(costs[0], [(Step(), costs[1])], [], Sizes({}, {}), {"N": 1024})  # type: ignore[type-var]
     assert found is not None
     assert found.condition.text == told
-
-
-def test_several_open_sizes_say_what_the_others_were_taken_for() -> None:
-    found = only(checked(without("box_sum", "N", "b")), "ADV201")
-    assert found.condition is not None
-    assert found.condition.open_sizes == ("N", "b")
-    assert found.condition.pays_from is None
-    assert "b >= 3, tried to 4096 (at N = 1024)" in found.condition.text
-    assert {(a.name, a.value) for a in found.assumptions} == {("N", 1024), ("b", 4)}
-    assert all(a.origin.startswith("not bound") for a in found.assumptions)
-
-
-def test_what_does_not_pay_for_all_sizes_is_not_applied() -> None:
-    found = only(checked(without("box_sum", "b")), "ADV201")
-    assert found.fix is not None
-    assert found.fix.applicability is Applicability.DISPLAY
-    bound = only(checked(without("box_sum")), "ADV201")
-    assert bound.fix is not None
-    assert bound.fix.applicability is Applicability.SAFE
 
 
 def test_where_nothing_pays_the_open_size_is_named() -> None:
@@ -135,3 +84,91 @@ def test_every_format_tells_the_condition_and_no_time(output: str) -> None:
         found = json.loads(shown)["findings"][0]
         assert found["prediction"] is None
         assert found["condition"]["pays_from"] == 3
+
+
+# Plans of several steps, and families of proposals.
+
+
+MOVING_SUM = """\
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(rank=16)
+
+
+@kernel(N=1000, b=6)
+def f(image: Annotated[NDArray[np.int32], Dist("N", "N", None, Block("rank"), on=mesh)], b: int):
+    total = image.copy()
+    moved = image.copy()
+    for _ in range(b - 1):
+        moved[:, 1:] = moved[:, :-1]
+        moved[:, 0] = 0
+        total += moved
+    return total
+"""
+
+STENCIL = """\
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(row=1, col=4096)
+
+
+@kernel(N=8192)
+def g(u: Annotated[NDArray[np.float64], Dist("N", "N", Block("row"), Block("col"), on=mesh)]):
+    v = u.copy()
+    v[1:-1, 1:-1] = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+    return v
+"""
+
+MACHINE = load_machine("sp2")
+
+
+def only_kernel(source: str) -> Kernel:
+    (kernel,) = read_kernels("f.py", source)
+    return kernel
+
+
+def costed(kernel: Kernel) -> Costed:
+    found = cost(kernel, MACHINE)
+    assert isinstance(found, Costed)
+    return found
+
+
+def test_a_plan_beats_every_single_step_and_is_told() -> None:
+    kernel = only_kernel(MOVING_SUM)
+    rules = [t for t in transforms() if t.code in ("ADV101", "ADV201")]
+    ranked = rank("f.py", kernel, MACHINE, bind_sizes(kernel, {}, {}), rules)
+    singles = [finding.prediction.speedup for finding in ranked.findings]
+    assert len(singles) == 2
+    plan = best_plan(kernel, costed(kernel), MACHINE, bind_sizes(kernel, {}, {}), rules)
+    assert plan is not None
+    assert plan.compared.ratio.mid > max(singles)
+    (remark,) = ranked.remarks
+    assert str(plan) in remark.message
+
+
+def test_no_plan_where_one_step_does_it_all() -> None:
+    kernel = only_kernel(MOVING_SUM)
+    rules = [t for t in transforms() if t.code == "ADV201"]
+    sizes = bind_sizes(kernel, {}, {})
+    assert best_plan(kernel, costed(kernel), MACHINE, sizes, rules) is None
+
+
+def test_a_family_keeps_its_fastest_member() -> None:
+    kernel = only_kernel(STENCIL)
+    (rule,) = (t for t in transforms() if t.code == "ADV103")
+    sizes = bind_sizes(kernel, {}, {})
+    before = costed(kernel)
+    everything = list(rule.propose(kernel))
+    assert len(everything) == 12
+    kept = shortlist(rule.propose(kernel), MACHINE, sizes.values)
+    assert len(kept) == KEPT
+    times = {
+        p.title: compared(before, costed(p.variant), sizes.values).after.mid for p in everything
+    }
+    assert min(times, key=lambda title: times[title]) in {p.title for p in kept}

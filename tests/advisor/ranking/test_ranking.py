@@ -1,8 +1,7 @@
 """Ranking: prices compared, findings ordered, rivals named."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
-from advisor.finding import Applicability, Finding
-from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.statements import Unknown
-from advisor.ranking.compare import time_s
+from advisor.finding import Finding
 from advisor.ranking.rank import Ranked, rank
-from advisor.ranking.sizes import bind_sizes
-from advisor.report.model import Report, renderer
-from advisor.report.style import Style
 from advisor.transform_registry import transforms
-from costdb.machines import load_machine
 from costdb.machines.machine import machine_of
 from tests.advisor.ranking.priced_kernels import (
     BOX,
-    HALO,
     MACHINE,
     PROFILE,
     kernel_of,
-    priced,
     sizes_of,
 )
 from transforms.sweeps.shifts_to_scan import TRANSFORM as SCANS
@@ -44,97 +32,7 @@ def ranked(source: str, rules: Sequence[Any] | None = None, **given: int) -> Ran
     return rank("program.py", kernel, MACHINE, sizes_of(kernel, **given), chosen)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule that proposes given variants."""
-
-    code: str
-    variants: Sequence[tuple[str, Callable[[Kernel], Kernel]]]
-    name: str = "made-up"
-    documentation: str = ""
-
-    def propose(self, kernel: Kernel) -> Iterable[Proposal]:
-        for title, change in self.variants:
-            yield Proposal(
-                title,
-                "because",
-                kernel.span,
-                change(kernel),
-                Legality(Applicability.DISPLAY, "it is a test"),
-                tuple,
-            )
-
-
-def shortened(count: int) -> Callable[[Kernel], Kernel]:
-    """Return the kernel without its last `count` statements."""
-    return lambda kernel: kernel.with_body(kernel.body[: len(kernel.body) - count])
-
-
-def doubled(kernel: Kernel) -> Kernel:
-    return kernel.with_body(kernel.body * 2)
-
-
-def unknown(kernel: Kernel) -> Kernel:
-    span = kernel.body[-1].span
-    return kernel.with_body((*kernel.body, Unknown("it is a riddle", frozenset(), span)))
-
-
 # findings
-
-
-def test_findings_are_in_the_order_of_their_gain_whatever_the_order_of_the_rules() -> None:
-    rules = [
-        Rule("ADV901", [("drop one", shortened(1))]),
-        Rule("ADV902", [("drop two", shortened(2))]),
-        Rule("ADV903", [("drop two as well", shortened(2))]),
-        Rule("ADV904", [("do it twice", doubled)]),
-    ]
-    source = HALO.format(
-        dtype="f8", dims="block(x), none", order="C", region="1:, :w", shifted=":-1, :w"
-    )
-    source += "    v[:, :] = u\n    u[:, :] = v\n"
-    first = ranked(source, rules).findings
-    assert [f.code for f in first] == ["ADV902", "ADV903", "ADV901"]
-    assert ranked(source, rules[::-1]).findings == first
-    assert ranked(source, rules).findings == first
-    gains = [f.prediction.speedup for f in first]
-    assert gains == sorted(gains, reverse=True)
-
-
-def test_rivals_are_named_with_the_reason_why_they_lost() -> None:
-    rule = Rule(
-        "ADV901",
-        [
-            ("do it twice", doubled),
-            ("drop one", shortened(1)),
-            ("guess", unknown),
-            ("drop two", shortened(2)),
-            ("drop two otherwise", shortened(2)),
-            ("leave it", lambda kernel: kernel),
-        ],
-    )
-    source = HALO.format(
-        dtype="f8", dims="block(x), none", order="C", region="1:, :w", shifted=":-1, :w"
-    )
-    (finding,) = ranked(source + "    v[:, :] = u\n    u[:, :] = v\n", [rule]).findings
-    assert finding.message.endswith("drop two")
-    rivals = {a.title: a for a in finding.alternatives}
-    assert rivals["drop two otherwise"].reason == "as fast as the suggestion"
-    assert "times the time of the suggestion" in rivals["drop one"].reason
-    assert rivals["leave it"].reason == "as slow as the kernel as written"
-    assert rivals["do it twice"].reason == "slower than the kernel as written"
-    assert rivals["guess"].reason == "no prediction: it is a riddle"
-    assert rivals["guess"].time_s is None
-    assert list(rivals)[-1] == "guess"
-    times = [a.time_s for a in finding.alternatives if a.time_s is not None]
-    assert times == sorted(times)
-
-
-def test_what_is_no_gain_is_no_finding() -> None:
-    rules = [Rule("ADV901", [("do it twice", doubled), ("leave it", lambda kernel: kernel)])]
-    found = ranked(BOX, rules)
-    assert not found.judged
-    assert found.coverage.fine == found.coverage.analysed == ("box",)
 
 
 def check_intervals(finding: Finding) -> None:
@@ -156,14 +54,6 @@ def check_intervals(finding: Finding) -> None:
 def test_intervals_hold_the_middle_and_terms_add_up(side: int, width: int) -> None:
     for finding in ranked(BOX, N=side, b=width).findings:
         check_intervals(finding)
-
-
-def test_the_scan_is_found_with_its_crossovers() -> None:
-    findings = ranked(BOX).findings
-    scan = next(f for f in findings if f.code == "ADV201")
-    assert {c.variable for c in scan.crossovers} <= {"N", "b"}
-    before = priced(kernel_of(BOX))
-    assert scan.prediction.before_s == pytest.approx(time_s(before, {"N": 1000, "b": 6}))
 
 
 ROLLED = """\
@@ -204,47 +94,7 @@ def test_what_a_rule_could_write_but_nobody_prices_is_told_of() -> None:
     assert "no prediction: " in said.message
 
 
-def test_only_what_is_worth_telling_becomes_a_finding() -> None:
-    kernel = kernel_of(BOX)
-    asked: list[tuple[str, float, float]] = []
-
-    def worth(code: str, speedup: float) -> bool:
-        asked.append(code)
-        return speedup > 1e9
-
-    told = rank("program.py", kernel, MACHINE, sizes_of(kernel), transforms(), worth)
-    assert not told.judged
-    assert "ADV201" in asked
-
-
-@pytest.mark.parametrize(
-    ("speedup", "least", "told"),
-    [
-        (1.05, None, True),
-        (1.049, None, False),
-        (1.02, 1.05, False),
-        (1.06, 1.05, True),
-        (1.001, 1.0, True),
-    ],
-)
-def test_which_gains_are_reported(speedup: float, least: float | None, told: bool) -> None:
-    assert Options("m", {}, (), (), least).reports("ADV201", speedup) is told
-    single = Options("m", {}, (), (), None, rule_min_speedup={} if least is None else {"A": least})
-    assert single.reports("A", speedup) is told
-
-
 # what is not known
-
-
-RIDDLE = BOX.replace("    return total\n", "    riddle(total)\n    return total\n")
-
-
-def test_an_unknown_statement_gives_a_remark_with_its_line() -> None:
-    told = ranked(RIDDLE)
-    assert not told.findings
-    (remark,) = told.remarks
-    assert remark.span.start_line == 11
-    assert remark.message == ("no advice for kernel `box`: the call of `riddle` is not understood")
 
 
 def test_a_machine_without_a_number_gives_a_remark() -> None:
@@ -256,44 +106,6 @@ def test_a_machine_without_a_number_gives_a_remark() -> None:
     (remark,) = told.remarks
     assert "lines.message.beta_us_per_byte" in remark.message
     assert remark.span == kernel.span
-
-
-@pytest.mark.parametrize("output", ["full", "concise", "json", "json-lines"])
-def test_remarks_are_shown(output: str) -> None:
-    result = check_source("program.py", RIDDLE, Options(str(PROFILE), {}, (), (), None))
-    report = Report("plain", result.findings, result.remarks, {"program.py": RIDDLE})
-    shown = renderer(output)(report, Style())
-    # a line of the full report ends where the terminal does
-    assert "the call of `riddle` is not understood" in " ".join(shown.split())
-    if output.startswith("json"):
-        document = json.loads(shown.splitlines()[-2] if output == "json-lines" else shown)
-        remark = document["remarks"][0] if output == "json" else document
-        assert remark["path"] == "program.py"
-        assert remark["location"]["row"] == 11
-    else:
-        assert "program.py:11:5:" in shown
-
-
-def test_beside_the_fastest_that_nobody_writes_stands_the_fastest_with_an_edit() -> None:
-    source = """
-# advise: kernel N=300
-# advise: img: f4[N, N] over (none, block(rank)) on mesh(rank=16)
-def blur(img):
-    out = img.copy()
-    out[1:-1, 1:-1] = (img[:-2, 1:-1] + img[1:-1, 2:] + img[2:, 1:-1]) / 3
-    return out
-"""
-    (kernel,) = read_kernels("k.py", source)
-    machine = load_machine("sp2")
-    rules = [rule for rule in transforms() if rule.code == "ADV101"]
-    found = rank("k.py", kernel, machine, bind_sizes(kernel, {}), rules).findings
-    by_hand, written = found
-    assert by_hand.fix is None
-    assert written.fix is not None
-    assert by_hand.speedup > written.speedup > 1
-    (other,) = (a for a in written.alternatives if a.title in by_hand.message)
-    assert "by hand" in other.reason
-    assert {a.title for a in by_hand.alternatives} == {written.message.partition(": ")[2]}
 
 
 def test_a_variant_that_has_no_price_at_its_sizes_only_is_told_of() -> None:

@@ -8,41 +8,10 @@ import pytest
 
 from advisor.engine import Options, check_source
 from advisor.finding import REPORTED_FROM
-from advisor.ranking.compare import Costed, crossing, pays_for, time_s, where_it_pays
+from advisor.ranking.compare import crossing, pays_for, time_s
 from advisor.transform_registry import transforms
 from costdb.crossovers import Crossover
-from costdb.estimate import Priced
-from costdb.expr import parse
-from costdb.process.terms import NOTHING
 from tests.advisor.ranking.priced_kernels import BOX, HALO, kernel_of, priced
-
-
-def formula(text: str) -> Costed:
-    return Costed(NOTHING, Priced(parse(text)))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "flips", "pays"),
-    [
-        ("N", "10", (11,), "N >= 11"),
-        ("10", "N", (10,), "N < 10"),
-        ("99", "(N - 20)**2", (11, 30), "11 <= N < 30"),
-        ("(N - 20)**2", "99", (10, 31), "N < 10 or N >= 31"),
-        ("1", "2*(N - 20)**2", (20, 21), "N = 20"),
-        ("2*(N - 20)**2", "1", (20, 21), "N < 20 or N >= 21"),
-        ("100", "100", None, None),
-        ("N", "2*N", None, None),
-        ("2*N", "N", None, None),
-        ("2*(N - 20)**2*(N - 40)**2", "1", (20, 21, 40, 41), "N < 20 or 21 <= N < 40 or N >= 41"),
-        # 5 % more, from which on a gain is reported
-        ("N / 2000", "1", (2101,), "N >= 2101"),
-    ],
-)
-def test_where_a_suggestion_pays_in_words(
-    before: str, after: str, flips: tuple[int, ...] | None, pays: str | None
-) -> None:
-    found = where_it_pays(formula(before), formula(after), "N", {"N": 100})
-    assert found == (None if flips is None else (flips, f"{pays}, tried to 4096"))
 
 
 @pytest.mark.parametrize(
@@ -59,15 +28,6 @@ def test_nothing_is_said_of_what_lies_beyond_a_search_that_was_cut_short(
 ) -> None:
     assert pays_for(Crossover("N", flips, first, 1, 9), 4096) == pays
     assert "<" not in pays_for(Crossover("N", (2,), False, 1, 9), 9)
-
-
-def test_ranges_that_change_at_every_value_are_not_spelled_out() -> None:
-    found = where_it_pays(formula("N % 2"), formula("if(N < 40, 1/2, 9)"), "N", {"N": 100})
-    assert found is not None
-    assert found[1] == "some values of N below 40, tried to 4096"
-    found = where_it_pays(formula("if(N < 40, N % 2, 9)"), formula("1/2"), "N", {"N": 100})
-    assert found is not None
-    assert found[1] == "N >= 39, and for some values below, tried to 4096"
 
 
 def test_what_is_said_of_a_size_is_what_would_be_reported_there() -> None:

@@ -10,10 +10,9 @@ import jsonschema
 import pytest
 
 from advisor.cli.app import main
-from advisor.frontend.kernels import read_kernels
-from advisor.verify.cases import ArrayInput, Case, Variant, case_of
-from advisor.verify.running import Effort, Measured, measure
-from advisor.verify.verdict import Verdict, decision, in_words
+from advisor.verify.cases import ArrayInput, Case, Variant
+from advisor.verify.running import Measured
+from advisor.verify.verdict import Verdict, in_words
 from costdb.estimate import Estimate, Seconds
 from costdb.quantity import Provenance
 from tests.advisor.verify.commented_kernel import box_sum_text
@@ -168,20 +167,6 @@ def verdict(predicted_s: float, measured_s: float, half_s: float = 0.1) -> Verdi
     return Verdict(case, variant, Measured(measured_s, measured_s, measured_s, True))
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "right"),
-    [
-        ((1.0, 1.0), (2.0, 2.0), True),
-        ((1.0, 2.0), (2.0, 1.0), False),
-        ((1.0, 1.0), (2.0, 1.05), None),
-    ],
-)
-def test_an_order_is_right_wrong_or_a_tie(
-    first: tuple[float, float], then: tuple[float, float], right: bool | None
-) -> None:
-    assert decision(verdict(*first), verdict(*then)) is right
-
-
 def test_what_it_says_in_all_counts_misses() -> None:
     words = in_words([[verdict(1.0, 1.05), verdict(2.0, 4.0)], [verdict(1.0, 0.8)]])
     assert words == [
@@ -189,21 +174,6 @@ def test_what_it_says_in_all_counts_misses() -> None:
         "inside the interval 1 of 3, median half-width 10%",
         "pairs more than 10 % apart ranked right: 1 of 1",
     ]
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_lie_in_memory_as_is_declared(order: str, tmp_path: Path) -> None:
-    source = f"""\
-# advise: kernel
-# advise: x: f8[3, 5] order={order}
-def k(x):
-    assert x.flags.{order.lower()}_contiguous and not x.T.flags.{order.lower()}_contiguous
-    x += 1.0
-"""
-    path = str(tmp_path / "k.py")
-    (kernel,) = read_kernels(path, source)
-    (found,) = measure(case_of(path, source, kernel, {}, None, ()), Effort(1, 2, 0.0))
-    assert not found.failure and found.equal
 
 
 def test_built_programs_are_run_on_ranks_and_kept_as_evidence(

@@ -12,11 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from costdb.arrays.amounts import (
-    FAULT,
-    FRESH_BYTES,
-    GIVEN_BACK,
-    PAGE_BYTES,
-    SMALL_BYTES,
     Hierarchy,
     _passes,
     _walked_across,
@@ -121,10 +116,6 @@ def summed(call: ArrayCall, memory: Hierarchy = CACHES) -> dict[tuple[str, ...],
     return found
 
 
-def test_a_call_in_the_nearest_memory_costs_its_call_run_and_elements() -> None:
-    assert time_us(added(dense(16), 16)) == pytest.approx(2 + 0.25 + 0.16)
-
-
 def test_rates_of_an_earlier_model_are_refused_with_the_next_step() -> None:
     stated = document(binary=BINARY)
     arrays = stated["arrays"]
@@ -133,13 +124,6 @@ def test_rates_of_an_earlier_model_are_refused_with_the_next_step() -> None:
     work = Statement((), num(0), calls=(added(dense(24), 24),))
     with pytest.raises(MachineError, match="anew: advise calibrate --name test"):
         price_work(work, machine_of(stated, "made-up.json"))
-
-
-def test_lines_cost_by_how_much_is_touched() -> None:
-    lines = 3 * (80 / 8 + 1 - 1 / 8)
-    assert time_us(added(dense(80), 80)) == pytest.approx(2.25 + 0.8 + 0.5 * lines)
-    lines = 3 * (1600 / 8 + 1 - 1 / 8)
-    assert time_us(added(dense(1600), 1600)) == pytest.approx(2.25 + 16 + 4 * lines)
 
 
 def test_rows_that_do_not_follow_on_are_entered_one_by_one() -> None:
@@ -180,12 +164,6 @@ def test_data_that_has_gone_far_comes_from_far() -> None:
     assert time_us(far) == pytest.approx(time_us(near) + 4 * lines)
 
 
-def test_a_region_that_moves_with_a_loop_brings_a_new_line_once_in_a_while() -> None:
-    call = added(column(513), 100, distance_bytes=num(10**9), advance_bytes=num(16))
-    found = summed(call)
-    assert found["apart_line_us", "beyond"] == pytest.approx(100 * 16 / 64)
-
-
 def test_walks_across_lines_find_what_the_walk_before_left() -> None:
     def lines(rows: int, columns: int) -> dict[tuple[str, ...], float]:
         whole = Visit(dense(rows, columns), "a")
@@ -209,35 +187,6 @@ def test_random_places_of_larger_tables_are_farther(table: int, more: int) -> No
         return sum(float(evaluate(share, {})) for _, share in CACHES.shares_anywhere(num(size)))
 
     assert 0 <= beyond(table) <= beyond(table + more) < 1
-
-
-@pytest.mark.parametrize("fresh", [True, False])
-def test_a_large_result_of_its_own_gets_its_pages_from_the_system(fresh: bool) -> None:
-    for size in (SMALL_BYTES // 2, SMALL_BYTES * 2, FRESH_BYTES // 2, FRESH_BYTES * 2):
-        made = Visit(dense(size // 8))
-        call = ArrayCall(ArrayOperation.FILL, "float64", num(size // 8), made, (), fresh)
-        pages, found = fresh * size / PAGE_BYTES, summed(call)
-        large, small = size > FRESH_BYTES, size < SMALL_BYTES
-        assert found.get((FAULT,), 0.0) == pytest.approx(pages * large, rel=1e-3)
-        maybe = found.get((FAULT, GIVEN_BACK), 0.0)
-        assert maybe == pytest.approx(pages * (not large and not small), rel=1e-3)
-
-
-def test_what_may_come_anew_is_in_the_interval() -> None:
-    def priced(size: int) -> tuple[float, float, float]:
-        made = Visit(dense(size // 8))
-        call = ArrayCall(ArrayOperation.FILL, "float64", num(size // 8), made, (), fresh=True)
-        price = price_work(Statement((), num(0), calls=(call,)), machine(fill={"call_us": 3.0}))
-        assert isinstance(price, Priced)
-        found = evaluate_price(price, {})
-        return tuple(1e6 * end for end in (found.low, found.mid, found.high))
-
-    assert priced(4096) == pytest.approx((3, 3, 3))
-    pages_us = 0.125 * 512
-    some = priced(512 * 4096)
-    assert some == pytest.approx((3, 3 + pages_us / 2, 3 + pages_us), rel=1e-3)
-    large = 3 + 0.125 * 16_384
-    assert priced(16_384 * 4096) == pytest.approx((large, large, large), rel=1e-3)
 
 
 @given(st.integers(2, 5000), st.integers(2, 5000))
@@ -312,13 +261,6 @@ def test_runs_are_parts_without_gaps(found: tuple[Region, set[int]]) -> None:
     assert evaluate(inner_runs(added(region, rows * columns)), {}) == gaps
 
 
-def test_the_price_is_a_closed_form_that_grows() -> None:
-    price = price_work(Statement((), num(0), calls=(added(dense(N), N),)), machine(binary=BINARY))
-    assert isinstance(price, Priced)
-    times = [evaluate_price(price, {"N": n}).mid for n in (1, 10, 41, 42, 100, 416, 417, 5000)]
-    assert times == sorted(times)
-
-
 def test_what_was_not_measured_is_estimated_from_what_was_or_missing() -> None:
     call = added(dense(32), 32, "int64")
     rates = machine(binary={**BINARY, "residual": 1.0})
@@ -332,15 +274,6 @@ def test_what_was_not_measured_is_estimated_from_what_was_or_missing() -> None:
     )
     assert isinstance(missing, Missing)
     assert "arrays.rates.binary.int64" in missing.what
-
-
-def test_profiles_without_rates_go_on_pricing_accesses() -> None:
-    from costdb.machines import load_machine
-
-    access = Access(dense(32))
-    with_calls = Statement((access,), num(5), calls=(added(dense(32), 32),))
-    t3e = load_machine("t3e")
-    assert price_work(with_calls, t3e) == price_work(Statement((access,), num(5)), t3e)
 
 
 def test_compiled_loops_are_missing_where_they_were_not_measured() -> None:
@@ -438,30 +371,6 @@ def test_a_profile_whose_far_lines_are_cheaper_than_near_ones_is_refused() -> No
     assert check_profile(document(binary=BINARY), "made-up.json") == []
     (problem,) = check_profile(document(binary=cheaper), "made-up.json")
     assert "/arrays/rates/binary/float64/line_us/beyond" in problem
-
-
-def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
-    draw = Random(5)
-    disturbed = [
-        (call, Timing(timing.point, (((timing.typical_us * draw.uniform(0.6, 1.6),),),)))
-        if timing.point.features["columns"] == 1 and timing.point.features["rows"] != 1
-        else (call, timing)
-        for call, timing in made_up_timings(TRUTH)
-    ]
-    stated = machine(binary=BINARY).document["arrays"]
-    assert isinstance(stated, dict)
-    rates = {"binary": {"float64": fitted(disturbed)}}
-    calibrated = machine_of({**document(), "arrays": {**stated, "rates": rates}}, "made-up.json")
-
-    def half_width(region: Region, elements: int) -> float:
-        work = Statement((), num(0), calls=(added(region, elements),))
-        price = price_work(work, calibrated)
-        assert isinstance(price, Priced)
-        found = evaluate_price(price, {})
-        return (found.high - found.low) / 2 / found.mid
-
-    assert half_width(dense(100), 100) < 0.05
-    assert half_width(column(100), 100) > 0.15
 
 
 def test_loops_that_were_not_measured_leave_the_profile_as_it_is(host: Host) -> None:

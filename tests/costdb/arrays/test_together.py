@@ -15,7 +15,7 @@ from costdb.calibration.hardware import Host
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.calibration.together import ALL, ARRAYS_OF, ONE, SECTION, fit_together
 from costdb.estimate import Priced
-from costdb.evaluate import compare, evaluate_price
+from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, num, sym
 from costdb.machines import Machine
 from costdb.machines.machine import machine_of
@@ -76,13 +76,6 @@ def test_what_is_farther_than_measured_is_shared_as_the_farthest_that_was() -> N
     assert [stated[key]["value"] for key in PIECES[1:]] == pytest.approx([1.5, 1.5, 1.5])
     (note,) = fit_together([], MEMORY).notes
     assert "no working set was measured" in note
-
-
-def test_company_that_costs_nothing_has_the_factor_one() -> None:
-    faster = dict.fromkeys(PIECES, 0.8)
-    found = fit_together(list(timings(faster, SIZES)), MEMORY)
-    stated = found.parts["arrays"]["together"]["p4"]["line_factor"]
-    assert {one["value"] for one in stated.values()} == {1.0}
 
 
 @pytest.mark.parametrize("effort", list(Effort))
@@ -167,21 +160,3 @@ def test_lines_from_shared_levels_take_longer_in_company_and_others_do_not(count
     for ranks in (1, 2, 5):
         assert price(shared, count, P, P=ranks) == price(shared, count, num(ranks))
     assert price(machine(), count, num(2)) == alone
-
-
-def test_between_measured_numbers_every_rank_adds_as_much() -> None:
-    shared = machine(p2=1.5, p8=8.0)
-    once = price(shared, 200_000, num(1))
-    twice, five, all_of_them = (price(shared, 200_000, num(n)) - 1.0 for n in (2, 5, 8))
-    assert twice == pytest.approx(1.5 * (once - 1.0))
-    assert five == pytest.approx((1 + 4 / 7 * 7.0) * (once - 1.0))
-    assert all_of_them == pytest.approx(8.0 * (once - 1.0))
-
-
-def test_variants_on_other_numbers_of_ranks_are_compared() -> None:
-    shared = machine(p2=1.5, p8=8.0)
-    eight, two = (priced(shared, 200_000, num(ranks)) for ranks in (8, 2))
-    ratio = compare(eight, two, {})
-    assert ratio.mid == pytest.approx(
-        price(shared, 200_000, num(8)) / price(shared, 200_000, num(2))
-    )

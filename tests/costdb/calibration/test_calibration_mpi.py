@@ -98,7 +98,6 @@ PARTS = {
     "transfer": (1.0, (2e-4, 2e-4, 8e-5, 8e-4, 3e-4)),
 }
 ITEM_US = 0.02
-FACTORS = {CollectiveKind.ALLTOALL: 1.4}
 
 
 def pickled_us(point: Point) -> float:
@@ -220,15 +219,6 @@ def test_calls_of_a_mixed_group_go_to_other_ranks_only() -> None:
     assert microseconds(work, here) == pytest.approx(expected, rel=0.01)
 
 
-def test_calls_longer_than_measured_ones_are_extrapolations() -> None:
-    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0), EPYC))
-    for words, inside in ((100, True), (100_000, False)):
-        work = RemoteGroup(num(words), num(2), Pattern.VECTOR, calls=num(1))
-        priced = price_work(work, here)
-        assert isinstance(priced, Priced)
-        assert evaluate_price(priced, {}).in_range == inside
-
-
 # Collectives and scans.
 
 MESSAGE = (2.0, (4e-5, 6e-4, 2e-5, 2e-5, 2e-5, 2e-5, 2e-5))
@@ -239,22 +229,6 @@ def collective_us(point: Point) -> float:
     features, name = point.features, point.operation.split(".")[1]
     like_messages = name in ("message", "broadcast", "gather")
     return graded(float(features["bytes"]), *(MESSAGE if like_messages else OWN), STEP_LIMITS)
-
-
-def test_steps_are_recovered_and_stated_only_where_messages_miss() -> None:
-    made = timings(collectives.SECTION, collective_us, 0.02)
-    fitted = collectives.SECTION.fit(made, EPYC)
-    here = machine(fitted)
-    stated = set(here.section("collectives", "steps"))
-    like_messages = {"broadcast", "gather"}
-    assert stated == set(CollectiveKind) - like_messages
-    for timing in made[::5]:
-        features, name = timing.point.features, timing.point.operation.split(".")[1]
-        if name not in stated - {"prefix"}:
-            continue
-        work = Collective(CollectiveKind(name), num(2), array(float(features["bytes"])))
-        expected = collective_us(timing.point)
-        assert microseconds(work, here) == pytest.approx(expected, rel=0.08), timing.point
 
 
 def test_kinds_that_an_earlier_version_did_not_measure_are_derived() -> None:

@@ -54,16 +54,6 @@ def begun(path: dict[str, str | None]) -> tuple[str, str]:
     return place[1], place[2]
 
 
-def test_no_two_models_have_the_same_mark() -> None:
-    models = [Quality("message", f"model {n}", 0.5, 0.3, 5, n == 0, PAIRS) for n in range(14)]
-    found = elements(page_of(made(models)))
-    marks = [(a["d"] or "", a["stroke"]) for tag, a in found if tag == "path"]
-    shapes = [(re.sub(r"^M[-.0-9]+ [-.0-9]+", "", d), stroke) for d, stroke in marks]
-    keys = [one for one, (d, _) in zip(shapes, marks, strict=True) if d.startswith("M5.0 5.0m")]
-    assert len(keys) == len(set(keys)) == len(models)
-    assert all(shapes.count(key) == 1 + len(PAIRS) for key in keys)
-
-
 def test_every_model_has_its_row_and_every_point_its_marks() -> None:
     ours = Quality("message", "M1 in pieces", 0.01, 0.1, 5, True, PAIRS)
     standard = Quality("message", "S1", 0.5, 0.3, 5, False, PAIRS)

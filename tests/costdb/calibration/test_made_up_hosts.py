@@ -119,13 +119,3 @@ def test_what_is_measured_on_any_host_makes_a_sound_profile(name: str, host: Hos
         if levels:
             ends = tuple(int(key.removeprefix("b")) for key in levels)
             assert ends == caches(host).levels
-
-
-def test_points_that_go_by_caches_reach_beyond_them(host: Host) -> None:
-    together = find_section("together").points(Effort.FULL, 2, host)
-    sizes = [int(point.features["bytes"]) for point in together]
-    second, last = (cache.size_bytes for cache in host.caches[1:])
-    assert min(sizes) < second < last
-    assert max(sizes) > min(last, 100 * 2**20)
-    if host != SERVER:
-        assert max(sizes) > 1.5 * last

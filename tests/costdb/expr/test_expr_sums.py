@@ -1,5 +1,7 @@
 """Closed forms against enumeration, empty ranges and block boundaries included."""
 
+from __future__ import annotations
+
 import itertools
 
 import pytest
@@ -26,6 +28,7 @@ from costdb.expr import (
     to_text,
 )
 from costdb.expr.functions import Reduction
+from costdb.pricing import added_over, total_over
 from tests.costdb.expr.expr_strategies import bindings, expressions
 
 
@@ -89,33 +92,11 @@ def test_closed_forms_equal_enumeration(text: str) -> None:
         agrees(nest, values, *candidates)
 
 
-def test_machine_repair() -> None:
-    nest = parse("max(max(p = 1, P) sum(i = 1, N) 10.1, sum(p = 1, P) sum(i = 1, N) 0.1)")
-    formula = simplify(nest, positive={"N", "P"})
-    assert formula == parse("max(N*10.1, P*N*0.1)")
-    assert evaluate(formula, {"P": 1000, "N": 1_000_000}) == 10**8
-    general = simplify(nest)
-    assert loops(general) == 0
-    for jobs, workers in itertools.product((-1, 0, 1, 5), (-1, 0, 1, 150)):
-        agrees(nest, {"N": jobs, "P": workers}, general)
-
-
 def test_what_has_no_closed_form_is_enumerated_and_the_rest_closed() -> None:
     nest = parse("sum(i = 1, N) log2(i)*x + i")
     assert simplify(nest, positive={"N"}) == parse("x*sum(i = 1, N, log2(i)) + i")
     mixed = simplify(parse("sum(i = 1, N) (log2(i)*x + i)"), positive={"N"})
     assert mixed == parse("x*sum(i = 1, N, log2(i)) + N**2/2 + N/2")
-
-
-def test_facts_decide_comparisons() -> None:
-    assert simplify(parse("max(0, N + 1)"), positive={"N"}) == parse("N + 1")
-    assert simplify(parse("max(0, N + 1)")) == parse("max(0, N + 1)")
-    assert simplify(parse("max(a, a + b)"), nonnegative={"b"}) == parse("a + b")
-    assert simplify(parse("N > 0"), positive={"N"}) == num(1)
-    assert simplify(parse("a > 0"), nonnegative={"a"}) == parse("a > 0")
-    assert simplify(parse("(3*P + N) // P"), positive={"P"}) == parse("N // P + 3")
-    # A coefficient may be below 1, so being positive does not make it at least 1.
-    assert simplify(parse("max(a, 1)"), nonnegative={"a"}) == parse("max(a, 1)")
 
 
 def test_an_index_may_reuse_a_name_that_something_is_known_of() -> None:
@@ -187,3 +168,46 @@ def nests(draw: st.DrawFn) -> Expr:
 def test_random_nests_equal_enumeration(nest: Expr, values: dict[str, int]) -> None:
     positive = {name for name, value in values.items() if value >= 1}
     agrees(nest, values, simplify(nest), simplify(nest, positive=positive))
+
+
+# Sums over triangles, turned round so that one sum is left, give what enumeration gives.
+
+
+TERMS = ("i % 3", "log2(i + 40)", "(i // 4)*c", "if(i < 3, i, N)")
+ENDS = st.integers(-3, 4)
+
+
+def deepest(expr: Expr) -> int:
+    inner = max(map(deepest, expr.children), default=0)
+    return inner + isinstance(expr, Reduction)
+
+
+@pytest.mark.parametrize("over", [total_over, added_over])
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(TERMS),
+    st.sampled_from(["k*2", "k % 2 + c", "0"]),
+    st.tuples(ENDS, ENDS, ENDS, ENDS),
+    st.booleans(),
+)
+def test_turned_sums_equal_enumerated_ones(
+    over: object, inside: str, beside: str, ends: tuple[int, int, int, int], upper: bool
+) -> None:
+    low, high, lag, end = ends
+    first, last = (f"k + {lag}", f"N + {end}") if upper else (f"{end}", f"k + {lag}")
+    inner = summation("i", parse(first), parse(last), parse(inside))
+    body = 3 * inner + parse(beside)
+    assert callable(over)
+    found = over("k", parse(f"{low}"), parse(f"N + {high}"), body)
+    assert deepest(found) <= 1, to_text(found)
+    whole = summation("k", parse(f"{low}"), parse(f"N + {high}"), body)
+    for size in range(6):
+        values = {"N": size, "c": 5}
+        assert evaluate(found, values) == pytest.approx(evaluate(whole, values), rel=1e-12)
+
+
+def test_what_depends_on_both_indices_stays_as_it_is() -> None:
+    inner = summation("i", sym("k") + 1, sym("N"), parse("(i*k) % 7"))
+    found = total_over("k", parse("0"), parse("N - 1"), inner)
+    assert deepest(found) == 2
+    assert evaluate(found, {"N": 9}) == sum(i * k % 7 for k in range(9) for i in range(k + 1, 10))

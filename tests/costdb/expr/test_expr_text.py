@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 
-from costdb.expr import Expr, ExprError, evaluate, num, parse, sym, to_text
+from costdb.expr import Expr, ExprError, evaluate, parse, to_text
 from costdb.expr.parse import MAX_EXPRESSION, MAX_NESTING
 from tests.costdb.expr.expr_strategies import expressions
 
@@ -63,13 +63,6 @@ def test_values_of_text(text: str, value: object) -> None:
 )
 def test_text_stays_readable(text: str) -> None:
     assert to_text(parse(text)) == text
-
-
-def test_words_of_the_language_are_whole_words() -> None:
-    assert parse("division + model") == sym("division") + sym("model")
-    assert parse("max") == sym("max")
-    assert parse("max + 1") == sym("max") + 1
-    assert parse("3") == num(3)
 
 
 @pytest.mark.parametrize(

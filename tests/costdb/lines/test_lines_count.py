@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from itertools import product
+from math import gcd, prod
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
+from costdb.expr import evaluate, num
+from costdb.lines.coefficients import Marshalling, marshalling_of
 from costdb.lines.symbolic import count_lines, line_bounds
+from costdb.work import Region
 from tests.costdb.lines.published import column_bounds, lines_per_period, row_bounds
 
 
@@ -130,12 +135,6 @@ def test_published_column_bounds_bracket_every_start(
     assert whole == rows * lines
 
 
-def test_one_column_touches_sixteen_times_the_lines_of_one_row() -> None:
-    row = count_lines(4, (1024,), (4,), 0, 64)
-    column = count_lines(4, (1024,), (4096,), 0, 64)
-    assert (row, column) == (64, 1024)
-
-
 def test_counts_of_huge_regions_are_not_enumerated() -> None:
     # nobody would see the end of it
     huge = 10**12
@@ -158,3 +157,77 @@ def test_bad_sizes_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         count_lines(*arguments)
+
+
+# What marshalling a block of an array is made of, against its addresses, one by one.
+
+
+LINE, WAY = 64, 4096
+
+Block = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+@st.composite
+def blocks_of_region(draw: st.DrawFn) -> Block:
+    """Part of an array of up to four dimensions, whole along some, in any order of storage."""
+    itemsize = draw(st.sampled_from([1, 2, 4, 8, 16]))
+    extents = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    innermost_first = draw(st.permutations(range(len(extents))))
+    pitches = [0] * len(extents)
+    pitch = itemsize
+    for axis in innermost_first:
+        pitches[axis] = pitch
+        pitch *= extents[axis]
+    counts = tuple(
+        draw(st.sampled_from([extent, draw(st.integers(1, extent))])) for extent in extents
+    )
+    return itemsize, counts, tuple(pitches)
+
+
+def of(block: Block) -> Marshalling:
+    itemsize, counts, pitches = block
+    return marshalling_of(
+        Region(itemsize, tuple(map(num, counts)), tuple(map(num, pitches))), LINE, WAY
+    )
+
+
+def addresses(block: Block) -> set[int]:
+    _, counts, pitches = block
+    places = product(*map(range, counts))
+    return {sum(i * p for i, p in zip(place, pitches, strict=True)) for place in places}
+
+
+def began(found: set[int], step: int) -> int:
+    """Return how many of them do not go on where another one, a step before, left off."""
+    return sum(address - step not in found for address in found)
+
+
+@given(blocks_of_region())
+def test_runs_and_loops_equal_enumeration(block: Block) -> None:
+    itemsize, counts, _ = block
+    found, made = addresses(block), of(block)
+    runs = began(found, itemsize)
+    single = runs == len(found) > 1
+    event("single elements" if single else "runs" if runs > 1 else "one run")
+    assert evaluate(made.bytes, {}) == itemsize * prod(counts)
+    assert evaluate(made.staged, {}) == (runs > 1)
+    if single:
+        step = min(address for address in found if address)
+        assert evaluate(made.strided, {}) == len(found)
+        assert evaluate(made.loops, {}) == began(found, step)
+    elif runs > 1:
+        assert evaluate(made.strided, {}) == 0
+        assert evaluate(made.loops, {}) == runs
+
+
+@given(blocks_of_region())
+def test_crowding_is_what_sets_a_pitch_shares(block: Block) -> None:
+    itemsize, _, _ = block
+    found, made = addresses(block), of(block)
+    runs = began(found, itemsize)
+    if runs == 1:
+        return
+    run = itemsize * len(found) // runs
+    pitch = min(address for address in found if address >= run and address - itemsize not in found)
+    lines_each = -(-run // LINE) * LINE
+    assert evaluate(made.crowding, {}) == max(1, gcd(pitch, WAY) / lines_each)

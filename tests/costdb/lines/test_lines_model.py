@@ -10,17 +10,15 @@ import pytest
 
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
-from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
+from costdb.expr import Expr, evaluate, free_symbols, num, sym
 from costdb.lines.model import (
     DERIVED_KINDS,
     price_collective,
     price_message,
-    price_scan,
-    price_statement,
 )
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.quantity import Provenance
-from costdb.work import Access, Collective, CollectiveKind, Message, PrefixScan, Region, Statement
+from costdb.work import Collective, CollectiveKind, Message, Region
 from tests.costdb.made_up import HEADING
 
 N, P = sym("N"), sym("P")
@@ -78,7 +76,6 @@ def region(counts: tuple[Expr | int, ...], pitches: tuple[Expr | int, ...]) -> R
 
 ROW = region((1, N), (4 * N, 4))
 COLUMN = region((N, 1), (4 * N, 4))
-BLOCK = region((N, N), (4 * N, 4))
 
 
 def microseconds(priced: Priced | Missing, **sizes: int) -> float:
@@ -89,27 +86,6 @@ def microseconds(priced: Priced | Missing, **sizes: int) -> float:
     parts = sum(float(evaluate(t.microseconds, {**values, **sizes})) for t in priced.terms)
     assert parts == pytest.approx(total)
     return total
-
-
-def test_a_column_is_priced_by_its_lines() -> None:
-    priced = price_message(Message(COLUMN), machine())
-    assert microseconds(priced, N=1000) == pytest.approx(10 + 0.01 * 4000 + 0.5 * 1000)
-    assert isinstance(priced, Priced)
-    assert set(priced.coefficients) == {
-        f"lines.{name}" for name in ("message.alpha", "message.beta", "message.gamma", "slack")
-    }
-    assert [term.label for term in priced.terms] == ["start-up", "bytes", "lines"]
-    assert priced.coefficients["lines.message.alpha"].low == 9
-
-
-def test_slack_moves_lines_between_their_bounds() -> None:
-    priced = price_message(Message(ROW), machine())
-    assert isinstance(priced, Priced)
-    values = {symbol: q.value for symbol, q in priced.coefficients.items()} | {"N": 1024}
-    times = [
-        float(evaluate(priced.microseconds, {**values, "lines.slack": s})) for s in (0, 0.5, 1)
-    ]
-    assert times == pytest.approx([10 + 40.96 + 0.5 * lines for lines in (64, 64.5, 65)])
 
 
 def test_message_prices_come_in_pieces() -> None:
@@ -135,51 +111,6 @@ def test_constant_sizes_need_their_own_piece_only_in_the_formula() -> None:
     priced = price_message(small, machine(message={"pieces": pieces}))
     assert isinstance(priced, Priced)
     assert not any("piece2" in name for name in free_symbols(priced.microseconds))
-
-
-def test_a_residual_factor_widens_every_term() -> None:
-    residual: Json = {
-        "value": 1.0,
-        "low": 0.8,
-        "high": 1.5,
-        "unit": "1",
-        "provenance": "measured",
-        "source": "test",
-    }
-    priced = price_message(Message(COLUMN), machine(message={**MESSAGE, "residual": residual}))
-    assert microseconds(priced, N=1000) == pytest.approx(550)
-    assert isinstance(priced, Priced)
-    high = {symbol: q.value for symbol, q in priced.coefficients.items()}
-    high |= {"lines.message.residual": 1.5, "N": 1000}
-    assert float(evaluate(priced.microseconds, high)) == pytest.approx(825)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "steps", "passes"), [(1, 0, 1), (2, 1, 2), (4, 2, 2), (5, 3, 2), (64, 6, 2)]
-)
-def test_scans_take_logarithmic_steps_and_one_or_two_passes(
-    ranks: int, steps: int, passes: int
-) -> None:
-    symbolic = price_scan(PrefixScan(P, COLUMN, BLOCK), machine())
-    constant = price_scan(PrefixScan(num(ranks), COLUMN, BLOCK), machine())
-    n, lines = 320, 320 * 320 // 16 + 0.5
-    expected = steps * (10 + 0.01 * 4 * n + 0.5 * n + 0.003 * n) + passes * (
-        n * n * (0.003 + 2 * 0.002) + 0.1 * lines
-    )
-    assert microseconds(symbolic, N=n, P=ranks) == pytest.approx(expected)
-    assert microseconds(constant, N=n) == pytest.approx(expected)
-
-
-def test_a_local_scan_needs_no_message_coefficients() -> None:
-    scan = PrefixScan(num(1), COLUMN, BLOCK)
-    assert isinstance(price_scan(scan, machine(message=None)), Priced)
-
-
-def test_statements_pay_for_operations_accesses_and_lines() -> None:
-    work = Statement((Access(BLOCK), Access(COLUMN), Access(BLOCK, store=True)), 2 * N * N)
-    n = 320
-    expected = 0.003 * 2 * n * n + 0.002 * (2 * n * n + n) + 0.1 * (2 * (n * n / 16 + 0.5) + n)
-    assert microseconds(price_statement(work, machine()), N=n) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 8, 17])
@@ -240,35 +171,6 @@ def test_what_is_derived_says_so_and_is_uncertain(
     assert bool(shown) == stands_in
 
 
-def test_cost_grows_with_bytes_messages_and_lines() -> None:
-    def price(rows: int, pitch: int) -> float:
-        return microseconds(price_message(Message(region((rows, 1), (pitch, 4))), machine()))
-
-    by_rows = [price(rows, 256) for rows in range(1, 40)]
-    assert by_rows == sorted(by_rows)
-    by_pitch = [price(100, pitch) for pitch in range(4, 68, 4)]
-    assert by_pitch == sorted(by_pitch)
-    by_ranks = [
-        microseconds(
-            price_collective(Collective(CollectiveKind.BROADCAST, P, ROW), machine()), N=100, P=p
-        )
-        for p in range(1, 40)
-    ]
-    assert by_ranks == sorted(by_ranks)
-
-
-def test_calibrated_ranges_travel_with_the_price() -> None:
-    ranged = machine(range={"message_bytes": [8, 4096], "scan_elements": [100, 10_000]})
-    priced = price_scan(PrefixScan(P, ROW, BLOCK), ranged)
-    assert isinstance(priced, Priced)
-    found = {d.what: d for d in priced.domains}
-    assert (found["message bytes"].low, found["message bytes"].high) == (8, 4096)
-    assert evaluate(found["message bytes"].quantity, {"N": 2000, "P": 4}) == 8000
-    # One rank sends nothing, so nothing it sends can be out of range.
-    assert evaluate(found["message bytes"].quantity, {"N": 2000, "P": 1}) == 8
-    assert evaluate(found["scan elements"].quantity, {"N": 2000, "P": 1}) == 4_000_000
-
-
 @pytest.mark.parametrize(
     ("notes", "remedy"),
     [
@@ -284,29 +186,6 @@ def test_what_a_calibration_left_out_needs_its_packages(
     missing = price_message(Message(COLUMN), poor)
     assert isinstance(missing, Missing)
     assert missing.remedy.startswith(remedy)
-
-
-@pytest.mark.parametrize(
-    ("origin", "remedy"),
-    [
-        ("built-in", "advise machine import"),
-        ("mine.json", "a profile that states it, as advise calibrate on that machine makes one"),
-    ],
-)
-def test_what_a_profile_lacks_is_named_with_its_remedy(origin: str, remedy: str) -> None:
-    poor = machine(origin, message={"alpha_us": MESSAGE["alpha_us"]}, statement=None)
-    missing = price_message(Message(COLUMN), poor)
-    assert isinstance(missing, Missing)
-    assert missing.what == (
-        'machine "test" has no lines.message.beta_us_per_byte, lines.message.gamma_us_per_line'
-    )
-    assert missing.remedy.startswith(remedy)
-    statement = price_statement(Statement((Access(ROW),), num(0)), poor)
-    assert isinstance(statement, Missing)
-    # No operation is done, so what an operation costs is not missed.
-    assert (
-        statement.what == 'machine "test" has no lines.statement.access_us, lines.statement.line_us'
-    )
 
 
 def test_a_profile_without_a_line_size_says_so() -> None:
@@ -342,10 +221,3 @@ def test_a_malformed_section_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(MachineError, match=f"^test.json: {message}"):
         price_message(Message(COLUMN), machine(**lines))
-
-
-def test_symbols_in_prices_can_be_bound_later() -> None:
-    priced = price_message(Message(COLUMN), machine())
-    assert isinstance(priced, Priced)
-    bound = substitute(priced.microseconds, {"N": 1000})
-    assert free_symbols(bound) <= priced.coefficients.keys()

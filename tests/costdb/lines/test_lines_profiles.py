@@ -115,35 +115,6 @@ def test_the_scan_wins_from_the_published_threshold_on(machine: str, form: str) 
             assert (gain(machine, form, side, box) > 1) == (box >= threshold), (side, box)
 
 
-@pytest.mark.parametrize("form", ["staged", "published"])
-def test_the_scan_wins_clearly_at_the_t3es_threshold(form: str) -> None:
-    gains = [gain("t3e", form, side, 3) for side in SIDES]
-    assert min(gains) > 1.1
-    assert max(gains) < 1.4
-
-
-@pytest.mark.parametrize("form", ["staged", "published"])
-def test_without_line_terms_the_t3e_would_keep_shifts_at_three(form: str) -> None:
-    dropped = {symbol.replace(".", "__"): 0.0 for symbol in LINE_TERMS}
-    for side in SIDES:
-        assert gain("t3e", form, side, 3, **dropped) < 1
-
-
-@pytest.mark.parametrize("end", ["low", "high"])
-@pytest.mark.parametrize("machine", list(THRESHOLDS))
-def test_intervals_of_fitted_coefficients_keep_the_crossover(machine: str, end: str) -> None:
-    _, coefficients = priced(machine, "staged")
-    fitted = {s: q for s, q in coefficients.items() if "crossover" in q.fitted_to}
-    assert fitted
-    for symbol, quantity in fitted.items():
-        changed = {symbol.replace(".", "__"): float(getattr(quantity, end))}
-        for side in SIDES:
-            for form in ("staged", "published"):
-                for box in (THRESHOLDS[machine] - 1, THRESHOLDS[machine]):
-                    wins = gain(machine, form, side, box, **changed) > 1
-                    assert wins == (box == THRESHOLDS[machine]), (symbol, side, box, form)
-
-
 def column_over_row(block_side: int, **changed: float) -> float:
     machine = load_machine("sp2")
     times = []

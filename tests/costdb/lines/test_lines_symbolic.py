@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.expr import Expr, ceil_div, evaluate, num, parse, sym
+from costdb.expr import Expr, ceil_div, evaluate, num, sym
 from costdb.lines.symbolic import count_lines, line_bounds, region_line_bounds
 from costdb.work import Region
 from tests.costdb.lines.published import lines_per_period
@@ -114,46 +114,3 @@ def test_aligned_columns_give_the_published_count(
     bound = {"N": rows * period, "M": pitch}
     found = {evaluate(b, bound) for b in region_line_bounds(block, line)}
     assert found == {rows * lines}
-
-
-def test_one_column_of_aligned_elements_is_one_line_each() -> None:
-    lower, upper = region_line_bounds(SHAPES["column"], 64)
-    assert evaluate(lower, {"N": 4000}) == evaluate(upper, {"N": 4000}) == 1000
-    row = region_line_bounds(SHAPES["row"], 64)
-    assert [evaluate(b, {"N": 4000}) for b in row] == [63, 64]
-
-
-def test_bounds_of_wide_columns_are_narrow() -> None:
-    lower, upper = region_line_bounds(SHAPES["columns"], 64)
-    bound = {"N": 1000, "M": 1001, "K": 3}
-    assert (evaluate(lower, bound), evaluate(upper, bound)) == (1250, 1250)
-
-
-def test_evaluation_does_not_depend_on_the_sizes() -> None:
-    huge = 10**15
-    for shape in SHAPES.values():
-        for bound in region_line_bounds(shape, 64):
-            evaluate(bound, {"N": huge, "M": huge + 1, "K": huge + 3})
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "row",
-            [
-                "if(0 < ceil(N/4), ceil(ceil(N/4)/16), 0)",
-                "if(0 < ceil(N/4), (ceil(N/4)*4 + 59) // 64 + 1, 0)",
-            ],
-        ),
-        (
-            "whole block",
-            [
-                "if(0 < min(N, M), ceil(N*M/8), 0)",
-                "if(0 < min(N, M), (N*M*8 + 55) // 64 + 1, 0)",
-            ],
-        ),
-    ],
-)
-def test_a_plain_block_gives_a_plain_formula(name: str, expected: list[str]) -> None:
-    assert list(region_line_bounds(SHAPES[name], 64)) == list(map(parse, expected))

@@ -8,14 +8,12 @@ import pytest
 from costdb.machines import (
     BUILT_IN,
     MachineError,
-    UnknownMachineError,
     built_in_names,
     load_machine,
     machine_names,
     machine_of,
     parse_document,
 )
-from costdb.quantity import Provenance
 
 
 @pytest.fixture(autouse=True)
@@ -47,32 +45,6 @@ def written(tmp_path, text):
     return path
 
 
-def test_quantities_carry_interval_unit_provenance_and_the_citation(tmp_path):
-    machine = load_machine(str(written(tmp_path, document())))
-    alpha = machine.quantity("lines", "message", "alpha_us")
-    assert (alpha.low, alpha.value, alpha.high, alpha.unit) == (3, 3.5, 5, "us")
-    assert (alpha.provenance, alpha.source) == (Provenance.PUBLISHED, "a measurement")
-    line = machine.quantity("hardware", "cache_line_bytes")
-    assert (line.low, line.high) == (64, 64)
-    assert machine.cache_line_bytes == 64
-    assert machine.notes == ("a note",)
-
-
-def test_a_machine_is_the_same_one_while_its_profile_is(tmp_path: Path) -> None:
-    path = str(written(tmp_path, document()))
-    machine = load_machine(path)
-    assert load_machine(path) is machine
-    written(tmp_path, {**document(), "title": "another"})
-    assert load_machine(path).title == "another"
-
-
-def test_what_a_profile_does_not_state_is_none_and_empty(tmp_path):
-    machine = machine_of(document(), "here")
-    assert machine.quantity("lines", "message", "beta_us_per_byte") is None
-    assert machine.quantity("pgas", "rates", "local") is None
-    assert machine.section("smp", "good") == {}
-
-
 def test_asking_for_the_wrong_shape_names_the_place():
     machine = machine_of(document(lines={"message": [1]}), "here.json")
     with pytest.raises(MachineError, match=r"here\.json: /lines/message: expected an object"):
@@ -100,38 +72,6 @@ def test_every_built_in_machine_loads_under_its_own_name():
         machine = load_machine(name)
         assert (machine.name, machine.origin) == (name, BUILT_IN)
     assert set(built_in_names()) <= set(machine_names())
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("t3", 'unknown machine "t3": nearest is t3e; "advise machine list" shows all'),
-        ("zzzzzz", 'unknown machine "zzzzzz"; "advise machine list" shows all'),
-        ("../t3e", "unknown machine"),
-        ("", 'unknown machine ""'),
-        ("a\nb", r'unknown machine "a\nb"'),
-    ],
-)
-def test_an_unknown_machine_is_named_with_the_nearest_ones(asked, message):
-    with pytest.raises(UnknownMachineError) as refusal:
-        load_machine(asked)
-    assert message in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
-def test_looking_up_names_creates_no_store(no_store):
-    machine_names()
-    with pytest.raises(UnknownMachineError):
-        load_machine("nowhere")
-    assert not no_store.exists()
-
-
-def test_an_unreadable_path_is_one_line(tmp_path):
-    for path in (tmp_path / "absent.json", tmp_path / "dir.json"):
-        if path.name == "dir.json":
-            path.mkdir()
-        with pytest.raises(MachineError, match="cannot read machine profile"):
-            load_machine(str(path))
 
 
 REFUSED = [
@@ -212,11 +152,6 @@ def test_a_number_in_a_unit_that_no_model_reads_is_refused(section, path, read, 
     place = "/".join(map(str, (section, *path)))
     with pytest.raises(MachineError, match=f'^here: /{place}/unit: .*got "{other}"$'):
         machine_of(holding(other), "here")
-
-
-def test_the_rates_of_an_application_keep_their_units_and_names():
-    rates = {"zero_bytes": quantity(3, unit="MByte/s"), "wait_us": quantity(3, unit="MFlop/s")}
-    machine_of(document(phases={"applications": {"mine": {"rates": rates}}}), "here")
 
 
 def test_published_intercepts_may_be_negative():

@@ -20,7 +20,6 @@ PUBLISHED = json.loads((Path(__file__).parents[2] / "data" / "pgas_upc.json").re
 PLATFORMS = tuple(PUBLISHED["rates"])
 MACHINES = {name: load_machine(name) for name in PLATFORMS}
 T = sym("T")
-REMOTE = (Pattern.BASELINE, Pattern.COALESCE, Pattern.VECTOR)
 
 
 def gap_by_hand(platform: str, pattern: str, kind: str, threads: int) -> Fraction:
@@ -51,24 +50,6 @@ def test_gaps_are_reciprocals_of_the_printed_rates_and_linear_between(
     assert {q.provenance for q in found.coefficients.values()} == {Provenance.PUBLISHED}
 
 
-SERVED_READS = {
-    "mupc": ("baseline", "baseline", "baseline"),
-    "mupc-cache": ("baseline", "coalesce", "vector"),
-    "bupc": ("baseline", "coalesce", "coalesce"),
-    "gupc-t3e": ("baseline", "baseline", "baseline"),
-}
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_served_pattern_is_the_best_that_the_platform_optimizes(platform: str) -> None:
-    machine = MACHINES[platform]
-    assert tuple(served_pattern(machine, p, store=False) for p in REMOTE) == SERVED_READS[platform]
-    # Berkeley UPC coalesces reads only.
-    writes = ("baseline",) * 3 if platform == "bupc" else SERVED_READS[platform]
-    assert tuple(served_pattern(machine, p, store=True) for p in REMOTE) == writes
-    assert served_pattern(machine, Pattern.LOCAL, store=True) is Pattern.LOCAL
-
-
 @given(
     platform=st.sampled_from(PLATFORMS),
     pattern=st.sampled_from(list(Pattern)),
@@ -96,16 +77,6 @@ def test_a_group_takes_its_count_times_its_gap(
     assert estimate.in_range
 
 
-@pytest.mark.parametrize("threads", [1, 13, 48])
-def test_outside_2_to_12_threads_the_estimate_says_so(threads: int) -> None:
-    found = priced(RemoteGroup(num(1000), T, Pattern.BASELINE), MACHINES["mupc"])
-    estimate = evaluate_price(found, {"T": threads})
-    assert not estimate.in_range
-    assert estimate.remarks == (f"threads: {threads} is outside the calibrated 2 to 12",)
-    nearest = evaluate_price(found, {"T": 2 if threads < 2 else 12})
-    assert estimate.mid == nearest.mid
-
-
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_the_interval_is_the_worst_published_precision(platform: str) -> None:
     printed = PUBLISHED["precision"]
@@ -128,43 +99,6 @@ def test_the_profile_keeps_the_published_precisions(platform: str) -> None:
     assert kept["matmul_greatest"] == PUBLISHED["precision"]["matmul"][platform]
     assert kept["sobel_greatest"] == PUBLISHED["precision"]["sobel"][platform]
     assert kept.get("histogram_12_threads") == PUBLISHED["precision"]["histogram"].get(platform)
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize("store", [False, True])
-def test_a_better_pattern_never_costs_more(platform: str, store: bool) -> None:
-    def microseconds(threads: int, pattern: Pattern, mixed: bool = False) -> float:
-        group = RemoteGroup(num(1000), num(threads), pattern, store, mixed)
-        return evaluate_price(priced(group, MACHINES[platform]), {}).mid
-
-    for threads in range(2, 13):
-        baseline = microseconds(threads, Pattern.BASELINE)
-        coalesced = microseconds(threads, Pattern.COALESCE)
-        assert microseconds(threads, Pattern.VECTOR) <= coalesced <= baseline
-        mixed = microseconds(threads, Pattern.BASELINE, mixed=True)
-        local = microseconds(threads, Pattern.LOCAL)
-        # On the T3E, local shared writes are printed slower than remote ones.
-        expected = [baseline, mixed, local] if local > baseline else [local, mixed, baseline]
-        assert (local > baseline) is (store and platform == "gupc-t3e")
-        assert sorted((local, mixed, baseline)) == expected
-
-
-def test_groups_add_up_and_nothing_costs_nothing() -> None:
-    groups = [
-        RemoteGroup(num(1000), T, Pattern.VECTOR, label="a"),
-        RemoteGroup(num(500), T, Pattern.BASELINE, store=True, mixed=True, label="b"),
-    ]
-    machine = MACHINES["mupc-cache"]
-    total = price_groups(groups, machine)
-    assert not isinstance(total, Missing)
-    estimate = evaluate_price(total, {"T": 5})
-    parts = [evaluate_price(priced(group, machine), {"T": 5}).mid for group in groups]
-    assert estimate.mid == pytest.approx(sum(parts))
-    labels = [term.label for term in estimate.terms]
-    assert labels == ["a: vector reads", "b: baseline writes, 1/T local"]
-    nothing = price_groups([], machine)
-    assert not isinstance(nothing, Missing)
-    assert evaluate_price(nothing, {}).high == 0
 
 
 def test_a_machine_without_rates_says_what_is_missing() -> None:

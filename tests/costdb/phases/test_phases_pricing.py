@@ -1,5 +1,7 @@
 """Prices of applications: equal to the sums they stand for, with intervals and clear refusals."""
 
+from __future__ import annotations
+
 import math
 import subprocess
 import sys
@@ -9,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Estimate, Missing, Priced
-from costdb.expr import evaluate, free_symbols
+from costdb.choosing import Choice
+from costdb.estimate import Estimate, Missing
+from costdb.expr import parse
 from costdb.machines import Machine, machine_of
 from costdb.phases.application import ApplicationError, bind
-from tests.costdb.phases.choices import parse_application, predict, price_application
+from tests.costdb.phases.choices import parse_application, predict, price_application, rank_choices
 
 TEXT = """
 schema_version = 1
@@ -129,48 +132,6 @@ def test_a_prediction_is_the_sum_over_phases_and_messages(kind: str, n: int, p: 
     assert bool(estimate.remarks) == (not estimate.in_range)
 
 
-def test_the_interval_takes_slow_rates_with_dear_messages() -> None:
-    estimate = predict(APPLICATION, machine(), {"kind": "x", "P": 8})
-    assert isinstance(estimate, Estimate)
-    assert estimate.high == pytest.approx(by_hand("x", 7, 8, 2, 10, 120, 0.6))
-    assert estimate.low == pytest.approx(by_hand("x", 7, 8, 5, 20, 90, 0.4))
-
-
-def test_words_decide_the_terms_and_sizes_stay_symbols() -> None:
-    priced = price_application(APPLICATION, machine(), {"kind": "x"})
-    assert isinstance(priced, Priced)
-    assert [term.label for term in priced.terms] == ["single", "series"]
-    assert free_symbols(priced.microseconds) == {
-        "N",
-        "P",
-        "single.us_per_flop",
-        "message.alpha_us",
-        "message.beta_us_per_byte",
-    }
-    scope = {name: q.value for name, q in priced.coefficients.items()} | {"N": 12, "P": 4}
-    assert evaluate(priced.microseconds, scope) == pytest.approx(
-        by_hand("x", 12, 4, 4, 16, 100, 0.5) * 1e6
-    )
-
-
-def test_a_pattern_without_its_own_cost_takes_the_common_one() -> None:
-    plain = machine(patterns={})
-    priced = price_application(APPLICATION, plain, {"kind": "y"})
-    assert isinstance(priced, Priced)
-    assert not any("transpose" in name for name in priced.coefficients)
-    own = price_application(APPLICATION, machine(), {"kind": "y"})
-    assert isinstance(own, Priced)
-    assert own.coefficients["message.transpose.beta_us_per_byte"].value == 0.75
-    assert own.coefficients["message.alpha_us"].value == 100
-
-
-def test_provenance_is_that_of_the_least_trustworthy_number_used() -> None:
-    for kind, expected in (("x", "measured"), ("y", "published")):
-        estimate = predict(APPLICATION, machine(), {"kind": kind, "P": 4})
-        assert isinstance(estimate, Estimate)
-        assert estimate.provenance == expected
-
-
 def test_what_a_machine_lacks_is_named_with_a_remedy() -> None:
     bare = machine(applications={})
     missing = predict(APPLICATION, bare, {"kind": "x", "P": 4})
@@ -279,3 +240,97 @@ def test_pricing_imports_no_heavy_package() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == ""
+
+
+# Choices: every allowed binding once, fastest first, and nothing else.
+
+
+CHOOSING = """
+schema_version = 1
+name = "grid"
+title = "A grid"
+source = "made up"
+[parameters.method]
+words = ["fast", "slow"]
+[parameters.side]
+words = ["left", "right"]
+default = "left"
+[parameters.N]
+minimum = 1
+[parameters.X]
+minimum = 1
+maximum = "N"
+power_of_two = true
+[parameters.Y]
+minimum = 1
+maximum = "N/2"
+[[constraints]]
+require = "X != 3*Y"
+because = "odd"
+[[phases]]
+name = "rows"
+unit = "flop"
+count = "ceil(N/X)*3"
+rate = "r"
+[[phases]]
+name = "columns"
+when = { method = ["slow"] }
+unit = "flop"
+count = "ceil(N/Y)**2"
+rate = "r"
+[[messages]]
+name = "edges"
+count = "X + Y"
+bytes = "N"
+[rates.r]
+value = 2
+unit = "MFlop/s"
+provenance = "measured"
+source = "a stopwatch"
+"""
+CHOSEN_FROM = parse_application(CHOOSING.encode(), "grid.toml")
+COST = {"value": 2, "unit": "us", "provenance": "measured", "source": "s"}
+HEAD = {"schema_version": 1, "name": "m", "title": "M", "library": "l", "sources": {"s": "x"}}
+MACHINE = machine_of(
+    {**HEAD, "phases": {"alpha_us": COST, "beta_us_per_byte": {**COST, "unit": "us/byte"}}},
+    "m.json",
+)
+
+
+def rank(over: list[str], fixed: dict[str, str | int], where: str = "") -> tuple[Choice, ...]:
+    ranked = rank_choices(CHOSEN_FROM, MACHINE, over, fixed, parse(where) if where else None)
+    assert not isinstance(ranked, Missing)
+    return ranked
+
+
+@pytest.mark.parametrize(
+    ("over", "fixed", "where", "problem"),
+    [
+        ([], {}, "", "name the parameters to choose over"),
+        (["Z"], {}, "", "there is no parameter Z"),
+        (["X"], {"X": 2}, "", "X is fixed, so not to be chosen"),
+        (["N"], {"method": "fast"}, "", "/parameters/N: a number to choose over needs a maximum"),
+        (["X"], {"method": "fast"}, "", "/parameters/X: a number to choose over needs a maximum"),
+        (["X"], {"method": "fast", "N": 8, "Y": 1}, "method == 1", "condition: method is not"),
+        (["X"], {"method": "fast", "N": 8, "Y": 1}, "X == 3", "no choice of X meets"),
+        (["X"], {"method": "fast", "N": 8, "Y": 1}, "1/(X - 1)", "condition: division by zero"),
+        (["X"], {"method": "fast", "N": 8, "Y": 9}, "", "Y = 9 must be at most 4"),
+        (["X"], {"method": "fast", "N": 8}, "", "Y is not bound"),
+        (["X"], {"N": 8, "Y": 1}, "", "method is not chosen"),
+        (["Y"], {"method": "fast", "N": 10**6, "X": 1}, "Y == 0", "more than 100000 combinations"),
+    ],
+)
+def test_a_wrong_question_is_refused_in_one_line(
+    over: list[str], fixed: dict[str, str | int], where: str, problem: str
+) -> None:
+    with pytest.raises(ApplicationError) as refusal:
+        rank(over, fixed, where)
+    assert problem in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_machine_without_message_costs_cannot_rank() -> None:
+    mute = machine_of({**HEAD, "phases": {}}, "m.json")
+    missing = rank_choices(CHOSEN_FROM, mute, ["X"], {"method": "fast", "N": 8, "Y": 1})
+    assert isinstance(missing, Missing)
+    assert "alpha_us" in missing.what

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from costdb.documents import description_problems
-from costdb.expr import parse
-from costdb.phases.application import ApplicationError, NumberParameter, WordParameter
+from costdb.phases.application import ApplicationError
 from costdb.subject import SubjectError
 from tests.costdb.phases.choices import load_application, parse_application
 
@@ -64,25 +63,6 @@ bytes = "8*N"
 
 def read(text: str):
     return parse_application(text.encode(), "app.toml")
-
-
-def test_a_good_description_is_read_whole() -> None:
-    application = read(GOOD)
-    assert application.name == "stencil"
-    assert application.size_names == ("N", "STEPS")
-    problem, method, processors = application.parameters.values()
-    assert isinstance(problem, WordParameter)
-    assert problem.words["large"] == {"N": 1000, "STEPS": 10}
-    assert isinstance(method, WordParameter)
-    assert method.default is None
-    assert isinstance(processors, NumberParameter)
-    assert processors.maximum == parse("N")
-    assert application.repeat == parse("STEPS")
-    assert [phase.name for phase in application.phases] == ["update", "extra"]
-    assert application.phases[0].count == parse("5*rows*N")
-    assert application.phases[1].per_op == parse("a + b*N")
-    assert not application.phases[1].when.holds({"method": "fast"})
-    assert application.exchanges[0].bytes == parse("8*N")
 
 
 def test_a_good_description_keeps_to_the_schema(tmp_path: Path) -> None:

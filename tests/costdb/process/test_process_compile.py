@@ -239,13 +239,6 @@ def test_meshes_have_the_work_of_their_busiest_server(index: str) -> None:
         assert_equals_enumeration(term, {"N": n, "M": m, "P": p, "Q": q, "t": 2})
 
 
-def test_rows_that_run_into_each_other_are_not_a_mesh() -> None:
-    for index in ("i*Q + j", "(i mod P)*Q + j mod (Q + 1)", "(i mod P)*Q + j div B"):
-        work = Use(Resource(parse(index), num(1)), num(1))
-        term = ParLoop("i", num(1), N, ParLoop("j", num(1), sym("M"), work))
-        assert_equals_enumeration(term, {"N": 5, "M": 7, "P": 2, "Q": 3, "B": 2})
-
-
 def test_blocks_of_no_elements_cost_nothing() -> None:
     # The length of a block, ceil(N/P), is 0 here, and must not be divided by.
     for index in ("i div ceil(N/P)", "(i div ceil(N/P)) mod P", "i mod ceil(N/P)"):
@@ -253,31 +246,6 @@ def test_blocks_of_no_elements_cost_nothing() -> None:
             work = Use(Resource(parse(index), num(1)), parse(amount))
             assert_equals_enumeration(ParLoop("i", num(0), N - 1, work), {"N": 0, "P": 4})
             assert_equals_enumeration(ParLoop("i", num(0), N - 1, work), {"N": 9, "P": 4})
-
-
-def test_work_adds_up_under_parallel_composition() -> None:
-    # With the maximum, as the rule was once printed, this would be max(3, 2).
-    server = Resource(num(0), num(1))
-    cost = compile_process(Parallel((Use(server, num(3)), Use(server, num(2)))))
-    assert (cost.T, cost.phi, cost.omega) == (num(5), num(3), num(5))
-
-
-def test_multiplicity_divides_the_time() -> None:
-    two_heads = Resource(num(0), num(2))
-    cost = compile_process(ParLoop("i", num(1), N, Use(two_heads, num(6))), positive=["N"])
-    assert cost.T == N * 3
-
-
-def test_distinct_servers_do_not_wait_for_each_other() -> None:
-    t = num(1)
-    for index in (num(-1), P, P + 3):
-        net = Use(Resource(index, num(1), "cpu"), N)
-        term = Parallel((ParLoop("i", num(1), N, Use(cyclic(), t)), net))
-        for n, p in ((1, 3), (4, 2), (7, 3)):
-            assert_equals_enumeration(term, {"N": n, "P": p})
-    meeting = Use(Resource(num(0), num(1), "cpu"), N)
-    term = Parallel((ParLoop("i", num(0), N - 1, Use(cyclic(), t)), meeting))
-    assert_equals_enumeration(term, {"N": 7, "P": 3})
 
 
 def test_a_triangular_nest_over_cyclic_columns_is_not_enumerated_twice() -> None:
@@ -288,22 +256,12 @@ def test_a_triangular_nest_over_cyclic_columns_is_not_enumerated_twice() -> None
             assert_equals_enumeration(term, {"N": n, "P": p})
 
 
-def test_untaken_branches_need_no_value() -> None:
-    work = Branch(less(num(1), sym("i")), Delay(1 / (sym("i") - 1)), Delay(num(5)))
-    cost = compile_process(SeqLoop("i", num(1), N, work))
-    assert evaluate(cost.T, {"N": 3}) == Fraction(13, 2)
-
-
 def test_leaves_are_priced_by_the_caller() -> None:
     term = SeqLoop("i", num(1), N, Leaf(Fixed(num(7), "solver")))
     cost = compile_process(term, price=lambda work: sym(f"{work.label}.us"), positive=["N"])
     assert N * sym("solver.us") == cost.T
     with pytest.raises(ProcessError, match="nothing says what 'solver' costs"):
         compile_process(term)
-
-
-def test_units() -> None:
-    assert num(Fraction(5, 2)) == compile_process(Delay(num(2_500_000)), unit_us=1_000_000).T
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from costdb.expr import Expr, evaluate, num, parse, sym
-from costdb.process.compile import Cost, compile_process
-from costdb.process.model import Model, ProcessSubject, compile_model, load_model, price_model
+from costdb.expr import evaluate, num, parse, sym
+from costdb.process.model import Model, ProcessSubject, compile_model, load_model
 from costdb.process.syntax import ModelError
 from costdb.process.terms import (
     NOTHING,
@@ -115,10 +114,6 @@ def test_numeric_expressions(model: Loader, expression: str, value: float) -> No
     assert seconds(model(text)) == value
 
 
-def test_a_percent_sign_starts_a_comment(model: Loader) -> None:
-    assert seconds(model("process main = delay(7 % 4 { [\n)")) == 7
-
-
 def test_main_is_found_by_name_and_else_is_the_last(model: Loader) -> None:
     assert seconds(model("process main = delay(1)\nprocess other = delay(2)")) == 1
     assert seconds(model("process a = delay(1)\nprocess b = delay(2)\nprocess c(x) = a")) == 2
@@ -149,14 +144,6 @@ def test_loops_do_not_capture_arguments(model: Loader) -> None:
     assert seconds(model(over), N=100) == 3
 
 
-def test_resources_can_be_arguments(model: Loader) -> None:
-    text = """
-        process client(server, t) = use(server, t)
-        process main = par (i = 1, 4) client(fcfs(i mod 2), 3)
-    """
-    assert seconds(model(text)) == 6
-
-
 def test_servers_of_different_arrays_are_different(model: Loader) -> None:
     text = """
         resource parameter cpu(p)
@@ -165,23 +152,6 @@ def test_servers_of_different_arrays_are_different(model: Loader) -> None:
     """
     assert seconds(model(text)) == 4
     assert seconds(model("process main = { use(fcfs(0), 2) || use(fcfs(0), 3) }")) == 5
-
-
-def test_costs_are_seconds_and_prices_microseconds(model: Loader) -> None:
-    found = model("process main = { delay(2) ; par (i = 1, 3) use(fcfs(0), 1) }")
-    priced = price_model(found)
-    assert evaluate(compile_model(found).T, {}) == 5
-    assert evaluate(priced.microseconds, {}) == 5_000_000
-    terms = {term.label: evaluate(term.microseconds, {}) for term in priced.terms}
-    assert terms == {"critical path": 3_000_000, "busiest fcfs": 3_000_000}
-
-
-def test_an_unfinished_model_still_prices_with_its_parameters_open(model: Loader) -> None:
-    cost: Cost = compile_process(
-        model("numeric parameter t\nprocess main = par (i = 1, 5) use(fcfs(0), t)").process
-    )
-    value: Expr = cost.T
-    assert evaluate(value, {"t": 2}) == 10_000_000
 
 
 DOUBLING = "\n".join(f"numeric f{i}(x) = f{i - 1}(x) + f{i - 1}(x * x)" for i in range(1, 40))

@@ -1,14 +1,23 @@
 """The Power Challenge's cost functions give the printed numbers, and Good stays under Bad."""
 
+from __future__ import annotations
+
 import json
+import random
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from costdb.calibration.supersteps import Kind, Plan, Suite, heights, make_plan
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, num, sym
-from costdb.machines import MachineError, load_machine, machine_of
+from costdb.machines import Machine, MachineError, load_machine, machine_of
+from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
 from costdb.smp.functions import (
     Family,
@@ -20,6 +29,7 @@ from costdb.smp.functions import (
     superstep_interval,
 )
 from costdb.work import Superstep
+from tests.costdb.made_up import HEADING
 
 PUBLISHED = json.loads(
     (Path(__file__).parents[2] / "data" / "smp_power_challenge.json").read_text()
@@ -284,3 +294,152 @@ def test_counts_are_of_the_elements_that_the_functions_were_fitted_to(counted: i
     given = evaluate_price(stated, point)
     wanted = evaluate_price(plain, scaled)
     assert (given.low, given.mid, given.high) == (wanted.low, wanted.mid, wanted.high)
+
+
+# Cost functions by cache level: each access is paid at the rate of the level that it falls in.
+
+
+LIMITS = [1_000, 50_000]
+COUNTS = (2, 4)
+RATES = {"good": 1.0, "bad": 8.0}
+
+
+def rate(family: str, processors: int, name: str) -> float:
+    """Return a coefficient; no two are alike."""
+    level = float(name[-1]) if name[-1].isdigit() else 0.0
+    side = {"L": 100.0, "gM": 0.25, "ghr": 1.0, "ghw": 3.0}[name.rstrip("012")]
+    return RATES[family] * side * (1 + level) * processors
+
+
+def document(limits: Any = LIMITS) -> dict[str, Any]:
+    names = ["L", "gM", *(f"{key}{level}" for key in ("ghr", "ghw") for level in range(3))]
+
+    def stated(family: str, processors: int, name: str) -> dict[str, Any]:
+        value = rate(family, processors, name)
+        unit = "us" if name == "L" else "us/element"
+        return {"value": value, "unit": unit, "provenance": "measured", "source": "test"}
+
+    levels = {
+        family: {
+            "limits": limits,
+            **{f"p{count}": {n: stated(family, count, n) for n in names} for count in COUNTS},
+        }
+        for family in RATES
+    }
+    return {
+        **HEADING,
+        "smp": {"levels": levels},
+    }
+
+
+def superstep_us(
+    machine: Machine, hr: int, hw: int, total: int, processors: int
+) -> tuple[float, float]:
+    counts = (num(count) for count in (hr, hw, total, processors))
+    found = superstep_interval(Family.HRHWM, *counts, machine)
+    assert not isinstance(found, Missing)
+    values = {name: quantity.value for name, quantity in found.coefficients.items()}
+    return float(evaluate(found.good, values)), float(evaluate(found.bad, values))
+
+
+def worked_out(family: str, hr: int, hw: int, total: int, processors: int) -> float:
+    """Walk over the levels, as accesses do."""
+    cost = rate(family, processors, "L") + rate(family, processors, "gM") * total
+    for key, count in (("ghr", hr), ("ghw", hw)):
+        low = 0
+        for level, limit in enumerate((*LIMITS, 10**9)):
+            cost += rate(family, processors, f"{key}{level}") * len(range(low, min(count, limit)))
+            low = limit
+    return cost
+
+
+def test_the_profile_of_the_tests_is_sound() -> None:
+    assert check_profile(document(), "made-up") == []
+
+
+near = st.sampled_from(LIMITS).flatmap(lambda limit: st.integers(limit - 1, limit + 1))
+accesses = st.one_of(st.integers(0, 200_000), near)
+
+
+@given(accesses, accesses, st.sampled_from(COUNTS))
+def test_each_level_takes_what_lies_in_it(hr: int, hw: int, processors: int) -> None:
+    point = hr, hw, hr + hw, processors
+    expected = [worked_out(family, *point) for family in ("good", "bad")]
+    assert superstep_us(machine_of(document(), "test"), *point) == pytest.approx(
+        expected, rel=1e-12
+    )
+
+
+@given(accesses, accesses)
+def test_between_counts_of_processors_both_are_interpolated(hr: int, hw: int) -> None:
+    machine, point = machine_of(document(), "test"), (hr, hw, hr + hw)
+    ends = superstep_us(machine, *point, 2), superstep_us(machine, *point, 4)
+    middle = [(one + other) / 2 for one, other in zip(*ends, strict=True)]
+    assert superstep_us(machine, *point, 3) == pytest.approx(middle, rel=1e-12)
+
+
+@pytest.mark.parametrize("limits", [[50_000, 1_000], [1_000, "far"], "1000", 1_000, None])
+def test_limits_that_do_not_grow_are_refused(limits: Any) -> None:
+    with pytest.raises(MachineError, match="/smp/levels/good/limits: expected growing numbers"):
+        superstep_us(machine_of(document(limits), "test"), 1, 1, 2, 2)
+
+
+# Plans of supersteps to measure with.
+
+
+SIZES = heights(12)
+
+kinds = st.sampled_from(list(Kind))
+
+
+@st.composite
+def settings_of_a_plan(draw: st.DrawFn) -> tuple[Kind, int, int, int, int]:
+    processors = draw(st.integers(2, 16))
+    return (
+        draw(kinds),
+        draw(st.integers(1, 2_000_000)),
+        draw(st.integers(1, processors - 1)),
+        processors,
+        draw(st.integers(0, 10**6)),
+    )
+
+
+def plan_of(suite: Suite, given_settings: tuple[Kind, int, int, int, int]) -> Plan:
+    kind, h, x, processors, seed = given_settings
+    return make_plan(suite, kind, h, x, processors, random.Random(seed))
+
+
+@given(settings_of_a_plan())
+def test_exact_plans_keep_to_their_kind(chosen: tuple[Kind, int, int, int, int]) -> None:
+    kind, h, x, processors, _ = chosen
+    plan = plan_of(Suite.EXACT, chosen)
+    share = -(-x * h // processors)
+    hr, hw = {
+        Kind.LIKE_GATHER: (h, share),
+        Kind.LIKE_SCATTER: (share, h),
+        Kind.VARY: (h, h),
+    }[kind]
+    assert (plan.hr, plan.hw, plan.total) == (hr, hw, 2 * x * h)
+    assert max(plan.hr, plan.hw) == h
+    assert len(plan.reads) == len(plan.writes) == processors
+
+
+@given(settings_of_a_plan())
+def test_random_plans_keep_what_their_suite_promises(
+    chosen: tuple[Kind, int, int, int, int],
+) -> None:
+    exact = plan_of(Suite.EXACT, chosen)
+    maxima = plan_of(Suite.SAME_MAXIMA, chosen)
+    assert (maxima.hr, maxima.hw) == (exact.hr, exact.hw)
+    totals = plan_of(Suite.SAME_TOTALS, chosen)
+    assert sum(totals.reads) == sum(exact.reads)
+    assert sum(totals.writes) == sum(exact.writes)
+    for plan in (exact, maxima, totals):
+        assert min(plan.reads + plan.writes) >= 0
+        assert plan.hr + plan.hw <= plan.total <= len(plan.reads) * (plan.hr + plan.hw)
+
+
+def test_heights_cover_the_range_by_ratio() -> None:
+    assert (SIZES[0], SIZES[-1], len(SIZES)) == (5_000, 1_900_000, 12)
+    ratios = [b / a for a, b in pairwise(SIZES)]
+    assert max(ratios) / min(ratios) < 1.001

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from costdb.estimate import Ratio
 from costdb.machines import MachineError, load_machine, machine_names
-from costdb.machines.stored import import_profile, remove_profile
+from costdb.machines.stored import import_profile
 from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.extract import SCHEMA_VERSION
@@ -281,20 +281,6 @@ def profile(tmp_path, **changes):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(document))
     return path, document
-
-
-def test_a_profile_goes_in_from_a_file_and_out_as_it_was(tmp_path):
-    path, document = profile(tmp_path)
-    assert import_profile(path).name == "mine"
-    path.unlink()
-    assert "mine" in machine_names()
-    machine = load_machine("mine")
-    assert machine.title == "My machine"
-    assert machine.quantity("lines", "message", "alpha_us") is not None
-    assert load_machine("mine").document == document
-    assert remove_profile("mine")
-    assert not remove_profile("mine")
-    assert "mine" not in machine_names()
 
 
 def test_an_invalid_profile_is_refused_and_nothing_is_kept(tmp_path, data_directory):

@@ -1,16 +1,31 @@
 """Results in the store: the newest of each subject, and whether the profile is still the same."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from costdb.machines import load_machine
-from costdb.machines.stored import store_profile
-from costdb.store.database import reading, writing
-from costdb.store.extract import FIRST_TABLES, MIGRATIONS, SCHEMA_VERSION
+from costdb.estimate import Ratio
+from costdb.machines.stored import remove_profile
+from costdb.store.database import reading, transaction, writing
+from costdb.store.evidence import (
+    Evidence,
+    add_evidence,
+    stored_evidence,
+    stored_functions,
+    stored_profile_names,
+)
+from costdb.store.extract import FIRST_TABLES, MIGRATIONS, SCHEMA_VERSION, SUFFIX, state_of
 from costdb.store.place import StoreError, store_path
-from costdb.store.results import Result, add_result, newest_results
+from costdb.store.results import Observation, Result, add_observations, add_result, newest_results
+from tests.stored import evidence_on
 
 
 @pytest.fixture(autouse=True)
@@ -27,32 +42,6 @@ def add(*results):
     with writing(store_path()) as connection:
         for one in results:
             add_result(connection, one)
-
-
-def test_the_newest_of_each_subject_is_found_and_the_others_stay():
-    add(
-        Result("here", "validate", "smp", {"n": 1}),
-        Result("there", "validate", "smp", {"n": 2}),
-        Result("here", "validate", "lines", {"n": 3}),
-        Result("here", "validate", "smp", {"n": 4}),
-    )
-    assert [(one.subject, one.document["n"]) for one in kept()] == [("lines", 3), ("smp", 4)]
-    assert [one.document["n"] for one in kept("there")] == [2]
-    with reading(store_path()) as connection:
-        assert connection.execute("SELECT count(*) FROM results").fetchone() == (4,)
-
-
-def test_what_was_found_of_a_profile_that_was_replaced_is_outdated():
-    add(Result("mine", "validate", "smp", {}))
-    assert [one.outdated for one in kept("mine")] == [False]  # there is no profile to compare with
-    document = {**json.loads(json.dumps(dict(load_machine("t3e").document))), "name": "mine"}
-    store_profile(document, "test")
-    with writing(store_path()) as connection:
-        connection.execute("UPDATE profiles SET stored_at = '2126-11-21T18:00:00+00:00'")
-    assert [one.outdated for one in kept("mine")] == [True]
-    with writing(store_path()) as connection:
-        connection.execute("UPDATE profiles SET stored_at = '2016-11-21T18:00:00+00:00'")
-    assert [one.outdated for one in kept("mine")] == [False]
 
 
 def test_numbers_that_are_none_are_refused_and_nothing_is_stored():
@@ -86,3 +75,136 @@ def test_every_older_version_has_a_way_to_this_one():
         name for (name,) in names
     }
     connection.close()
+
+
+# The extract beside the store says what the store says, whatever was written when.
+
+
+RATIO = Ratio(1.0, 2.0, 3.0)
+
+
+@pytest.fixture(autouse=True)
+def extract_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path))
+    return tmp_path
+
+
+def add_profile(name: str) -> None:
+    with writing(store_path()) as connection, transaction(connection):
+        connection.execute("INSERT OR REPLACE INTO profiles VALUES (?, '{}', '', '')", (name,))
+
+
+def evidence(machine: str, size: int, ranks: str, measured: float) -> Evidence:
+    ratio = Ratio(measured, measured, measured)
+    return Evidence(machine, "k", "ADV201", {"N": size}, RATIO, ratio, {"ranks": ranks})
+
+
+def test_nothing_is_created_where_there_is_no_store(extract_directory: Path) -> None:
+    assert stored_profile_names() == () and stored_evidence("here") == ()
+    assert not list(extract_directory.iterdir())
+
+
+names = st.sampled_from(("one", "two", "here"))
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), names),
+        st.tuples(st.just("remove"), names),
+        st.tuples(st.just("evidence"), st.integers(1, 3)),
+        st.tuples(st.just("function"), names),
+        st.tuples(st.just("look"), names),
+        st.tuples(st.just("lose"), names),
+    ),
+    max_size=8,
+)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps)
+def test_readers_see_what_was_written_last(
+    tmp_path: Path, taken: list[tuple[str, str | int]]
+) -> None:
+    for file in tmp_path.iterdir():
+        file.unlink()
+    profiles: set[str] = set()
+    functions: list[str] = []
+    measured: dict[int, float] = {}
+    for number, (step, value) in enumerate(taken):
+        if step == "add":
+            add_profile(str(value))
+            profiles.add(str(value))
+        elif step == "remove":
+            remove_profile(str(value))
+            profiles.discard(str(value))
+        elif step == "evidence":
+            size = int(value)
+            with writing(store_path()) as connection:
+                add_evidence(connection, evidence("here", size, "1", 1.0 + number))
+            measured.pop(size, None)
+            measured[size] = 1.0 + number
+        elif step == "function":
+            seen = Observation(str(value), "function", "f", {"n": number}, "p")
+            with writing(store_path()) as connection:
+                add_observations(connection, [seen])
+            functions = [one for one in functions if one != value] + [str(value)]
+        elif step == "lose":
+            store_path().with_name(store_path().name + SUFFIX).unlink(missing_ok=True)
+        assert set(stored_profile_names()) == profiles
+        assert [path for path, _ in stored_functions()] == functions
+        known = [one.read() for one in stored_evidence("here")]
+        found = {int(one.bindings["N"]): one.measured.mid for one in known}
+        assert found == measured and list(found) == list(measured)
+
+
+def settle() -> None:
+    """Make the extract one that was written long after the store."""
+    import os
+
+    path = store_path()
+    stored_profile_names()
+    status = path.stat()
+    side = path.with_name(path.name + SUFFIX)
+    os.utime(side, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
+
+
+def test_a_reader_of_a_settled_extract_opens_no_database() -> None:
+    add_profile("here")
+    settle()
+    program = (
+        "import sys; from costdb.store.evidence import stored_profile_names, stored_evidence\n"
+        "print(stored_profile_names(), stored_evidence('here'), 'sqlite3' in sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.split("\n")[0] == "('here',) () False"
+
+
+def test_an_extract_that_was_spoilt_or_is_too_young_is_not_believed() -> None:
+    add_profile("here")
+    settle()
+    side = store_path().with_name(store_path().name + SUFFIX)
+    stated = json.loads(side.read_text())
+    stated["profiles"] = {"forged": "{}"}
+    old_state = stated["state"]
+    for text in ("", "[]", "{", json.dumps({**stated, "state": []}), json.dumps(stated)):
+        side.write_text(text)  # younger than the store by less than clocks tell, or malformed
+        add_profile("here")
+        assert state_of(store_path()) != old_state
+        assert stored_profile_names() == ("here",)
+
+
+def test_of_equal_runs_the_newest_is_kept_and_others_stay_apart() -> None:
+    given_rows = [
+        evidence("here", 1, "1", 1.5),
+        evidence("here", 1, "2", 1.6),
+        evidence("here", 1, "1", 1.7),
+        evidence("there", 1, "1", 1.8),
+    ]
+    with writing(store_path()) as connection:
+        for one in given_rows:
+            add_evidence(connection, one)
+    assert [one.read() for one in stored_evidence("here")] == [given_rows[1], given_rows[2]]
+    with reading(store_path()) as connection:
+        assert evidence_on(connection, "here") == tuple(given_rows[:3])

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.analysis.lower import lower
 from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.rank import rank
-from advisor.ranking.sizes import bind_sizes
-from costdb.machines import load_machine
 from tests.transforms.checks import (
     Rewrite,
     check_square,
@@ -39,16 +35,6 @@ def check_distributions(found: Rewrite) -> None:
         assert again.arrays[name].spec == array.spec, found.rewritten
     check_text(found)
     check_square(found)
-
-
-def best(source: str, transform: Transform, machine: str = "t3e", **sizes: int) -> str | None:
-    """Return the source after the fix of the best proposal, None where nothing is gained."""
-    kernel = only_kernel(source)
-    found = rank("f.py", kernel, load_machine(machine), bind_sizes(kernel, sizes), [transform])
-    if not found.findings:
-        return None
-    fix = found.findings[0].fix
-    return source if fix is None else apply_edits(source, fix.edits)
 
 
 # ADV102
@@ -99,49 +85,6 @@ def test_pieces_are_written_with_the_import_they_need(name: str) -> None:
 def test_a_name_that_means_something_else_is_left_alone() -> None:
     source = annotated(HEADS["one line"], 'Block("r")') + "\n\nclass Cyclic: ...\n"
     assert not rewrites(source, BLOCK_OR_CYCLIC)
-
-
-@pytest.mark.parametrize("entry", ["block(r)", "cyclic(r)", "cyclic(r, 4)"])
-def test_pieces_in_comments(entry: str) -> None:
-    source = f"""\
-import numpy as np
-
-# advise: kernel N=64
-# advise: a: f8[N, N] over (none, {entry}) on mesh(r=4)
-def eliminate(a, N: int):
-    for k in range(N - 1):
-        a[k + 1 :, k + 1 :] -= a[k + 1 :, k, None] * a[k, None, k + 1 :]
-"""
-    found = rewrites(source, BLOCK_OR_CYCLIC)
-    assert len(found) == 7
-    texts = {one.rewritten.partition("(none, ")[2].partition(") on")[0] for one in found}
-    assert texts | {entry} == {"block(r)", "cyclic(r)"} | {
-        f"cyclic(r, {k})" for k in (2, 4, 8, 16, 32, 64)
-    }
-    for one in found:
-        again, variant = only_kernel(one.rewritten), one.proposal.variant
-        assert again.arrays["a"].spec == variant.arrays["a"].spec
-        assert lower(again) == lower(variant)
-
-
-def test_the_best_pieces_leave_nothing_to_gain() -> None:
-    source = annotated(HEADS["one line"], 'Block("r")')
-    fixed = best(source, BLOCK_OR_CYCLIC)
-    assert fixed is not None and 'Cyclic("r")' in fixed
-    assert best(fixed, BLOCK_OR_CYCLIC) is None
-
-
-def test_distributions_of_other_kernels_are_shown_only() -> None:
-    source = annotated(HEADS["one line"], 'Block("r")')
-    source = source.replace(
-        "\n\n@kernel", '\nLayout = Dist("N", "N", None, Block("r"), on=mesh)\n\n\n@kernel'
-    ).replace('Dist("N", "N", None, Block("r"), on=mesh)]', "Layout]")
-    second = source[source.index("@kernel") :].replace("def eliminate", "def again")
-    from advisor.frontend.kernels import read_kernels
-
-    one, _ = read_kernels("f.py", f"{source}\n\n{second}")
-    proposals = list(BLOCK_OR_CYCLIC.propose(one))
-    assert {p.legality.applicability for p in proposals} == {Applicability.DISPLAY}
 
 
 # ADV202
@@ -212,14 +155,3 @@ def test_memory_that_may_be_shared_makes_it_unsafe() -> None:
     assert kinds and set(kinds) == {Applicability.UNSAFE}
     alone = proposals_of(["for j in range(1, N):", "    x[:, j] = x[:, j - 1]"])
     assert alone[0].legality.applicability is Applicability.SAFE
-
-
-def test_transposition_needs_no_rank_to_wait() -> None:
-    """Between two exchanges every rank works on its own rows."""
-    found = proposals_of(["for j in range(1, N):", "    x[:, j] = x[:, j - 1]"])
-    (turned,) = [p for p in found if p.title.startswith("transpose")]
-    process = lower(turned.variant)
-    text = repr(process)
-    assert text.count("CollectiveKind.ALLTOALL") == 2
-    assert "Message(" not in text
-    assert not turned.edits()

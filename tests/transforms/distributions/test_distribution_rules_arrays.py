@@ -7,14 +7,9 @@ import math
 import pytest
 
 from advisor.analysis.lower import lower
-from advisor.edits import apply_edits
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
-from advisor.ranking.rank import rank
-from advisor.ranking.sizes import bind_sizes
 from costdb.expr import evaluate
-from costdb.machines import load_machine
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import Collective, Message
 from tests.transforms.checks import only_kernel
@@ -41,46 +36,8 @@ def place(
 """
 
 
-def commented(entries: str) -> str:
-    return f"""\
-import numpy as np
-
-# advise: kernel N=4096 M=64
-# advise: keys: i8[N, M] over (block(r), none) on mesh(r=4)
-# advise: out: i8[N, M] over ({entries}) on mesh(r=4)
-def place(keys, out):
-    out[...] = keys // 7
-"""
-
-
 def proposals(source: str) -> list[Proposal]:
     return list(REPLICATED.propose(only_kernel(source)))
-
-
-@pytest.mark.parametrize("source", [annotated("None, None"), commented("none, none")])
-def test_partitions_as_written_are_those_proposed(source: str) -> None:
-    found = proposals(source)
-    assert [p.title.split(" in ")[0] for p in found] == [
-        "distribute axis 0 of `out`",
-        "distribute axis 1 of `out`",
-    ]
-    for proposal in found:
-        assert proposal.legality.applicability is Applicability.SAFE
-        again = only_kernel(apply_edits(source, proposal.edits()))
-        for name, array in proposal.variant.arrays.items():
-            assert again.arrays[name].spec == array.spec
-        assert lower(again) == lower(proposal.variant)
-        assert not list(REPLICATED.propose(again))
-
-
-def test_the_partition_beside_what_it_is_computed_from_is_best() -> None:
-    kernel = only_kernel(annotated("None, None"))
-    sizes = bind_sizes(kernel, {})
-    (found,) = rank("f.py", kernel, load_machine("t3e"), sizes, [REPLICATED]).findings
-    assert "axis 0" in found.message and found.fix is not None
-    assert 'Dist("N", "M", Block("r"), None, on=mesh)],  # everywhere' in apply_edits(
-        kernel.context.source, found.fix.edits
-    )
 
 
 @pytest.mark.parametrize("entries", ['Block("r"), None', 'None, Block("r")'])
@@ -88,37 +45,10 @@ def test_partitioned_arrays_are_left_alone(entries: str) -> None:
     assert not proposals(annotated(entries))
 
 
-def test_meshes_of_one_rank_hold_no_copies() -> None:
-    assert not proposals(annotated("None, None", mesh="r=1"))
-
-
 def test_axes_that_are_left_can_be_used() -> None:
     found = proposals(annotated('Block("r"), None', mesh="r=4, s=2"))
     assert {p.title.split(" in ")[1] for p in found} == {"blocks over `s`"}
     assert all(p.edits() for p in found)
-
-
-def test_an_array_without_distribution_is_shown_only() -> None:
-    source = commented("none, none").replace(" over (none, none) on mesh(r=4)", "")
-    found = proposals(source)
-    assert found and not any(p.edits() for p in found)
-
-
-def test_what_is_only_read_whole_may_stay() -> None:
-    """A product with a matrix that every rank holds sends nothing."""
-    source = """\
-import numpy as np
-
-# advise: kernel N=512
-# advise: a: f8[N, N] over (block(r), none) on mesh(r=8)
-# advise: b: f8[N, N] over (none, none) on mesh(r=8)
-# advise: c: f8[N, N] over (block(r), none) on mesh(r=8)
-def product(a, b, c):
-    c[...] = a @ b
-"""
-    kernel = only_kernel(source)
-    found = rank("f.py", kernel, load_machine("t3e"), bind_sizes(kernel, {}), [REPLICATED])
-    assert not found.findings
 
 
 # ADV203
@@ -177,14 +107,6 @@ def test_what_each_way_sends(name: str, across: int, turned: int, ranks: int) ->
     steps = ranks.bit_length() - 1
     assert sent(lower(butterflies.variant), sizes) == (across * steps, across * steps * part)
     assert sent(lower(once.variant), sizes) == (turned * (ranks - 1), turned * foreign)
-
-
-def test_results_that_are_returned_lie_by_the_other_axis() -> None:
-    kernel = transforming(TRANSFORMS["returned"])
-    found = list(TRANSFORM_ACROSS.propose(kernel))
-    assert sent(lower(found[1].variant), {"N": 64, "P": 4})[0] == 3
-    assert {str(p.legality.applicability) for p in found} == {"display"}
-    assert not any(p.edits() for p in found)
 
 
 @pytest.mark.parametrize(

@@ -60,17 +60,6 @@ def test_arrays_of_the_calls_are_what_the_loops_walk_through() -> None:
     assert codes(HEAD) == [], "nothing says how the arrays lie in memory"
 
 
-def test_what_binds_the_size_of_an_array_is_told_with_it() -> None:
-    parsed = (
-        "import argparse\np = argparse.ArgumentParser()\n"
-        "p.add_argument('--n', type=int, default=900)\nn = p.parse_args().n\n"
-    )
-    calls = "smooth(np.ones((n, 800)), np.ones((n, 800)))\n"
-    (finding,) = check(HEAD + parsed + calls).findings
-    origins = {a.name: a.origin for a in finding.assumptions}
-    assert origins["n"] == "line 17: np.ones((n, 800)); n: default of --n, line 15"
-
-
 def test_the_edit_keeps_prange_outside_and_is_made_once() -> None:
     source = HEAD + CALLED
     (finding,) = check(source).findings
@@ -175,11 +164,6 @@ def test_calls_say_nothing_of_what_is_not_compiled_for_them(decorator: str) -> N
     assert called("f.py", (HEAD + CALLED).replace("@njit(parallel=True)", decorator)) == ()
 
 
-def test_a_name_for_two_functions_says_nothing() -> None:
-    again = HEAD.partition("\n\n\n")[2]
-    assert called("f.py", HEAD + again + CALLED) == ()
-
-
 DEPENDENT = {
     # one row needs the row before: the inner loop, once outside, may not be shared out
     "the inner loop": "b[i, j] = b[i - 1, j] + a[i, j]",
@@ -277,14 +261,3 @@ def test_what_became_of_a_parallel_loop_is_told(
     (finding,) = check(source, *([] if facts is None else [facts])).findings
     (line,) = [r for r in finding.evidence.remarks if "prange" in r]
     assert wanted in line
-
-
-def test_what_a_run_showed_goes_over_what_calls_tell() -> None:
-    arrays = tuple(SeenArray(name, "float64", 2, "F", (2000, 1000)) for name in "ab")
-    assert check(HEAD + CALLED, Seen("smooth", 5, "numba", arrays)).findings == ()
-
-
-def test_what_the_author_states_goes_over_what_calls_tell() -> None:
-    arrays = "".join(f"# advise: {name}: f8[n, m] order=F\n" for name in "ab")
-    stated = f"# advise: kernel n=2000 m=1000\n{arrays}@njit"
-    assert codes(HEAD.replace("@njit", stated) + CALLED) == []

@@ -141,7 +141,6 @@ def run(source: str, arrays: dict[str, NDArray[np.int64]]) -> dict[str, NDArray[
     return given
 
 
-SLICES = [":", "1:", ":i", "i + 1:", "k:", ":3"]
 VECTORS = ["w", "a[{}, :]", "b[{}, :]", "a[:, {}]", "s", "c[{}, :]", "c[:, {}]"]
 INDICES = ["k", "k + 1", "i", "0", "k - 1"]
 NUMBERS = ["alpha", "s[{}]", "w[{}]", "a[i, {}]", "c[{}, i]", "2"]
@@ -234,14 +233,6 @@ def left_by(source: str, dtype: str) -> list[NDArray[Any]] | None:
         except (AttributeError, TypeError, ValueError):
             return None
     return given
-
-
-def test_a_type_that_the_source_states_for_a_sum_is_not_lost() -> None:
-    text = HEAD.format(t="u1", body="    for i in range(a.shape[0]):\n        s[i] = {0}")
-    text = text.replace("s: u1", "s: f8")
-    for call, count in (("np.sum(a[i, :], dtype=np.uint8)", 0), ("np.sum(a[i, :])", 1)):
-        (kernel,) = read_kernels("f.py", text.format(call))
-        assert len(list(TRANSFORM.propose(kernel))) == count
 
 
 @pytest.mark.parametrize("dtype", ARRAYS_OF)

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor import engine
-from advisor.engine import Options
 from tests.transforms.spmd_running import program_text, proposals, rewritten, run_side_by_side
 from transforms.messages.halo_faces import TRANSFORM
 
@@ -153,12 +151,3 @@ def test_rewritten_programs_do_what_the_originals_do(tmp_path: Path) -> None:
     assert len(programs) >= 10
     answers = run_side_by_side(tmp_path, programs, 2)
     assert answers == dict.fromkeys(programs, "same")
-
-
-def test_less_is_predicted_for_what_is_left_out() -> None:
-    source = program_text(START.replace("n = 40", "n = 4000") + FILLED)
-    findings = engine.check_source(
-        "p.py", source, Options("t3e", {"P": 2}, (), (), 1.0, everything=True)
-    ).findings
-    (found,) = [one for one in findings if "once, before the loop" in one.message]
-    assert found.speedup > 1

@@ -9,7 +9,6 @@ import pytest
 from advisor.ir.spmd.ranks import Communicator
 from costdb.expr import (
     Expr,
-    ExprError,
     conditional,
     equal,
     evaluate,
@@ -17,13 +16,12 @@ from costdb.expr import (
     less,
     less_equal,
     logical_not,
-    minimum,
     num,
     sym,
 )
 from costdb.expr.nodes import Mod
 from tests.spmd.reading import program
-from transforms.kit.ranks import ALL, Move, Ranks, move_of, own_block, ranks_where
+from transforms.kit.ranks import ALL, Move, Ranks, move_of, ranks_where
 
 EVERYWHERE = [(rank, size) for size in range(1, 65) for rank in range(size)]
 
@@ -104,17 +102,13 @@ def test_partners_are_where_they_are_said_to_be(seed: int, world: Communicator) 
                 there = value(partner, rank, size)
                 assert there == (move.sign * rank + value(move.by, rank, size)) % size
     assert len(moves) > 5
-    for one in moves:
-        for other in moves:
+    ends = [
+        {(r, p): (one.sign * r + value(one.by, r, p)) % p for r, p in EVERYWHERE} for one in moves
+    ]
+    for one, back in zip(moves, ends, strict=True):
+        for other, there in zip(moves, ends, strict=True):
             if one.follows(other, world):
-                for rank, size in EVERYWHERE:
-                    there = (other.sign * rank + value(other.by, rank, size)) % size
-                    assert (one.sign * there + value(one.by, rank, size)) % size == rank
-
-
-def test_half_way_round_is_no_way_back(world: Communicator) -> None:
-    half = move_of(Mod(world.rank + floor_div(world.size, num(2)), world.size), world)
-    assert half is not None and not half.follows(half, world)
+                assert all(back[there[rank, p], p] == rank for rank, p in EVERYWHERE)
 
 
 @pytest.mark.parametrize(
@@ -134,38 +128,3 @@ def test_half_way_round_is_no_way_back(world: Communicator) -> None:
 )
 def test_of_anything_else_nothing_is_said(drawn, world: Communicator) -> None:  # type: ignore[no-untyped-def]
     assert move_of(drawn(world.rank, world.size), world) is None
-
-
-@pytest.mark.parametrize("size", range(1, 65))
-def test_blocks_lie_one_behind_the_other(size: int, world: Communicator) -> None:
-    rank, n, each = world.rank, sym("n"), floor_div(sym("n"), world.size)
-    blocks = [
-        (rank * n, (rank + 1) * n),
-        (rank * each, rank * each + each),
-        (2 * n * rank, 2 * n + 2 * n * rank),
-    ]
-    for low, high in blocks:
-        length = own_block(low, high, rank)
-        assert length is not None
-        for n_ in (size, 3 * size, 3 * size + 1, 7):
-            end = 0
-            for own in range(size):
-                at = {"rank": own, "P": size, "n": n_}
-                assert (evaluate(low, at), evaluate(high, at)) == (end, end + evaluate(length, at))
-                end = evaluate(high, at)
-
-
-def test_other_blocks_are_no_own_ones(world: Communicator) -> None:
-    rank, size, n = world.rank, world.size, sym("n")
-    each = floor_div(n, size)
-    for low, high in [
-        (rank * each, minimum((rank + 1) * each, n)),
-        (floor_div(rank * n, size), floor_div((rank + 1) * n, size)),
-        (rank * each + 1, (rank + 1) * each + 1),
-        (rank * each, (rank + 2) * each),
-        (n, n + each),
-    ]:
-        try:
-            assert own_block(low, high, rank) is None
-        except ExprError:
-            pytest.fail("an error where nothing is to be said")

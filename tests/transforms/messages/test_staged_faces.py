@@ -164,13 +164,6 @@ def test_staged_columns_are_seen_however_they_are_staged(name: str) -> None:
         assert str(one.legality.applicability) == "display"
 
 
-def test_only_buffers_made_for_each_message_are_new_memory() -> None:
-    for name, new in (("copy", True), ("filled", False), ("attributes", False)):
-        steps = proposals(STAGED[name])[0].before
-        packed = next(step for step in steps if isinstance(step, Copy))
-        assert packed.allocates is new
-
-
 def test_a_copy_that_protects_a_message_stays() -> None:
     sent_on = NOT_AT_ONCE.replace("MPI.Request", "u[:, 1:-1] *= 0.5\nMPI.Request")
     for one in proposals(filled(exchanged=sent_on)):

@@ -6,13 +6,6 @@ from tests.transforms.generated.loop_programs import program
 from tests.transforms.generated.scan_programs import ARRAYS, offered
 
 
-def test_a_distributed_axis_is_left_to_the_ranks() -> None:
-    lines = ["b[...] = np.cumsum(a, axis=0)"]
-    two = (("a", 2), ("b", 2))
-    assert not offered(program(lines, two, "f8", " over (block(p), none) on mesh(p=4)"))
-    assert offered(program(lines, two, "f8", " over (none, block(p)) on mesh(p=4)"))
-
-
 def test_another_range_is_no_range() -> None:
     (only,) = offered(program(["range = 3", "b[...] = np.cumsum(a, axis=0)"], ARRAYS, "f8"))
     assert not only.edits()
