@@ -14,7 +14,7 @@ from advisor.engine import Options, check_source
 from advisor.frontend.spmd.numpy_calls import INTEGERS, SIZE_AT, TYPED
 from advisor.ir.spmd.memory import Contiguity, Order
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.steps import Compute, Copy
+from advisor.ir.spmd.steps import Compute, Copy, walk
 from costdb.expr import evaluate, num
 from costdb.expr.nodes import Num
 
@@ -395,3 +395,19 @@ def test_faces_are_not_sent_in_place_under_another_name_of_their_memory(which: s
 
 def test_what_is_made_and_reshaped_at_once_has_no_other_name() -> None:
     assert "ADV602" in codes(SAFE)
+
+
+def test_results_go_where_they_are_stored_also_of_what_is_not_known() -> None:
+    text = """
+def f(u, comm):
+    w, v = np.empty((8, 3)), np.load("v.npy")
+    np.add(v, 1.0, out=w)
+    np.cumsum(w, axis=0, out=w)
+    np.sqrt(w, w)
+    comm.Send(w, dest=1)
+"""
+    (function,) = program(text).functions
+    made = [v.step for v in walk(function.body) if isinstance(v.step, Compute)]
+    assert [one.target and one.target.buffer.name for one in made] == ["w", "w", "w"]
+    assert [one.operations for one in made] == [num(24), num(24), num(24)]
+    assert {buffer.name for buffer in function.buffers} == {"v", "w"}

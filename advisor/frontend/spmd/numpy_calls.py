@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from advisor.dtypes import dtype_of
+from advisor.dtypes import dtype_of, is_dtype
 from advisor.frontend.expressions.calls import METHODS
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.numpy_created import (
@@ -140,7 +140,6 @@ def _python_number(dtype: str | None) -> str:
 # Functions.
 
 _CONSTANTS = frozenset({"pi", "e", "inf", "nan"})
-_TYPES = {"int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"}
 _OF_FILES = frozenset({"save", "savetxt", "savez", "set_printoptions", "seterr"})
 
 
@@ -156,7 +155,7 @@ def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
         return (_HANDLERS | _OF_LISTS)[name](arguments, run, span)
     if name.startswith("random."):
         return random(name.removeprefix("random."), arguments, run, span)
-    if name in _TYPES:
+    if is_dtype(name):
         return scalar_type(name, first, run, span)
     if name in _OF_FILES:
         run.unknown(f"the time of numpy.{name} is not known", span)

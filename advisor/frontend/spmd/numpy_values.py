@@ -42,6 +42,7 @@ from advisor.numpy_table import (
     ELEMENTWISE,
     PARAMETERS,
     REDUCTIONS,
+    ROWS,
     SAME_AS,
     UNKNOWN_DTYPE,
     reduced_dtype,
@@ -318,8 +319,10 @@ def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span:
     table does not tell that, as much is told as is known.
     """
     noted, targets = len(run.steps[-1]), run.targets
-    out = arguments.keyword("out")
-    given = [Given(a.value, a.keyword, bool(a.star)) for a in arguments.all if a.keyword != "out"]
+    out, all_given = arguments.keyword("out"), arguments.all
+    if name in ELEMENTWISE and len(arguments.positional) > ROWS[ELEMENTWISE[name]].operands:
+        out, all_given = arguments.positional[-1].value, all_given[:-1]
+    given = [Given(a.value, a.keyword, bool(a.star)) for a in all_given if a.keyword != "out"]
     run.targets = ()
     door = ProgramDoor(run, span, targets[0] if targets else "")
     calls = Calls(door)
@@ -348,7 +351,7 @@ def _of_unknown_shape(
     row, dtype = REDUCTIONS.get(name), stated_dtype(arguments, BY_KEYWORD, None)
     text = run.text_of(span)
     arrays = any(isinstance(value, Array) for value in arguments.values())
-    if name in ELEMENTWISE and not arrays:
+    if name in ELEMENTWISE and not any(isinstance(one.value, Array) for one in arguments.all):
         return Opaque(f"numpy.{name} of something that is not followed")
     if name.endswith("_like") or (name in MADE_OF_NUMBERS and not arrays):
         view = run.fresh(text, dtype, None, Origin.NEW, span, Order.UNKNOWN)
@@ -375,20 +378,21 @@ def _settled(
     """Return an array under the name that it is assigned to, or where it is stored."""
     steps, view = run.steps[-1], made.view
     own = [at for at in range(noted, len(steps)) if _written(steps[at]) == view.buffer]
-    if isinstance(out, Array) and out.view.shape not in (None, view.shape):
-        raise NotUnderstood("`out=` of another shape")
     last = steps[own[-1]] if own else None
-    stored = isinstance(out, Array) and isinstance(last, Compute) and last.target == view
-    if isinstance(out, Array) and not stored:
-        steps.append(Copy(out.view, view, view.span))
-        return out
-    if not own or not (targets or stored):
-        return made
-    run.frame.buffers.pop((view.buffer.name, view.buffer.number), None)
     if isinstance(out, Array):
-        if isinstance(last, Compute):
-            steps[own[-1]] = replace(last, target=out.view)
+        shapes = {shape for shape in (out.view.shape, view.shape) if shape is not None}
+        if len(shapes) > 1:
+            raise NotUnderstood("`out=` of another shape")
+        if not isinstance(last, Compute) or last.target != view:
+            steps.append(Copy(out.view, view, view.span))
+            return out
+        _forgotten(view, run)
+        work = out.view.count if last.what == "elementwise" else last.operations
+        steps[own[-1]] = replace(last, target=out.view, operations=work)
         return out
+    if not own or not targets:
+        return made
+    _forgotten(view, run)
     buffer = replace(view.buffer, name=targets[0])
     run.frame.buffers.setdefault((buffer.name, buffer.number), buffer)
     for at in own:
@@ -398,6 +402,10 @@ def _settled(
         elif isinstance(step, Compute | Copy) and step.target is not None:
             steps[at] = replace(step, target=replace(step.target, buffer=buffer))
     return Array(replace(view, buffer=buffer))
+
+
+def _forgotten(view: View, run: Run) -> None:
+    run.frame.buffers.pop((view.buffer.name, view.buffer.number), None)
 
 
 def _written(step: object) -> object:
