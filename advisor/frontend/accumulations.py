@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import libcst as cst
 
-from advisor.frontend.expressions.arguments import AUGMENTED, OPERATORS
+from advisor.frontend.expressions.arguments import function_of
 from advisor.frontend.naming.bindings import counted_names, names_in
 from advisor.frontend.syntax.trees import nodes_in
 from advisor.ir.concrete import symbols, with_part
@@ -76,7 +76,7 @@ def combination(node: cst.CSTNode, resolve: Resolve) -> Combination | None:
     found: Combination | None = None
     match node:
         case cst.AugAssign(target=cst.Name(value=name), operator=operator, value=value):
-            operation = AUGMENTED.get(type(operator), "")
+            operation = function_of(operator) or ""
             found = Combination(name, operation, value) if operation in _REDUCED else None
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value):
             found = _assigned(name, value, resolve)
@@ -90,7 +90,7 @@ def combination(node: cst.CSTNode, resolve: Resolve) -> Combination | None:
 def _assigned(name: str, value: cst.BaseExpression, resolve: Resolve) -> Combination | None:
     match value:
         case cst.BinaryOperation(left=left, operator=operator, right=right):
-            operation = OPERATORS.get(type(operator), "")
+            operation = function_of(operator) or ""
             if operation in _REDUCED and _is_name(left, name):
                 return Combination(name, operation, right)
             if operation in ("add", "multiply") and _is_name(right, name):
@@ -137,7 +137,7 @@ def _kept_extreme(
             cst.Assign(targets=[cst.AssignTarget(target=target)], value=value),
             cst.Comparison(left=left, comparisons=[cst.ComparisonTarget() as other]),
         ):
-            operation = OPERATORS.get(type(other.operator), "")
+            operation = function_of(other.operator) or ""
             one, two = left, other.comparator
             if operation.startswith("less"):
                 one, two, operation = two, one, operation.replace("less", "greater")

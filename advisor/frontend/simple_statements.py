@@ -9,7 +9,7 @@ import libcst as cst
 
 from advisor.frontend.accumulations import Combination
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.expressions.arguments import AUGMENTED
+from advisor.frontend.expressions.arguments import function_of
 from advisor.frontend.expressions.arrays import value_of, whole_read
 from advisor.frontend.expressions.conditions import evaluated
 from advisor.frontend.expressions.indices import bound_to_number, known, pairs, scalar
@@ -252,7 +252,7 @@ class SimpleStatements:
 
     def _augmented(self, node: cst.AugAssign, span: Span) -> Sequence[Statement]:
         scope = self.scope
-        operation = AUGMENTED.get(type(node.operator))
+        operation = function_of(node.operator)
         if operation is None:
             raise NotUnderstood("this operator is not understood on arrays")
         place: Read

@@ -124,35 +124,32 @@ class Door(Protocol[A]):
 
 # Operators of the source, by the functions of NumPy that they are.
 
-OPERATORS: dict[type[cst.CSTNode], str] = {
-    cst.Add: "add",
-    cst.Subtract: "subtract",
-    cst.Multiply: "multiply",
-    cst.Divide: "divide",
-    cst.FloorDivide: "floor_divide",
-    cst.Modulo: "remainder",
-    cst.Power: "power",
-    cst.BitAnd: "bitwise_and",
-    cst.BitOr: "bitwise_or",
-    cst.BitXor: "bitwise_xor",
-    cst.LeftShift: "left_shift",
-    cst.RightShift: "right_shift",
-    cst.LessThan: "less",
-    cst.LessThanEqual: "less_equal",
-    cst.GreaterThan: "greater",
-    cst.GreaterThanEqual: "greater_equal",
-    cst.Equal: "equal",
-    cst.NotEqual: "not_equal",
+OF_SYNTAX = {
+    "Add": "add",
+    "Subtract": "subtract",
+    "Multiply": "multiply",
+    "Divide": "divide",
+    "FloorDivide": "floor_divide",
+    "Modulo": "remainder",
+    "Power": "power",
+    "BitAnd": "bitwise_and",
+    "BitOr": "bitwise_or",
+    "BitXor": "bitwise_xor",
+    "LeftShift": "left_shift",
+    "RightShift": "right_shift",
+    "LessThan": "less",
+    "LessThanEqual": "less_equal",
+    "GreaterThan": "greater",
+    "GreaterThanEqual": "greater_equal",
+    "Equal": "equal",
+    "NotEqual": "not_equal",
+    "Minus": "negative",
+    "Plus": "positive",
+    "BitInvert": "invert",
 }
-AUGMENTED: dict[type[cst.CSTNode], str] = {
-    getattr(cst, f"{node.__name__}Assign"): name
-    for node, name in OPERATORS.items()
-    if hasattr(cst, f"{node.__name__}Assign")
-}
-UNARY: dict[type[cst.CSTNode], str] = {
-    cst.Minus: "negative",
-    cst.Plus: "positive",
-    cst.BitInvert: "invert",
-}
-OF_SYNTAX = {node.__name__: name for node, name in (OPERATORS | UNARY).items()}
 """NumPy's functions by LibCST's names of the operators."""
+
+
+def function_of(operator: cst.CSTNode) -> str | None:
+    """Return NumPy's function for an operator, also of an augmented assignment; None for others."""
+    return OF_SYNTAX.get(type(operator).__name__.removesuffix("Assign"))

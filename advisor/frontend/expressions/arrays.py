@@ -9,7 +9,7 @@ from itertools import pairwise
 import libcst as cst
 
 from advisor.dtypes import Kind
-from advisor.frontend.expressions.arguments import OPERATORS, UNARY, Given
+from advisor.frontend.expressions.arguments import Given, function_of
 from advisor.frontend.expressions.calls import METHODS, Calls
 from advisor.frontend.expressions.indices import Known, Selection, known, selection
 from advisor.frontend.expressions.kernel_door import KernelDoor
@@ -57,17 +57,19 @@ def _value_of(node: Known, scope: Scope) -> Value:
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
             return Scalar(node.value, PYTHON_FLOAT)
-        case cst.UnaryOperation(operator=cst.Minus() | cst.Plus() | cst.BitInvert()):
-            return _signed(UNARY[type(node.operator)], value_of(node.expression, scope), scope)
+        case cst.UnaryOperation(operator=cst.Not()):
+            return _truth("logical_not", [value_of(node.expression, scope)], scope)
+        case cst.UnaryOperation():
+            return _signed(node, scope)
         case cst.BinaryOperation(operator=cst.MatrixMultiply()):
             left, right = value_of(node.left, scope), value_of(node.right, scope)
             return Calls(_door(scope)).product(left, right)
         case cst.BinaryOperation():
-            return _operation(OPERATORS.get(type(node.operator)), (node.left, node.right), scope)
+            return _operation(function_of(node.operator), (node.left, node.right), scope)
         case cst.Comparison():
             nodes = [node.left, *(part.comparator for part in node.comparisons)]
             made = [
-                _operation(OPERATORS.get(type(part.operator)), pair, scope)
+                _operation(function_of(part.operator), pair, scope)
                 for part, pair in zip(node.comparisons, pairwise(nodes), strict=True)
             ]
             return made[0] if len(made) == 1 else _truth("logical_and", made, scope)
@@ -75,8 +77,6 @@ def _value_of(node: Known, scope: Scope) -> Value:
             operation = "logical_and" if isinstance(node.operator, cst.And) else "logical_or"
             sides = [value_of(node.left, scope), value_of(node.right, scope)]
             return _truth(operation, sides, scope)
-        case cst.UnaryOperation(operator=cst.Not()):
-            return _truth("logical_not", [value_of(node.expression, scope)], scope)
         case cst.Subscript():
             return _subscripted(node, scope)
         case cst.IfExp():
@@ -98,16 +98,17 @@ def _truth(operation: str, parts: Sequence[Value], scope: Scope) -> Value:
     return made
 
 
-def _signed(operation: str, operand: Value, scope: Scope) -> Value:
+def _signed(node: cst.UnaryOperation, scope: Scope) -> Value:
     """Return what one of Python's operators before an operand makes of it."""
+    operation, operand = function_of(node.operator), value_of(node.expression, scope)
+    if operation is None or (operation == "invert" and isinstance(operand, Scalar)):
+        raise NotUnderstood("this operator is not understood on numbers")
     if operation == "positive":
         known = isinstance(operand, Scalar)
         return operand if known else Copy(operand, scope.type_of(operand).dtype)
-    if not isinstance(operand, Scalar):
-        return Elementwise(operation, (operand,))
-    if operation == "invert":
-        raise NotUnderstood("this operator is not understood on numbers")
-    return Scalar("-" + operand.text, operand.dtype)
+    if isinstance(operand, Scalar):
+        return Scalar("-" + operand.text, operand.dtype)
+    return Elementwise(operation, (operand,))
 
 
 def whole_read(name: str, scope: Scope) -> Read:
