@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.analysis.array_statements.arrays import Arrays
-from advisor.analysis.array_statements.interpreted import is_compiled
 from advisor.analysis.facts import Bounds, Facts, NotPriced, Turning, least_sizes
 from advisor.analysis.loops.turns import (
     cut_where_it_turns,
@@ -82,7 +81,7 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     kernel = replace(kernel, body=unrolled(kernel.body))
     halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}))
     placed = place(kernel)
-    arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse and not is_compiled(kernel))
+    arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse and not kernel.context.is_compiled)
     made: Process = Sequential(tuple(_Lowering(arrays).block(kernel.body)))
     if not reuse:
         return made

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import errno
-import gc
 import os
 import re
 import sys
@@ -104,7 +103,6 @@ _OWN_OPTIONS = _COMPLETION_OPTIONS | {"--help", "-h", "--version"}
 _MANNER = re.compile(r"-[qv]+|--quiet|--verbose|--color=.*")
 _WORD = re.compile(r"[A-Za-z]+")
 _ALIKE = 0.7
-_ALLOCATIONS_PER_COLLECTION = 500_000
 _COMPLETION_REQUEST = "_ADVISE_COMPLETE"
 
 # The base of all usage errors. Typer brings it along under another name in each generation,
@@ -115,8 +113,6 @@ _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
 def run() -> NoReturn:
     """Run the program on the arguments of the process, and end the process."""
     sys.excepthook = _internal_error
-    # Most of what a run makes lives to its end, so looking for cycles among it is time lost.
-    gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     sys.setrecursionlimit(RECURSION_LIMIT)
     code = main(sys.argv[1:])
     if threading.active_count() > 1:

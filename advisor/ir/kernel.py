@@ -133,6 +133,12 @@ class SourceContext:
         """The lines of the source as spans count them, without their ends."""
         return lines_of(self.source)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether decorators say that nothing interprets the kernel."""
+        parts = (part for name in self.decorators for part in name.split("."))
+        return any(part in COMPILERS for part in parts)
+
     def text(self, span: Span) -> str:
         """Return the source of a span, its line ends as line feeds."""
         lines = self.lines[span.start_line - 1 : span.end_line]

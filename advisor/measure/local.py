@@ -15,7 +15,6 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from advisor.analysis.array_statements.interpreted import is_compiled
 from advisor.analysis.facts import NotPriced
 from advisor.analysis.placed.owners import place
 from advisor.analysis.placed.placement import Placement
@@ -192,7 +191,7 @@ def local_parts(
     NotLocalError
         Some statement has no such form.
     """
-    if is_compiled(kernel):
+    if kernel.context.is_compiled:
         raise NotLocalError("it is compiled, and its threads are those of one process")
     concrete = replace(at_sizes(kernel, sizes), body=unrolled(at_sizes(kernel, sizes).body))
     try:

@@ -171,22 +171,6 @@ def _with_parts(
         raise Unpriced(f"its cost has no value: {error}", span) from error
 
 
-def rival_of(before: Costed, price: Callable[[], Costed | Missing]) -> Costed | str:
-    """Return the price of a proposal, or why there is none that could be held against another.
-
-    A lower bound is never ranked above a price that is complete.
-    """
-    try:
-        after = price()
-    except Unpriced as unknown:
-        return f"no prediction: {unknown.reason}"
-    if isinstance(after, Missing):
-        return f"no prediction: {after.what}"
-    known = set(before.formula.omitted)
-    more = [one for one in after.formula.omitted if one not in known]
-    return f"no prediction: line {more[0].line}: {more[0].reason}" if more else after
-
-
 def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     """Return the predicted time, rounded so that equal formulas written otherwise are equal."""
     return _rounded(middle(costed.formula, sizes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from advisor.analysis.lower import Unpriced
@@ -57,6 +57,36 @@ class Candidate(Generic[Offered]):
     proposal: Offered
     costed: Costed
     time_s: float
+
+
+Price = Callable[[Offered], Costed | Missing]
+
+
+def with_prices(
+    proposals: Iterable[Offered], before: Costed, price: Price[Offered]
+) -> tuple[list[tuple[Offered, Costed]], list[Alternative]]:
+    """Return proposals with what they would cost, and why others have no price to compare.
+
+    A lower bound is never ranked above a price that is complete.
+    """
+    candidates: list[tuple[Offered, Costed]] = []
+    lost: list[Alternative] = []
+    known = set(before.formula.omitted)
+    for proposal in proposals:
+        try:
+            after = price(proposal)
+        except Unpriced as unknown:
+            reason = unknown.reason
+        else:
+            if isinstance(after, Missing):
+                reason = after.what
+            elif more := [one for one in after.formula.omitted if one not in known]:
+                reason = f"line {more[0].line}: {more[0].reason}"
+            else:
+                candidates.append((proposal, after))
+                continue
+        lost.append(Alternative(proposal.title, None, f"no prediction: {reason}"))
+    return candidates, lost
 
 
 def finding_of(

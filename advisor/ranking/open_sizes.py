@@ -10,7 +10,6 @@ others at values that the finding names, because a search over all of them would
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Generic
 
 from advisor.finding import (
@@ -33,11 +32,17 @@ from advisor.ranking.compare import (
     cost,
     crossing,
     pays_for,
-    rival_of,
     time_s,
     times_s,
 )
-from advisor.ranking.findings import AnyProposal, Offered, Place, finding_about, unpredicted
+from advisor.ranking.findings import (
+    AnyProposal,
+    Offered,
+    Place,
+    finding_about,
+    unpredicted,
+    with_prices,
+)
 from advisor.ranking.sizes import Sizes
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
@@ -91,14 +96,9 @@ def opened(
     kernel: Kernel, machine: Machine, sizes: Sizes, transform: Transform, before: Costed
 ) -> Opened[Proposal] | None:
     """Return what a rule has to propose for a kernel, None where that pays nowhere tried."""
-    candidates: list[tuple[Proposal, Costed]] = []
-    lost: list[Alternative] = []
-    for proposal in transform.propose(kernel):
-        after = rival_of(before, partial(cost, proposal.variant, machine, closed=False))
-        if isinstance(after, Costed):
-            candidates.append((proposal, after))
-        else:
-            lost.append(Alternative(proposal.title, None, after))
+    candidates, lost = with_prices(
+        transform.propose(kernel), before, lambda one: cost(one.variant, machine, closed=False)
+    )
     unbound = _unbound(before, candidates, sizes)
     return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
 

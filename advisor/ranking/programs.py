@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
-from advisor.finding import NOTHING_SEEN, Alternative, Remark
+from advisor.finding import NOTHING_SEEN, Remark
 from advisor.ir.spmd.program import RANKS, Program, SizeFact, with_derived
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Loop, Step
-from advisor.ranking.compare import Costed, compared, rival_of, time_s
-from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of
+from advisor.ranking.compare import Costed, compared, time_s
+from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of, with_prices
 from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_of_opened
 from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Ranked, Worth, always
@@ -145,27 +145,21 @@ def _best(
     if isinstance(before, Missing):
         message = f"no prediction for `{transform.name}` here: {before.what}; {before.remedy}"
         return Remark(program.path, function.name, first.span, message)
-    candidates: list[tuple[ProgramProposal, Costed]] = []
-    lost: list[Alternative] = []
-    names = before.costed.sizes
-    for proposal in proposals:
-        after = rival_of(before.costed, partial(_price_of, proposal, machine))
-        if isinstance(after, Costed):
-            candidates.append((proposal, after))
-            names |= after.sizes
-        else:
-            lost.append(Alternative(proposal.title, None, after))
+    candidates, lost = with_prices(proposals, before.costed, partial(_price_of, machine))
     if not candidates:
         return None
+    names = before.costed.sizes.union(*(after.sizes for _, after in candidates))
     place = Place(program.path, function.name, program.context.source, sym(RANKS))
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
         if unbound:
             stand_ins = _stand_ins(program, unbound)
-            opened = _where_open(
-                place, before.costed, candidates, lost, transform, machine, sizes, stand_ins, worth
-            )
-            return None if opened is None else _valued(opened, whole, first)
+            best_open = best_where_open(before.costed, candidates, lost, sizes, stand_ins, RANKS)
+            if best_open is None or not worth(transform.code, best_open.gain):
+                return None
+            finding = finding_of_opened(place, machine, transform, before.costed, best_open)
+            opened = Judged(finding, before.costed.priced, best_open.costed.priced)
+            return _valued(opened, whole, first)
         now = time_s(before.costed, sizes.values)
         ranked = [Candidate(p, c, time_s(c, sizes.values)) for p, c in candidates]
         ranked.sort(key=lambda candidate: candidate.time_s)
@@ -184,7 +178,7 @@ def _best(
     return _valued(judged, whole, best.proposal)
 
 
-def _price_of(proposal: ProgramProposal, machine: Machine) -> Costed | Missing:
+def _price_of(machine: Machine, proposal: ProgramProposal) -> Costed | Missing:
     found = cost_steps(proposal.after, machine, proposal.loops)
     return found if isinstance(found, Missing) else found.costed
 
@@ -192,25 +186,6 @@ def _price_of(proposal: ProgramProposal, machine: Machine) -> Costed | Missing:
 def _valued(judged: Judged, whole: WholeProgram, proposal: ProgramProposal) -> Judged:
     around = whole.around(proposal.function, proposal.loops)
     return replace(judged, finding=weighed(judged.finding, around))
-
-
-def _where_open(
-    place: Place,
-    before: Costed,
-    candidates: Sequence[tuple[ProgramProposal, Costed]],
-    lost: Sequence[Alternative],
-    transform: ProgramTransform,
-    machine: Machine,
-    sizes: Sizes,
-    stand_ins: Mapping[str, Number],
-    worth: Worth,
-) -> Judged | None:
-    """Return a finding that says where it pays, as nothing binds some size."""
-    best = best_where_open(before, candidates, lost, sizes, stand_ins, RANKS)
-    if best is None or not worth(transform.code, best.gain):
-        return None
-    finding = finding_of_opened(place, machine, transform, before, best)
-    return Judged(finding, before.priced, best.costed.priced)
 
 
 def _stand_ins(program: Program, unbound: Sequence[str]) -> dict[str, Number]:

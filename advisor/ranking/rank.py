@@ -28,7 +28,6 @@ from advisor.ranking.compare import (
     cost,
     cost_at,
     in_parts,
-    rival_of,
     shortlist,
     time_s,
 )
@@ -41,6 +40,7 @@ from advisor.ranking.findings import (
     judged_in_full,
     over_sizes,
     rivals_of,
+    with_prices,
 )
 from advisor.ranking.sizes import Sizes, open_sizes, ranks_of
 from advisor.ranking.worth import (
@@ -295,16 +295,16 @@ class _Ranking:
         can be told in parts.
         """
         machine, sizes = self.subject.machine, self.subject.sizes
+        priced, lost = with_prices(
+            proposals, here, lambda one: cost_at(one.variant, machine, sizes.values)
+        )
         candidates: list[Candidate[Proposal]] = []
-        lost: list[Alternative] = []
-        for proposal in proposals:
-            after = rival_of(here, partial(cost_at, proposal.variant, machine, sizes.values))
-            if isinstance(after, Costed) and (unbound := open_sizes(after, sizes)):
-                after = f"no prediction: nothing binds {', '.join(unbound)}"
-            if isinstance(after, Costed):
-                candidates.append(Candidate(proposal, after, time_s(after, sizes.values)))
+        for proposal, after in priced:
+            if unbound := open_sizes(after, sizes):
+                why = f"no prediction: nothing binds {', '.join(unbound)}"
+                lost.append(Alternative(proposal.title, None, why))
             else:
-                lost.append(Alternative(proposal.title, None, after))
+                candidates.append(Candidate(proposal, after, time_s(after, sizes.values)))
         candidates.sort(key=lambda candidate: candidate.time_s)
         while candidates:
             try:

@@ -9,11 +9,12 @@ model has. Where memory is strided, elements and lines have coefficients of thei
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from math import log2 as log2_of
 
 from costdb.expr import ONE, ZERO, Expr, gcd, less, log2, maximum, minimum, num
 from costdb.expr.functions import Min
-from costdb.expr.nodes import Num
+from costdb.expr.nodes import Num, add
 from costdb.machines import RESIDUAL
 from costdb.records import dataclass
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
@@ -213,12 +214,10 @@ class Hierarchy:
                 yield key, here
 
 
+@lru_cache(maxsize=4096)
 def _lost_of(used: Expr, size: int) -> Expr:
     """Return the share that a store of some size has lost when so much was used since."""
-    total = ZERO
-    for times, parts in _STEPS:
-        total = total + less(times * size, parts * used)
-    return total / len(_STEPS)
+    return add(less(times * size, parts * used) for times, parts in _STEPS) / len(_STEPS)
 
 
 CALL, RUN = "call_us", "run_us"

@@ -8,8 +8,10 @@ lines only once in all the kernel's data. What is far is slower to come by.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from costdb.expr import ZERO, Expr, minimum
+from costdb.expr.nodes import add
 from costdb.process.terms import (
     Branch,
     Leaf,
@@ -81,9 +83,7 @@ class _Walk:
         return replace(work, calls=tuple(self._call(call) for call in work.calls))
 
     def _call(self, call: ArrayCall) -> ArrayCall:
-        own = ZERO
-        for region in dict.fromkeys(visit.region for visit in call.visits):
-            own = own + bytes_of(region)
+        own = _touched_by(call.visits)
         made = replace(
             call,
             operands=tuple(self._visit(visit, own) for visit in call.operands),
@@ -112,6 +112,12 @@ class _Walk:
         if visit.array in self.last:
             since = minimum(since, self.touched - self.last[visit.array] + own)
         return replace(visit, distance_bytes=since)
+
+
+@lru_cache(maxsize=1024)
+def _touched_by(visits: tuple[Visit, ...]) -> Expr:
+    """Return the bytes that a call touches; iterations, and variants, make the same calls."""
+    return add(map(bytes_of, dict.fromkeys(visit.region for visit in visits)))
 
 
 def bytes_of(region: Region) -> Expr:

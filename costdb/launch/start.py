@@ -11,10 +11,13 @@ started = frozenset(sys.modules)
 
 def advise() -> None:
     """Run the command line."""
+    import gc
     from importlib import import_module
 
     from costdb.launch.space import pin
 
+    # most of what a run makes lives to its end: to look for cycles among it is time lost
+    gc.set_threshold(500_000)
     pin()
     import_module("advisor.cli.app").run()
 

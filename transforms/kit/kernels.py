@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
-from advisor.ir.kernel import COMPILERS, Kernel
+from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.proposal import Legality
 from advisor.ir.shapes import ArrayType, describe, whole
@@ -47,9 +47,8 @@ def is_compiled_alone(kernel: Kernel) -> bool:
     No interpreter and no message is then saved by whole arrays, which would need memory of their
     own, and a ``prange`` would be lost.
     """
-    parts = {part for name in kernel.context.decorators for part in name.split(".")}
     dims = (dim for array in kernel.arrays.values() for dim in array.spec.dims)
-    return not parts.isdisjoint(COMPILERS) and all(isinstance(d, NotDistributed) for d in dims)
+    return kernel.context.is_compiled and all(isinstance(d, NotDistributed) for d in dims)
 
 
 def is_spread(spec: ArraySpec, dimension: int) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from advisor.analysis.array_statements import calls, operations
-from advisor.analysis.array_statements.interpreted import is_compiled, single
 from advisor.analysis.array_statements.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.operands import (
@@ -140,6 +139,9 @@ class Arrays:
             store.value, store.region, found, placement, store.array, in_place=store.in_place
         )
         if self.in_calls and _is_single(store.region):
+            # the interpreter's own work, which only a machine with rates of calls prices
+            from advisor.analysis.array_statements.interpreted import single
+
             made.append(Leaf(single(store)))
         return made
 
@@ -183,7 +185,7 @@ class Arrays:
         accesses = (*map(Access, loaded), Access(memory, store=True))
         operations = gathered.operations * calls.product(counts)
         # what is compiled is one loop, and calls no library
-        made_of: tuple[ArrayCall, ...] | None = None if is_compiled(self.kernel) else ()
+        made_of: tuple[ArrayCall, ...] | None = None if self.kernel.context.is_compiled else ()
         # a single element is the interpreter's own work
         if self.in_calls and not _is_single(region):
             walked = [(operand.name or "", operand.region) for operand in wide]

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from advisor.ir.kernel import COMPILERS, Kernel
 from advisor.ir.statements import Store, is_total
 from advisor.ir.values import (
     Copy,
@@ -25,12 +24,6 @@ from costdb.expr import Expr, num
 from costdb.work import Interpretation
 
 _LOAD, _STORE, _OPERATION, _CALL = "loads", "stores", "operations", "calls"
-
-
-def is_compiled(kernel: Kernel) -> bool:
-    """Return whether a kernel's decorators say that nothing interprets it."""
-    names = kernel.context.decorators
-    return any(part in COMPILERS for name in names for part in name.split("."))
 
 
 def interpretations(body: Iterable[Store], iterations: Expr) -> list[Interpretation]:

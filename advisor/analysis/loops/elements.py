@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.analysis.array_statements.arrays import Arrays
-from advisor.analysis.array_statements.interpreted import interpretations, is_compiled
+from advisor.analysis.array_statements.interpreted import interpretations
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.operands import length_of_step
 from advisor.analysis.placed.placement import NOWHERE, Placement, local_extents, pitches_bytes
@@ -474,7 +474,7 @@ class _Traversal:
         accesses += [Access(self._walked(r, loop, count), store=True) for r in stored]
         operations = _operations(self.shares.store.value)
         work = Statement(tuple(accesses), operations * count, LABEL)
-        if is_compiled(self.shares.arrays.kernel):
+        if self.shares.arrays.kernel.context.is_compiled:
             touched = dict.fromkeys((*self.shares.touched(), *stored))
             places = tuple(
                 Visit(self._walked(r, loop, count), r.array, advance_bytes=self._advance(r, loop))
