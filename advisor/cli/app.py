@@ -204,9 +204,9 @@ def _commanded(given: list[str]) -> list[str]:
 
 
 def _one_machine(given: Sequence[str]) -> None:
-    own = given if given[0] != "run" else ()  # what follows a program is the program's
+    own = given if given[:1] != ["run"] else ()  # what follows a program is the program's
     if sum(word in ("-m", "--machine") or word.startswith("--machine=") for word in own) > 1:
-        raise CommandError(f"{PROGRAM}: --machine is given more than once: name one machine")
+        complain(f"{PROGRAM}: --machine is given more than once: the last one counts")
 
 
 def _word_meant(word: str) -> str | None:
