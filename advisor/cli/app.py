@@ -37,51 +37,29 @@ from advisor.config.layer import CommandError, system_error
 
 PROGRAM = "advise"
 DEFAULT_COMMAND = "check"
-_GROUPS: Mapping[str, Mapping[str, str]] = {
-    "Every day": {
-        "check": "check",
-        "explain": "explain",
-        "run": "run",
-        "annotate": "annotate",
-        "measure": "measure",
-        "verify": "verify",
-        "build": "build",
-        "calibrate": "calibrate",
-        "rule": "rule",
-    },
-    "For experts": {
-        "predict": "predict",
-        "choose": "predict",
-        "machine": "machine",
-        "validate": "validate",
-    },
-    "Plumbing": {"lsp": "plumbing", "clean": "plumbing", "version": "plumbing"},
+_GROUPS = {
+    "Every day": "check explain run annotate measure verify build calibrate rule",
+    "For experts": "predict choose machine validate",
+    "Plumbing": "lsp clean version",
 }
-"""As help lists them: commands, with the module of `advisor.cli.commands` that each is in."""
+"""Commands as help lists them."""
+_ELSEWHERE = {"choose": "predict", "lsp": "plumbing", "clean": "plumbing", "version": "plumbing"}
 COMMANDS = {
-    name: f"advisor.cli.commands.{module}"
-    for group in _GROUPS.values()
-    for name, module in group.items()
+    name: f"advisor.cli.commands.{_ELSEWHERE.get(name, name)}"
+    for names in _GROUPS.values()
+    for name in names.split()
 }
 _MEANT = {
     "lint": "check",
-    "scan": "check",
-    "analyse": "check",
-    "analyze": "check",
     "fix": "check --fix",
     "diff": "check --diff",
     "list": "machine list",
-    "machines": "machine list",
     "rules": "rule",
     "show": "explain",
-    "why": "explain",
     "bench": "measure",
-    "time": "measure",
     "profile": "run",
-    "observe": "run",
     "compare": "choose",
     "export": "machine export",
-    "import": "machine import",
 }
 """What is meant by words that are no commands."""
 _MORE: Mapping[str, Mapping[str, Any]] = {
@@ -200,9 +178,9 @@ def _commanded(given: list[str]) -> list[str]:
 
 
 def _one_machine(given: Sequence[str]) -> None:
-    own = given if given[0] != "run" else ()  # what follows a program is the program's
+    own = given if given[:1] != ["run"] else ()  # what follows a program is the program's
     if sum(word in ("-m", "--machine") or word.startswith("--machine=") for word in own) > 1:
-        raise CommandError(f"{PROGRAM}: --machine is given more than once: name one machine")
+        complain(f"{PROGRAM}: --machine is given more than once: the last one counts")
 
 
 def _word_meant(word: str) -> str | None:
@@ -229,7 +207,7 @@ class _Grouped(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""
         for title, names in _GROUPS.items():
-            known = [(name, self.commands[name]) for name in names if name in self.commands]
+            known = [(name, self.commands[name]) for name in names.split()]
             with formatter.section(title):
                 room = formatter.width - 6 - max(map(len, COMMANDS))
                 formatter.write_dl([(name, one.get_short_help_str(room)) for name, one in known])

@@ -35,7 +35,6 @@ from advisor.config.layer import (
     NoMachineError,
     shown_path,
     system_error,
-    wrong_use,
 )
 from advisor.edits import unified_diff
 from advisor.engine import FileResult
@@ -193,8 +192,7 @@ class Check:
         for path in watched(paths, "files read"):
             command = _ANOTHER_COMMAND.get(os.path.splitext(path)[1])  # noqa: PTH122  # quick
             if command is not None and not piped:
-                self._fail(wrong_use(f"{path}: programs in Python are checked here; {command}"))
-                continue
+                complain(f"advise: {path}: programs in Python are checked here; {command}")
             effective = scope.resolver.effective(path)
             self.machines[effective.options.machine or ""] = None
             self.checked.append(path)

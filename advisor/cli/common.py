@@ -27,19 +27,6 @@ PAGES = ("html", "markdown")
 """Formats of results that have a picture."""
 
 
-def require_format(name: str, *more: str) -> None:
-    """Refuse a format that there is not; `more` are those beside text and JSON.
-
-    Raises
-    ------
-    CommandError
-        With those that there are.
-    """
-    *known, last = TEXT, JSON, *more
-    if name not in (*known, last):
-        raise wrong_use(f"--output-format {name}: expected {', '.join(known)} or {last}")
-
-
 COLORS = ("auto", "always", "never")
 
 
@@ -204,7 +191,7 @@ def write_result(text: str, output: str | None) -> None:
         raise system_error(error, output) from error
 
 
-def check_output(output: str | None) -> None:
+def check_output(output: str | None) -> str | None:
     """Refuse a file that cannot be written, before minutes are spent on what it is to hold.
 
     Raises
@@ -213,7 +200,7 @@ def check_output(output: str | None) -> None:
         Its folder is not there or not to be written to, or it is a folder itself.
     """
     if output is None or output == STANDARD_STREAM:
-        return
+        return output
     from pathlib import Path
 
     target = Path(output).resolve()
@@ -228,6 +215,7 @@ def check_output(output: str | None) -> None:
         problem = errno.EACCES  # a file is replaced by another, all at once
     if problem is not None:
         raise wrong_use(f"{output}: {os.strerror(problem)}")
+    return output
 
 
 def parse_bindings(

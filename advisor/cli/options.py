@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from advisor.cli.common import COLORS, manner
+from advisor.cli.common import COLORS, check_output, manner
 from advisor.config.files import OUTPUT_FORMATS
 from advisor.config.layer import wrong_use
 from costdb.records import replace
@@ -149,15 +149,23 @@ def codes_option(name: str, help_text: str) -> Any:
 
 def output_file_option(what: str) -> Any:
     """Return ``-o`` for a report or a result."""
-    return option("-o --output-file", f"Write the {what} to a file.", "FILE")
+    help_text = f"Write the {what} to a file."
+    return option("-o --output-file", help_text, "FILE", callback=check_output)
 
 
 def format_option(*known: str) -> Any:
     """Return ``--output-format`` of a command that shows one result."""
-    help_text = (
-        f"One of {', '.join(known)}." if len(known) > 1 else f"{known[0]}; there is no other."
-    )
-    return option("--output-format", help_text, "FORMAT", autocompletion=words(*known))
+    *others, last = known
+    expected = f"{', '.join(others)} or {last}" if others else last
+
+    def checked(name: str) -> str:
+        if name not in known:
+            raise wrong_use(f"--output-format {name}: expected {expected}")
+        return name
+
+    help_text = f"One of {', '.join(known)}." if others else f"{last}; there is no other."
+    offered, name = words(*known), "--output-format"
+    return option(name, help_text, "FORMAT", autocompletion=offered, callback=checked)
 
 
 def _set_quiet(asked: bool) -> None:

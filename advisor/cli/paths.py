@@ -173,7 +173,8 @@ def _expression(text: str) -> str:
             case "rest":
                 made += "/.+"
             case "stars":
-                made += "[^/]*"
+                # no name is empty
+                made += "(?=[^/])[^/]*" if not made or made[-1] in "/?" else "[^/]*"
             case "one":
                 made += "[^/]"
             case "set":

@@ -16,13 +16,13 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from advisor.config.files import FILE_NAME
 from advisor.edits import newline_of
-from advisor.finding import Applicability, Finding, Remark
+from advisor.finding import Applicability, Finding, Remark, Verdict
 from advisor.frontend.syntax.prefilter import SUFFIXES
 from advisor.lsp.analyses import Answer
 from advisor.lsp.analysis import Offer, Purpose
 from advisor.lsp.document import Document, Encoding
 from advisor.lsp.settings import SECTION
-from advisor.report.rows import headline, is_gain
+from advisor.report.rows import headline
 from advisor.report.style import duration
 from advisor.source import Edit, SourceProblem
 from costdb.records import dataclass
@@ -145,13 +145,19 @@ def diagnostics(
     return found
 
 
+_SEVERITIES = {
+    Verdict.GAIN: types.DiagnosticSeverity.Warning,
+    Verdict.UNCERTAIN: types.DiagnosticSeverity.Information,
+    Verdict.PLAN: types.DiagnosticSeverity.Hint,
+}
+
+
 def diagnostic(document: Document, finding: Finding, pages: Mapping[str, str]) -> types.Diagnostic:
     """Return a finding as a diagnostic; its message starts with its class and the gain."""
-    severity = types.DiagnosticSeverity
     href = pages.get(finding.code)
     return types.Diagnostic(
         range=document.range_of(finding.span),
-        severity=severity.Warning if is_gain(finding) else severity.Information,
+        severity=_SEVERITIES[finding.verdict],
         code=finding.code,
         code_description=types.CodeDescription(href) if href else None,
         source=SOURCE,

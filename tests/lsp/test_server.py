@@ -39,7 +39,7 @@ async def test_an_editor_that_is_pushed_to() -> None:
         assert found.code == CODE
         assert found.source == "advise"
         assert found.range == place(KERNEL, ARRAY)
-        assert found.severity is types.DiagnosticSeverity.Information
+        assert found.severity is types.DiagnosticSeverity.Hint
         assert re.match(
             r"PLAN 1\.10x \(.*as 17 ranks of sp2: distribute `field` by rows", found.message
         )

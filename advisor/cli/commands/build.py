@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import check_output, parse_bindings, read_text, write_result
+from advisor.cli.common import parse_bindings, read_text, write_result
 from advisor.cli.options import option
 from advisor.config.layer import wrong_use
 
@@ -26,7 +26,7 @@ def build(
         "as-written"
     ),
     machine: options.Machine = None,
-    output: Annotated[str | None, option("-o --output-file", "Write it to a file.", "FILE")] = None,
+    output: Annotated[str | None, options.output_file_option("program")] = None,
 ) -> int:
     """Write annotated kernels as an mpi4py program that runs on any number of ranks."""
     from advisor.build.plans import AS_WRITTEN, BEST
@@ -36,11 +36,8 @@ def build(
 
     if plan not in (AS_WRITTEN, BEST):
         raise wrong_use(f"--plan {plan}: expected {AS_WRITTEN} or {BEST}")
-    check_output(output)
     source = read_text(file)
-    given = dict(parse_bindings(define or ()))
-    if ranks is not None:
-        given["P"] = ranks
+    given = parse_bindings(define or (), ranks=ranks)
     found = [
         one for one in kernels_in(file, source, kernel, given) if one[0].arrays and one[0].asked
     ]

@@ -7,7 +7,7 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.checking import Check
-from advisor.cli.common import STANDARD_STREAM, check_output, parse_bindings, positive_number
+from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
 from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import split_codes
@@ -155,7 +155,6 @@ def check(
         raise wrong_use(f"--output-format {chosen_format}: expected one of {', '.join(FORMATS)}")
     if statistics and chosen_format not in ("full", "concise", "json"):
         raise wrong_use(f"--statistics has no {chosen_format} form: use full, concise or json")
-    check_output(output)
     # an explanation takes the formulas over all sizes, which a list of findings does without
     scope.resolver.everything = everything
     scope.resolver.details = chosen_format in SHOWS_DETAILS

@@ -15,7 +15,6 @@ from advisor.cli.common import (
     names_in,
     parse_bindings,
     read_text,
-    require_format,
     tell_unused,
     text_style,
     write_out,
@@ -52,7 +51,6 @@ def explain(
     found = _PLACE.fullmatch(place)
     if found is None:
         raise wrong_use(f"{place}: expected FILE:LINE, such as kernel.py:35")
-    require_format(output_format)
     path, cell, line = found[1], found[2], int(found[3])
     given = parse_bindings(define or (), ranks=ranks)
     layer = Layer(machine=machine or None, sizes=given)

@@ -14,7 +14,6 @@ from advisor.cli.common import (
     WRONG_USE,
     complain,
     note,
-    require_format,
     text_style,
     write_result,
 )
@@ -42,7 +41,6 @@ machine = typer.Typer(
 @machine.command("list")
 def _list(output_format: options.TextOrJson = TEXT) -> None:
     """List all machines: built-in and imported."""
-    require_format(output_format)
     from advisor.report.machines import list_as_json, list_as_text
     from costdb.machines import Machine, MachineError, load_machine, machine_names
 
@@ -65,7 +63,6 @@ def _list(output_format: options.TextOrJson = TEXT) -> None:
 @machine.command("show")
 def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     """Show every number of a machine, and where it is from."""
-    require_format(output_format)
     from advisor.report.machines import machine_as_json, machine_as_text
     from costdb.machines import load_machine
     from costdb.store.database import reading
@@ -84,7 +81,6 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
 @machine.command("validate")
 def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> None:
     """Say all that is wrong with a profile."""
-    require_format(output_format)
     import json
 
     from advisor.report.style import one_line
@@ -110,7 +106,6 @@ def _import(
     output_format: options.TextOrJson = TEXT,
 ) -> None:
     """Check a profile and keep it as a machine of your own."""
-    require_format(output_format)
     import json
 
     from costdb.machines.stored import import_profile
@@ -150,8 +145,6 @@ def _export(
     output_format: Annotated[str, options.format_option(JSON)] = JSON,
 ) -> None:
     """Write the profile of a machine as JSON."""
-    if output_format != JSON:
-        raise wrong_use(f"--output-format {output_format}: a profile is {JSON} and nothing else")
     import json
 
     from costdb.machines import load_machine

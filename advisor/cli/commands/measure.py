@@ -14,11 +14,9 @@ from advisor.cli.common import (
     JSON,
     TEXT,
     Bar,
-    check_output,
     complain,
     parse_bindings,
     read_text,
-    require_format,
     text_style,
     write_out,
     write_result,
@@ -62,8 +60,6 @@ def measure(
     output: options.ResultFile = None,
 ) -> None:
     """Time kernels, rewrites and scripts here in short stretches."""
-    require_format(output_format)
-    check_output(output)
     given = parse_bindings(define or (), only_sizes=False)
     from advisor.measure.pieces import Effort
     from advisor.measure.report import as_json, as_text

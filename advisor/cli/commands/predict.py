@@ -14,7 +14,6 @@ from advisor.cli.common import (
     TEXT,
     WRONG_USE,
     complain,
-    require_format,
     text_style,
     write_result,
 )
@@ -48,7 +47,6 @@ def predict(
     output: options.ResultFile = None,
 ) -> None:
     """Predict the run time of a model, a description or a kernel."""
-    require_format(output_format, *PAGES)
     if validate:
         _validate(files, output_format, output)
         return
@@ -145,7 +143,6 @@ def choose(
     output: options.ResultFile = None,
 ) -> None:
     """Rank choices of parameters, fastest first."""
-    require_format(output_format, *PAGES)
     from advisor.cli.common import watched
     from advisor.cli.subjects import (
         MACHINE,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import JSON, TEXT, require_format, write_out
+from advisor.cli.common import JSON, TEXT, write_out
 from advisor.config.effective import installed_rules
 from advisor.config.layer import wrong_use
 from advisor.ir.rule import Rule
@@ -29,7 +29,6 @@ def rule(
     output_format: options.TextOrJson = TEXT,
 ) -> None:
     """List the rules, or show the page of one."""
-    require_format(output_format)
     rules = installed_rules()
     chosen = rules if name is None else (_find(name, rules),)
     if output_format == JSON:

@@ -11,9 +11,7 @@ from advisor.cli.common import (
     NOTHING_TO_SAY,
     TEXT,
     WRONG_USE,
-    check_output,
     complain,
-    require_format,
     text_style,
     write_result,
 )
@@ -30,7 +28,6 @@ def validate(
     output: options.ResultFile = None,
 ) -> int:
     """Repeat the papers' experiments on this machine and compare."""
-    require_format(output_format)
     from datetime import UTC, datetime
 
     from advisor.cli.common import Bar
@@ -40,7 +37,6 @@ def validate(
     from costdb.machines import load_machine
 
     names = _names(only or ())
-    check_output(output)
     chosen = load_machine(choose_machine(machine))
     made: list[Section] = []
     bar = Bar()

@@ -15,11 +15,9 @@ from advisor.cli.common import (
     JSON,
     PAGES,
     TEXT,
-    check_output,
     complain,
     parse_bindings,
     read_text,
-    require_format,
     text_style,
     write_result,
 )
@@ -51,7 +49,6 @@ def verify(
     output: options.ResultFile = None,
 ) -> int:
     """RUN kernels, MPI programs and their rewrites; compare predicted with measured times."""
-    require_format(output_format, *PAGES)
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import (
         Verdict,
@@ -64,7 +61,6 @@ def verify(
     from costdb.calibration.hardware import Bystanders
     from costdb.machines import load_machine
 
-    check_output(output)
     given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
     sources = {path: read_text(path) for path in _paths(files, everything)}

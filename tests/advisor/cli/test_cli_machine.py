@@ -183,7 +183,7 @@ def test_a_damaged_store_is_told_and_set_aside(program: Program) -> None:
         (["show"], "missing argument 'name'"),
         (["list", "--output-format", "xml"], "expected text or json"),
         (["export", "t3e", "-o", "no/such/folder.json"], "no/such/folder.json"),
-        (["export", "t3e", "--output-format", "text"], "a profile is json"),
+        (["export", "t3e", "--output-format", "text"], "expected json"),
     ],
 )
 def test_wrong_use_costs_one_line(program: Program, arguments: list[str], said: str) -> None:

@@ -12,7 +12,16 @@ from costdb.store.place import store_path
 from tests.advisor.cli.commands import EXAMPLES, Program
 
 KERNEL = (EXAMPLES / "box_sum.py").read_text()
-HOOK = ("check", "--force-exclude", "--named-machine", "--fail-above", "1.2", "src/k.py")
+HOOK = (
+    "check",
+    "--force-exclude",
+    "--named-machine",
+    "--fail-above",
+    "1.2",
+    "--output-format",
+    "concise",
+    "src/k.py",
+)
 
 
 @pytest.fixture
@@ -49,10 +58,10 @@ def test_what_is_exported_is_everybodys_machine(
     calibrated("here")
     assert program(*HOOK) == elsewhere
     # without the option what was measured here counts
-    assert program("check", "src/k.py").out != elsewhere.out
+    assert program(*HOOK[:2], *HOOK[3:]).out != elsewhere.out
     # the path counts from the file that says it
     monkeypatch.chdir(repository / "src")
-    assert "16 ranks of t3e" in program("check", "k.py", "--named-machine").out
+    assert "16 ranks of t3e" in program(*HOOK[:-1], "k.py").out
 
 
 def test_where_no_machine_is_named_a_line_says_so(program: Program, repository: Path) -> None:

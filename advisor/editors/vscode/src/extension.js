@@ -1,8 +1,17 @@
 "use strict";
 
-const { machineItems, parseSize, serverOptions, sizesWith } = require("./settings");
+const { execFile } = require("node:child_process");
+const { promisify } = require("node:util");
+const { commandLine, machineItems, parseSize, serverOptions, sizesWith } = require("./settings");
 
 const SECTION = "advise";
+const LARGEST_REPORT_BYTES = 1 << 26;
+
+/** Files, and texts that are none yet; not the cells of notebooks, which the command line reads. */
+const SELECTOR = [
+  { language: "python", scheme: "file" },
+  { language: "python", scheme: "untitled" },
+];
 
 /** Starts the language server and offers its choices; everything else is the server's. */
 class Extension {
@@ -21,11 +30,16 @@ class Extension {
       "advise.chooseMachine": () => this.chooseMachine(),
       "advise.chooseSize": () => this.chooseSize(),
       "advise.restart": () => this.restart(),
+      "advise.report": (uri) => this.report(uri),
+      "advise.verify": (uri) => this.verify(uri),
     };
     for (const [name, run] of Object.entries(commands)) {
       context.subscriptions.push(this.vscode.commands.registerCommand(name, run));
     }
     context.subscriptions.push(
+      this.vscode.languages.registerCodeActionsProvider(SELECTOR, {
+        provideCodeActions: (document, _, { diagnostics }) => this.actions(document, diagnostics),
+      }),
       this.vscode.workspace.onDidChangeConfiguration((event) =>
         event.affectsConfiguration(`${SECTION}.server`) ? this.restart() : undefined,
       ),
@@ -38,7 +52,7 @@ class Extension {
       "Kernel Advisor",
       serverOptions(this.settings().get("server.command")),
       {
-        documentSelector: [{ language: "python" }],
+        documentSelector: SELECTOR,
         // sent when they change; the server asks for their values itself
         synchronize: { configurationSection: SECTION },
       },
@@ -63,6 +77,92 @@ class Extension {
   async restart() {
     await this.stop();
     await this.start();
+  }
+
+  /** What there is to do about a finding beside what the server offers: rewrites, "measure". */
+  actions(document, diagnostics) {
+    if (document.isUntitled || !diagnostics.some(({ source }) => source === SECTION)) {
+      return [];
+    }
+    return [
+      ["advise.report", "Show the report of this file, with pictures"],
+      ["advise.verify", "Verify: run this file's kernels and compare (runs its code)"],
+    ].map(([command, title]) => ({ title, command, arguments: [document.uri] }));
+  }
+
+  /** Show what `advise FILE --output-format html` writes, beside the text. */
+  async report(uri) {
+    const file = this.file(uri);
+    if (!file) {
+      return;
+    }
+    const options = ["--output-format", "html", "--exit-zero", ...this.given(), file];
+    const [program, ...parameters] = this.commandLine("check", ...options);
+    try {
+      const { stdout } = await promisify(execFile)(program, parameters, {
+        cwd: this.folder(uri),
+        maxBuffer: LARGEST_REPORT_BYTES,
+      });
+      const { createWebviewPanel } = this.vscode.window;
+      // it is one document without scripts
+      const title = `Advise: ${file.split(/[\\/]/).pop()}`;
+      const panel = createWebviewPanel("advise.report", title, this.vscode.ViewColumn.Beside, {
+        enableScripts: false,
+        localResourceRoots: [],
+      });
+      panel.webview.html = stdout;
+    } catch (error) {
+      this.vscode.window.showErrorMessage(`Kernel Advisor: ${error.stderr?.trim() || error.message}`);
+    }
+  }
+
+  /** Run `advise verify FILE` where its output can be seen: it runs the file's kernels. */
+  verify(uri) {
+    const file = this.file(uri);
+    if (!file) {
+      return undefined;
+    }
+    const [program, ...parameters] = this.commandLine("verify", file);
+    const { ProcessExecution, Task, TaskScope, tasks } = this.vscode;
+    const execution = new ProcessExecution(program, parameters, { cwd: this.folder(uri) });
+    return tasks.executeTask(
+      new Task({ type: SECTION }, TaskScope.Workspace, "verify", SECTION, execution),
+    );
+  }
+
+  /** The saved file that is meant: that of an action, else that of the editor in front. */
+  file(uri) {
+    const document = this.vscode.window.activeTextEditor?.document;
+    const path = (uri ?? document?.uri)?.fsPath;
+    if (!path) {
+      this.vscode.window.showErrorMessage("Kernel Advisor: open a file of Python first");
+    } else if (document?.isDirty && document.uri.fsPath === path) {
+      this.vscode.window.showErrorMessage("Kernel Advisor: save the file first");
+      return undefined;
+    }
+    return path;
+  }
+
+  folder(uri) {
+    const place = uri ?? this.vscode.window.activeTextEditor?.document.uri;
+    return (
+      this.vscode.workspace.getWorkspaceFolder(place)?.uri.fsPath ??
+      this.vscode.workspace.workspaceFolders?.[0]?.uri?.fsPath
+    );
+  }
+
+  commandLine(...parameters) {
+    return commandLine(this.settings().get("server.command"), parameters);
+  }
+
+  /** Machine and sizes of the settings as the command line takes them. */
+  given() {
+    const machine = this.settings().get("machine");
+    const sizes = Object.entries(this.settings().get("sizes") ?? {});
+    return [
+      ...(machine ? ["--machine", machine] : []),
+      ...sizes.flatMap(([name, value]) => ["-D", `${name}=${value}`]),
+    ];
   }
 
   async chooseMachine() {

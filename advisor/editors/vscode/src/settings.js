@@ -6,6 +6,13 @@ function serverOptions(command) {
   return { command: program, args: parameters };
 }
 
+/** The program as the server is started, with another command in the place of `lsp`. */
+function commandLine(command, parameters) {
+  const { command: program, args } = serverOptions(command);
+  const place = args.lastIndexOf("lsp");
+  return [program, ...args.slice(0, place < 0 ? args.length : place), ...parameters];
+}
+
 /** Machines as lines to pick from, the chosen one first. */
 function machineItems(machines, chosen) {
   const items = machines.map(({ name, title }) => ({
@@ -40,4 +47,4 @@ function sizesWith(sizes, name, value) {
   return value === undefined ? changed : { ...changed, [name]: value };
 }
 
-module.exports = { machineItems, parseSize, serverOptions, sizesWith };
+module.exports = { commandLine, machineItems, parseSize, serverOptions, sizesWith };

@@ -6,6 +6,9 @@
 
 const assert = require("node:assert/strict");
 const { spawn } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
 const { after, before, test } = require("node:test");
 const protocol = require("vscode-languageserver-protocol/node");
 const manifest = require("../package.json");
@@ -44,9 +47,38 @@ function standIn(settings) {
       },
       executeCommand: (name) => commands.get(name)(),
     },
-    window: { errors: [], showErrorMessage: (text) => editor.window.errors.push(text) },
+    window: {
+      errors: [],
+      panels: [],
+      showErrorMessage: (text) => editor.window.errors.push(text),
+      createWebviewPanel(kind, title, place, options) {
+        const panel = { kind, title, place, options, webview: {} };
+        editor.window.panels.push(panel);
+        return panel;
+      },
+    },
+    ViewColumn: { Beside: -2 },
+    TaskScope: { Workspace: 2 },
+    ProcessExecution: class {
+      constructor(process, args, options) {
+        Object.assign(this, { process, args, options });
+      }
+    },
+    Task: class {
+      constructor(definition, scope, name, source, execution) {
+        Object.assign(this, { definition, scope, name, source, execution });
+      }
+    },
+    tasks: { executeTask: async (task) => task },
+    languages: {
+      registerCodeActionsProvider(selector, provider) {
+        editor.provider = provider;
+        return { dispose() {} };
+      },
+    },
     workspace: {
       workspaceFolders: [{}],
+      getWorkspaceFolder: () => undefined,
       getConfiguration: (section) => ({
         get: (name) => settings[name] ?? properties[`${section}.${name}`].default,
         async update(name, value, target) {
@@ -74,7 +106,8 @@ function clientOf(editor) {
     constructor(id, name, server, options) {
       this.server = server;
       this.section = options.synchronize.configurationSection;
-      assert.deepEqual(options.documentSelector, [{ language: "python" }]);
+      const schemes = options.documentSelector.map(({ language, scheme }) => [language, scheme]);
+      assert.deepEqual(schemes, [["python", "file"], ["python", "untitled"]]);
     }
 
     async start() {
@@ -168,7 +201,7 @@ before(async () => {
   extension = new Extension(editor, clientOf(editor));
   const context = { subscriptions: [] };
   extension.register(context);
-  assert.equal(context.subscriptions.length, 4);
+  assert.equal(context.subscriptions.length, 7);
   await extension.start();
   assert.deepEqual(editor.window.errors, []);
   await open();
@@ -180,7 +213,13 @@ test("what the manifest offers is there", () => {
   const offered = manifest.contributes.commands.map(({ command }) => command);
   const served = extension.client.capabilities.executeCommandProvider.commands;
   for (const command of offered) {
-    const local = ["advise.chooseMachine", "advise.chooseSize", "advise.restart"].includes(command);
+    const local = [
+      "advise.chooseMachine",
+      "advise.chooseSize",
+      "advise.restart",
+      "advise.report",
+      "advise.verify",
+    ].includes(command);
     // one that both sides had would be registered twice, which VS Code refuses
     assert.notEqual(local, served.includes(command), command);
   }
@@ -191,6 +230,8 @@ test("a finding is shown, explained and applied", async () => {
   assert.equal(report.kind, "full");
   assert.equal(report.items.length, 1);
   const [found] = report.items;
+  // a class each: a plan is a hint
+  assert.equal(found.severity, 4);
   assert.match(found.message, /^PLAN 1\.\d\dx .* ranks of sp2: distribute/);
   assert.equal(extension.client.pushed, 0);
   const hover = await extension.client.sendRequest("textDocument/hover", {
@@ -214,6 +255,37 @@ test("a finding is shown, explained and applied", async () => {
       line.slice(0, range.start.character) + newText + line.slice(range.end.character);
   }
   assert.equal(lines.join("\n"), KERNEL.replace('None, Block("rank")', 'Block("rank"), None'));
+});
+
+test("the report of a file is shown beside it, and verifying is a task", async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "advise-"));
+  const file = path.join(folder, "smooth.py");
+  fs.writeFileSync(file, KERNEL);
+  const uri = { fsPath: file };
+  const source = { source: "advise" };
+  const document = { uri, isUntitled: false };
+  assert.deepEqual(editor.provider.provideCodeActions(document, {}, { diagnostics: [] }), []);
+  const actions = editor.provider.provideCodeActions(document, {}, { diagnostics: [source] });
+  assert.deepEqual(
+    actions.map(({ command }) => command),
+    ["advise.report", "advise.verify"],
+  );
+  await extension.report(uri);
+  assert.deepEqual(editor.window.errors, []);
+  const [panel] = editor.window.panels;
+  assert.match(panel.webview.html, /^<!doctype html>[^]*ADV101[^]*<\/html>\s*$/i);
+  assert.deepEqual([panel.title, panel.options.enableScripts], ["Advise: smooth.py", false]);
+  const { execution } = await extension.verify(uri);
+  assert.deepEqual([execution.process, ...execution.args], [PYTHON, "-m", "advisor", "verify", file]);
+  editor.window.activeTextEditor = { document: { uri, isDirty: true } };
+  assert.equal(extension.verify(), undefined);
+  assert.match(editor.window.errors.pop(), /save the file first/);
+  editor.window.activeTextEditor = undefined;
+  await extension.report();
+  assert.match(editor.window.errors.pop(), /open a file of Python first/);
+  await extension.report({ fsPath: path.join(folder, "gone.py") });
+  assert.match(editor.window.errors.pop(), /gone.py: No such file/);
+  fs.rmSync(folder, { recursive: true });
 });
 
 test("choosing a machine asks the server which there are, and predicts for it", async () => {
