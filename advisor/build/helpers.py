@@ -278,19 +278,34 @@ class Halo:
                                 pairs.append((one, (*before, part, *after)))
                     self.sides[d, side] = sends, receives
         self.dims = [d for d in range(len(layout.dims)) if any(widths[d])]
+        self.made: dict[tuple[int, str], tuple[list[Any], list[Any], list[Any]]] = {}
 
     def __call__(self, array: Array, *dims: int) -> None:
         """Fill the rim of a padded block, along all dimensions or some."""
         for d in dims or self.dims:
+            sends, receives, requests = self.ready(d, array)
+            for values, where in sends:
+                values[...] = array[where]
+            MPI.Prequest.Startall(requests)
+            MPI.Prequest.Waitall(requests)
+            for values, where in receives:
+                array[where] = values
+
+    def ready(self, d: int, array: Array) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return buffers and persistent requests of the messages along a dimension."""
+        key = d, array.dtype.char
+        if key not in self.made:
+            sends, receives, requests = [], [], []
             for side in (0, 1):
-                if (d, side) in self.sides:
-                    sends, receives = self.sides[d, side]
-                    if len(sends) <= 1 and len(receives) <= 1:
-                        _swap(array, sends, receives)
-                    else:
-                        kept = _begin(array, sends)
-                        _take(array, receives)
-                        MPI.Request.Waitall([request for request, _ in kept])
+                to, coming = self.sides.get((d, side), ((), ()))
+                for one, where in to:
+                    sends.append((np.empty_like(array[where], order="C"), where))
+                    requests.append(comm.Send_init(sends[-1][0], one, side))
+                for one, where in coming:
+                    receives.append((np.empty_like(array[where], order="C"), where))
+                    requests.append(comm.Recv_init(receives[-1][0], one, side))
+            self.made[key] = sends, receives, requests
+        return self.made[key]
 
     def receive(self, array: Array, d: int, side: int, *part: slice) -> None:
         """Wait for the rim of one side, or for a part of it along the other dimensions."""
@@ -325,15 +340,6 @@ def _in_line(layout: Layout, d: int, one: int) -> bool:
     return layout.copies[one] == layout.copies[rank] and all(
         dim.places[one] == dim.place for other, dim in enumerate(layout.dims) if other != d
     )
-
-
-def _swap(array: Array, sends: Sequence[Any], receives: Sequence[Any]) -> None:
-    to, where = sends[0] if sends else (MPI.PROC_NULL, ...)
-    source, place = receives[0] if receives else (MPI.PROC_NULL, ...)
-    values = np.empty(array[place].shape if receives else 0, array.dtype)
-    comm.Sendrecv(array[where].copy() if sends else values[:0], to, recvbuf=values, source=source)
-    if receives:
-        array[place] = values
 
 
 def _begin(array: Array, sends: Sequence[Any]) -> list[tuple[MPI.Request, Array]]:

@@ -123,9 +123,10 @@ def write(kernel: Kernel, module: Module) -> Function:
 class Writer(Values):
     """Writes statements."""
 
-    __slots__ = ("given_back", "last_line", "results")
+    __slots__ = ("given_back", "last_line", "renamed", "results")
     given_back: dict[str, tuple[str, str]]
     last_line: int
+    renamed: frozenset[str]
     results: tuple[str, ...]
 
     def function(self, tree: ast.FunctionDef) -> Function:
@@ -145,9 +146,9 @@ class Writer(Values):
             one.annotation, one.arg = None, self.names[one.arg]
         arrays = [name for name in given if name in self.kernel.arrays]
         changed = frozenset[str]().union(*map(written, self.kernel.body))
-        renamed = {
+        self.renamed = renamed = frozenset(
             n for one in walk(self.kernel.body) if isinstance(one, Rename) for n in one.names
-        }
+        )
         begun: list[str] = []
         self.given_back = {}
         for name in arrays:
@@ -596,7 +597,7 @@ class Writer(Values):
         for count, part in enumerate(parts):
             made = f"<returned>{count or ''}"
             name = made if made in one.names else ast.unparse(part)
-            if name in self.given_back and self.given_back[name][0]:
+            if name in self.given_back and name not in self.renamed:
                 texts.append(self.given_back[name][0])
             elif name in self.placed:
                 texts.append(self.core(name))
