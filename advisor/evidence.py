@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from costdb.store.evidence import Evidence
 
 MOST_LINES = 2
+BUILT = "the built program"
+"""What was run, where a program was built of a kernel."""
 BEFORE, AFTER = "before_s", "after_s"
 """Circumstances that are the least, the typical and the greatest seconds of both sides."""
 
@@ -221,10 +223,13 @@ def _told(one: Evidence) -> str:
     of = f" of {one.circumstances['of']}" if "of" in one.circumstances else ""
     date = one.circumstances.get("date", "")[:10]
     measured = one.measured
-    predicted = "not predicted"
+    predicted, so = "not predicted", ""
     if one.predicted is not None:
         predicted = f"predicted {ratio(one.predicted.mid)}"
+        if one.circumstances.get("of") == BUILT:
+            agrees = (one.predicted.mid > 1) == (measured.mid > 1)
+            so = f"{'confirmed' if agrees else 'contradicted'} by a run: "
     return (
-        f"on {one.machine} {date}{where}, {sizes}: {ratio(measured.mid)}{of}"
+        f"{so}on {one.machine} {date}{where}, {sizes}: {ratio(measured.mid)}{of}"
         f" ({ratio(measured.low)} .. {ratio(measured.high)}), {predicted}"
     )

@@ -13,6 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 Array = np.ndarray[Any, Any]
+Indices = range | Array
 Need = Callable[[int], Any]
 
 comm = MPI.COMM_WORLD
@@ -77,27 +78,49 @@ class Along:
         start = max(low, self.place * self.piece)
         return start, max(start, min(high, (self.place + 1) * self.piece))
 
-    def own(self, low: int, high: int, one: int = rank, step: int = 1) -> Array:
-        """Return which elements of ``range(low, high, step)`` a rank owns."""
-        if self.cycle >= self.extent:
-            first = self.places[one] * self.piece
-            start = low + max(0, -(-(first - low) // step)) * step
-            return np.arange(start, min(high, first + self.piece), step)
-        found: Array = np.arange(low, high, step)
-        mine: Array = found[found // self.piece % self.count == self.places[one]]
-        return mine
+    def own(self, low: int, high: int, one: int = rank, step: int = 1, by: int = 0) -> Indices:
+        """Return which elements of ``range(low, high, step)`` a rank owns, moved by a distance."""
+        indices = range(low, high, step)
+        return moved(picked(indices, self.owned(indices, one)), by)
 
     def holds(self, index: int, one: int = rank) -> bool:
         """Return whether a rank owns an element."""
         return index // self.piece % self.count == self.places[one]
 
-    def owned(self, indices: Array, one: int) -> Array:
+    def owned(self, indices: Indices, one: int) -> Indices:
         """Return where among some indices those are that a rank owns."""
-        return np.flatnonzero(indices // self.piece % self.count == self.places[one])
+        if isinstance(indices, range):
+            low, step = indices.start, indices.step
+            first = self.places[one] * self.piece
+            if self.cycle >= self.extent:
+                start, stop = -((low - first) // step), -((low - first - self.piece) // step)
+                return range(max(0, start), max(0, start, min(len(indices), stop)))
+            if self.piece == step == 1:
+                return range((first - low) % self.count, len(indices), self.count)
+        mine = np.asarray(indices, int) // self.piece % self.count == self.places[one]
+        return np.flatnonzero(mine)
 
     def local(self, index: Any) -> Any:
-        """Return where in its owner's memory an element lies."""
+        """Return where in its owner's memory an element lies, or each of its elements."""
+        if isinstance(index, range):
+            if self.cycle >= self.extent:
+                return moved(index, -(index.start // self.piece * self.piece))
+            index = np.asarray(index, int)
         return index // self.cycle * self.piece + index % self.piece
+
+
+def moved(indices: Indices, by: int) -> Indices:
+    """Return indices so much further on."""
+    if isinstance(indices, range):
+        return range(indices.start + by, indices.stop + by, indices.step)
+    return indices + by
+
+
+def picked(indices: Indices, chosen: Indices) -> Indices:
+    """Return some of the indices."""
+    if isinstance(indices, range) and isinstance(chosen, range):
+        return indices[chosen.start : chosen.stop : chosen.step]
+    return np.asarray(indices, int)[chosen]
 
 
 def block(*axes: str) -> tuple[tuple[str, ...], int]:
@@ -135,44 +158,46 @@ class Layout:
         others = [axis for axis in mesh.axes if axis not in named]
         self.copies = [mesh.place(one, others) if named else one for one in range(size)]
 
-    def owned(self, one: int = rank) -> list[Array]:
+    def owned(self, one: int = rank) -> list[Indices]:
         """Return the indices along each dimension that a rank owns."""
         parts = zip(self.dims, self.origin, self.shape)  # noqa: B905
-        return [dim.own(o, o + n, one) - o for dim, o, n in parts]
+        return [dim.own(o, o + n, one, by=-o) for dim, o, n in parts]
 
     def local(self, one: int = rank) -> tuple[int, ...]:
         """Return the shape of a rank's block."""
         return tuple(len(found) for found in self.owned(one))
 
-    def shared(self, wanted: Sequence[Array], one: int) -> list[Array] | None:
+    def shared(self, wanted: Sequence[Indices], one: int) -> list[Indices] | None:
         """Return which of the wanted indices a rank owns, along each dimension; None: none."""
         parts = zip(self.dims, self.origin, wanted)  # noqa: B905
-        found = [dim.owned(indices + o, one) for dim, o, indices in parts]
+        found = [dim.owned(moved(indices, o), one) for dim, o, indices in parts]
         return found if all(map(len, found)) else None
 
-    def places(self, indices: Sequence[Array]) -> Any:
+    def places(self, indices: Sequence[Indices]) -> Any:
         """Return where in this rank's block its own elements lie."""
         parts = zip(self.dims, self.origin, indices)  # noqa: B905
-        return at(*(dim.local(one + o) - dim.below(o) for dim, o, one in parts))
+        local = (moved(dim.local(moved(one, o)), -dim.below(o)) for dim, o, one in parts)
+        return at(*local)
 
 
 def at(*places: Any) -> Any:
     """Return the index of the places along each dimension: slices where they are in equal steps."""
     found: list[Any] = []
     for one in places:
-        if isinstance(one, int):
+        if isinstance(one, range):
+            found.append(slice(one.start, one.stop, one.step))
+        elif isinstance(one, int):
             found.append(one)
-            continue
-        step = int(one[1] - one[0]) if len(one) > 1 else 1
-        if len(one) == 0:
+        elif len(one) == 0:
             found.append(slice(0, 0))
-        elif step > 0 and np.array_equal(one, np.arange(one[0], one[-1] + 1, step)):
-            found.append(slice(int(one[0]), int(one[-1]) + 1, step))
         else:
-            break
+            step = int(one[1] - one[0]) if len(one) > 1 else 1
+            if step < 1 or not np.array_equal(one, np.arange(one[0], one[-1] + 1, step)):
+                break
+            found.append(slice(int(one[0]), int(one[-1]) + 1, step))
     if len(found) == len(places):
         return tuple(found)
-    vectors = iter(np.ix_(*(one for one in places if not isinstance(one, int))))
+    vectors = iter(np.ix_(*(np.asarray(one) for one in places if not isinstance(one, int))))
     return tuple(one if isinstance(one, int) else next(vectors) for one in places)
 
 
@@ -197,7 +222,7 @@ def fetch(array: Array, layout: Layout, need: Need, when: Need = always) -> Arra
         chosen = layout.shared(wanted, rank) if when(one) else None
         if chosen is None:
             continue
-        indices = [every[some] for every, some in zip(wanted, chosen)]  # noqa: B905
+        indices = [picked(every, some) for every, some in zip(wanted, chosen)]  # noqa: B905
         values = array[layout.places(indices)]
         if one == rank:
             found[at(*chosen)] = values
@@ -253,28 +278,49 @@ class Halo:
                                 pairs.append((one, (*before, part, *after)))
                     self.sides[d, side] = sends, receives
         self.dims = [d for d in range(len(layout.dims)) if any(widths[d])]
+        self.made: dict[tuple[int, str], tuple[list[Any], list[Any], list[Any]]] = {}
 
     def __call__(self, array: Array, *dims: int) -> None:
         """Fill the rim of a padded block, along all dimensions or some."""
         for d in dims or self.dims:
+            sends, receives, requests = self.ready(d, array)
+            for values, where in sends:
+                values[...] = array[where]
+            MPI.Prequest.Startall(requests)
+            MPI.Prequest.Waitall(requests)
+            for values, where in receives:
+                array[where] = values
+
+    def ready(self, d: int, array: Array) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return buffers and persistent requests of the messages along a dimension."""
+        key = d, array.dtype.char
+        if key not in self.made:
+            sends, receives, requests = [], [], []
             for side in (0, 1):
-                if (d, side) in self.sides:
-                    sends, receives = self.sides[d, side]
-                    if len(sends) <= 1 and len(receives) <= 1:
-                        _swap(array, sends, receives)
-                    else:
-                        kept = _begin(array, sends)
-                        _take(array, receives)
-                        MPI.Request.Waitall([request for request, _ in kept])
+                to, coming = self.sides.get((d, side), ((), ()))
+                for one, where in to:
+                    sends.append((np.empty_like(array[where], order="C"), where))
+                    requests.append(comm.Send_init(sends[-1][0], one, side))
+                for one, where in coming:
+                    receives.append((np.empty_like(array[where], order="C"), where))
+                    requests.append(comm.Recv_init(receives[-1][0], one, side))
+            self.made[key] = sends, receives, requests
+        return self.made[key]
 
-    def receive(self, array: Array, d: int, side: int) -> None:
-        """Wait for the rim of one side."""
-        _take(array, self.sides[d, side][1])
+    def receive(self, array: Array, d: int, side: int, *part: slice) -> None:
+        """Wait for the rim of one side, or for a part of it along the other dimensions."""
+        _take(array, _within(self.sides[d, side][1], d, part))
 
-    def send(self, array: Array, d: int, side: int) -> None:
-        """Send the elements that are others' rim of that side."""
-        kept = _begin(array, self.sides[d, side][0])
+    def send(self, array: Array, d: int, side: int, *part: slice) -> None:
+        """Send the elements that are others' rim of that side, or a part of them."""
+        kept = _begin(array, _within(self.sides[d, side][0], d, part))
         MPI.Request.Waitall([request for request, _ in kept])
+
+
+def _within(pairs: Sequence[Any], d: int, part: Sequence[slice]) -> Sequence[Any]:
+    if not part:
+        return pairs
+    return [(one, (*part[:d], where[d], *part[d + 1 :])) for one, where in pairs]
 
 
 def _rims(layout: Layout, d: int, side: int, width: int) -> list[tuple[int, int, int, int]]:
@@ -294,15 +340,6 @@ def _in_line(layout: Layout, d: int, one: int) -> bool:
     return layout.copies[one] == layout.copies[rank] and all(
         dim.places[one] == dim.place for other, dim in enumerate(layout.dims) if other != d
     )
-
-
-def _swap(array: Array, sends: Sequence[Any], receives: Sequence[Any]) -> None:
-    to, where = sends[0] if sends else (MPI.PROC_NULL, ...)
-    source, place = receives[0] if receives else (MPI.PROC_NULL, ...)
-    values = np.empty(array[place].shape if receives else 0, array.dtype)
-    comm.Sendrecv(array[where].copy() if sends else values[:0], to, recvbuf=values, source=source)
-    if receives:
-        array[place] = values
 
 
 def _begin(array: Array, sends: Sequence[Any]) -> list[tuple[MPI.Request, Array]]:

@@ -11,6 +11,7 @@ from advisor.distribution import MeshSpec
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
+from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost, time_s
 from costdb.estimate import Missing
 from costdb.expr import ExprError
@@ -88,17 +89,25 @@ def proposed(
     sizes: Mapping[str, int | float],
     transforms: Sequence[Transform],
 ) -> Iterator[Plan]:
-    """Yield a plan with one step more of each rule that it has not followed, each way once."""
+    """Yield a plan with one step more of each rule that it has not followed, each way once.
+
+    A step that leaves what the kernel changes in arrays of its own is no plan for a program.
+    """
     used = {code for code, _ in plan.steps}
     seen = [plan.kernel]
     for rule in transforms:
         if rule.code in used:
             continue
         for one in rule.propose(plan.kernel):
-            if one.variant not in seen:
+            if one.variant not in seen and _stored(plan.kernel) <= _stored(one.variant):
                 seen.append(one.variant)
                 steps = (*plan.steps, (rule.code, one.title))
                 yield plan_of(one.variant, machine, sizes, steps)
+
+
+def _stored(kernel: Kernel) -> frozenset[str]:
+    """Return the arrays that a kernel changes; a rule may leave results in others of its own."""
+    return frozenset[str]().union(*map(written, kernel.body)) & kernel.arrays.keys()
 
 
 def best_plan(

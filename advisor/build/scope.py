@@ -45,7 +45,8 @@ class Dealt:
     grows : bool
         Whether later iterations store further on.
     behind : dict
-        Arrays, dimensions and sides whose rims hold what earlier iterations stored.
+        Arrays, dimensions and sides whose rims hold what earlier iterations stored, with the
+        part of them that is read; None: all of it.
     ahead : dict
         Arrays whose rims hold what iterations did not store yet.
     """
@@ -54,7 +55,7 @@ class Dealt:
     spread: Spread
     at: Expr
     grows: bool
-    behind: dict[tuple[str, int, int], None] = field(default_factory=dict)
+    behind: dict[tuple[str, int, int], tuple[str, ...] | None] = field(default_factory=dict)
     ahead: dict[str, None] = field(default_factory=dict)
 
 
@@ -232,7 +233,7 @@ class Scope:
         if len(self.dealt) > 1 or one.spread != own:
             raise NeedsMessages
         if (by < 0) == one.grows:
-            one.behind[name, d, int(by > 0)] = None
+            one.behind.setdefault((name, d, int(by > 0)), ())
         else:
             one.ahead[name] = None
 

@@ -33,7 +33,9 @@ from advisor.build.text import (
     operators,
     plus,
 )
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
+from advisor.ir.statements import walk
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -167,8 +169,28 @@ class Values(Scope):
                 self.restore(kept)
                 return self.fetch(array, region, frame)
             parts.append(text)
+        self.keep_part(array, region, parts)
         name = self.name(array)
         return name if all(part == ":" for part in parts) else f"{name}[{', '.join(parts)}]"
+
+    def keep_part(self, array: str, region: Sequence[Subscript], parts: Sequence[str]) -> None:
+        """Take note which part of a rim is read that ranks hand on to each other."""
+        for dealt in self.dealt[:1]:
+            for key in [key for key in dealt.behind if key[0] == array]:
+                d = key[1]
+                placement = self.placed[array]
+                fixed = not symbols(tuple(region[:d]) + tuple(region[d + 1 :])) & {
+                    block.loop.variable for block in self.blocks if block.loop is not None
+                    and (block.loop is dealt.loop or block.loop in tuple(walk(dealt.loop.body)))
+                }  # fmt: skip
+                own = (*parts[:d], ":", *parts[d + 1 :])
+                plain = all(
+                    isinstance(one, Range) and spread_of(placement, n) is None
+                    for n, one in enumerate(region)
+                    if n != d
+                )
+                same = dealt.behind[key] in ((), own)
+                dealt.behind[key] = own if fixed and plain and same else None
 
     def beside(self, array: str, d: int, one: Subscript, axis: Axis | None) -> str | None:
         """Return the subscript of elements in the block or its rim; None: they are elsewhere."""
@@ -254,7 +276,8 @@ class Values(Scope):
             f"{self.along(spread)}.holds({self.text(held)}, one)" for spread, held in self.held
         ]
         read = " ".join(places)
-        needs = [one for one in dict.fromkeys(needs) if one[4:-1] not in read]
+        # a range that is read along such an axis is empty where the axis is
+        needs = [one for one in dict.fromkeys(needs) if one[4:-2] not in read]
         given = f"({', '.join(places)}{',' if len(places) == 1 else ''})"
         wanted = f"lambda one: {given}"
         if needs:
@@ -269,32 +292,30 @@ class Values(Scope):
 
     def place_of(self, at: Expr, *, here: bool) -> str:
         """Return the index of one element, as a vector where it is to be fetched."""
-        return self.text(at) if here else f"np.array([{self.text(at)}])"
+        return self.text(at) if here else f"range({self.text(at)}, {self.text(at + 1)})"
 
-    def own(self, axis: Axis, who: str) -> str:
+    def own(self, axis: Axis, who: str, by: Expr = ZERO) -> str:
         """Return the elements that a rank computes along an axis, in what is dealt out."""
         assert axis.spread is not None
         high = axis.low + (axis.count - 1) * axis.step + 1
-        steps = f", step={axis.step}" if axis.step != 1 else ""
-        return (
-            f"{self.along(axis.spread)}.own({self.text(axis.low)}, {self.text(high)}{who}{steps})"
-        )
+        more = f", step={axis.step}" if axis.step != 1 else ""
+        more += f", by={self.text(by)}" if by != ZERO else ""
+        return f"{self.along(axis.spread)}.own({self.text(axis.low)}, {self.text(high)}{who}{more})"
 
     def positions(self, one: Range | Strided, axis: Axis, who: str) -> str:
-        """Return the indices of an array that a rank reads along an axis, as a vector."""
+        """Return the indices of an array that a rank reads along an axis."""
         low, step = (one.low, 1) if isinstance(one, Range) else (one.start, one.step)
         if axis.spread is None:
             if axis.is_plain:
                 high = one.high if isinstance(one, Range) else one.stop
                 steps = f", {step}" if step != 1 else ""
-                return f"np.arange({self.text(low)}, {self.text(high)}{steps})"
+                return f"range({self.text(low)}, {self.text(high)}{steps})"
             found = f"np.arange({self.text(axis.count)})"
+        elif step == axis.step and not axis.moved:
+            return self.own(axis, who, low - axis.low)
         else:
-            found = self.own(axis, who)
-            if step == axis.step and not axis.moved:
-                return _plus(found, low - axis.low, self.text)
-            found = _plus(found, ZERO - axis.low, self.text)
-            found = f"({found}) // {axis.step}" if axis.step != 1 else found
+            found = f"np.array({self.own(axis, who, ZERO - axis.low)}, int)"
+            found = f"{found} // {axis.step}" if axis.step != 1 else found
         for what, by, extent in axis.moved:
             if what == "flip":
                 found = f"{self.text(extent - 1)} - ({found})"

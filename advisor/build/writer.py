@@ -21,7 +21,7 @@ from advisor.build.faithful import check, definition_of
 from advisor.build.layouts import Axis, Frame, Spread, frame_of, natural, placements, spread_of
 from advisor.build.module import Module
 from advisor.build.scope import Block, Dealt, NeedsMessages
-from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare, plus
+from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare
 from advisor.build.values import Values
 from advisor.dtypes import dtype_of
 from advisor.ir.kernel import Kernel
@@ -42,7 +42,18 @@ from advisor.ir.statements import (
     walk,
     written,
 )
-from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Strided, Subscript
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Flip,
+    Point,
+    Range,
+    Read,
+    Strided,
+    Subscript,
+    Transpose,
+)
 from costdb.expr import ZERO, Expr, free_symbols, sym
 from costdb.records import dataclass
 
@@ -112,9 +123,10 @@ def write(kernel: Kernel, module: Module) -> Function:
 class Writer(Values):
     """Writes statements."""
 
-    __slots__ = ("given_back", "last_line", "results")
+    __slots__ = ("given_back", "last_line", "renamed", "results")
     given_back: dict[str, tuple[str, str]]
     last_line: int
+    renamed: frozenset[str]
     results: tuple[str, ...]
 
     def function(self, tree: ast.FunctionDef) -> Function:
@@ -134,9 +146,9 @@ class Writer(Values):
             one.annotation, one.arg = None, self.names[one.arg]
         arrays = [name for name in given if name in self.kernel.arrays]
         changed = frozenset[str]().union(*map(written, self.kernel.body))
-        renamed = {
+        self.renamed = renamed = frozenset(
             n for one in walk(self.kernel.body) if isinstance(one, Rename) for n in one.names
-        }
+        )
         begun: list[str] = []
         self.given_back = {}
         for name in arrays:
@@ -153,6 +165,14 @@ class Writer(Values):
                     self.given_back[name] = own, ""
         self.results = ()
         body = self.kernel.body
+        bound = {one.name for one in walk(body) if isinstance(one, Bind)}
+        for name in sorted(self.placed.keys() & changed - bound - set(given)):
+            # what a rule puts between statements is declared, and made by nobody
+            shape = f"{self.layout(name)}.local()"
+            made = f"np.empty({shape}, {self.kernel.dtype(name)!r})"
+            if any(map(any, self.widths(name))):
+                made = f"padded({made}, {self.widths(name)})"
+            begun.append(f"{self.name(name)} = {made}")
         if any(isinstance(one, Return) for one in walk(body) if one is not body[-1]):
             raise NotBuiltError("it returns from within", self.kernel.span)
         self.statements(body)
@@ -180,11 +200,14 @@ class Writer(Values):
     def save(self) -> tuple[object, ...]:
         """Return the state of what is written."""
         blocks = [(block, len(block.lines), dict(block.known)) for block in self.blocks]
-        return blocks, {name: copy.copy(getattr(self, name)) for name in _STATE}
+        rims = [(one, dict(one.behind), dict(one.ahead)) for one in self.dealt]
+        return blocks, rims, {name: copy.copy(getattr(self, name)) for name in _STATE}
 
     def restore(self, kept: tuple[Any, ...]) -> None:
         """Return to a state."""
-        blocks, state = kept
+        blocks, rims, state = kept
+        for one, behind, ahead in rims:
+            one.behind, one.ahead = dict(behind), dict(ahead)
         self.blocks = [block for block, _, _ in blocks]
         for block, count, known in blocks:
             del block.lines[count:]
@@ -254,7 +277,8 @@ class Writer(Values):
         self.computed = frame
         held, self.held = self.held, self.held if self.dealt else []
         text = bare(self.value(one.value, self.fitted(one.value, frame)))
-        if not isinstance(one.value, Elementwise | Fill) and text not in self.fetched.values():
+        views = Read | Copy | Transpose | Expand | Flip
+        if isinstance(one.value, views) and text not in self.fetched.values():
             text = f"{text}.copy()"
         self.held = held
         if any(map(any, self.widths(one.name))):
@@ -348,9 +372,10 @@ class Writer(Values):
             else:
                 part = f"{self.along(axis.spread)}.local({self.own(axis, '')})"
                 low = self.room.get((array, d), (0, 0))[0]
+                away = str(low) if low else ""
                 if origin != ZERO:
-                    part += f" - {self.along(axis.spread)}.below({self.text(origin)})"
-                part = plus(part, low)
+                    away = f"{low} - {self.along(axis.spread)}.below({self.text(origin)})"
+                part = f"moved({part}, {away})" if away else part
             parts.append(part)
         if not parts:
             return f"{self.name(array)}[()]"
@@ -447,12 +472,9 @@ class Writer(Values):
             header = f"range({away[0]}, {away[1]})"
         else:
             steps = f", step={one.step}" if one.step != 1 else ""
-            own = f"{along}.own({first}, {last}{steps})"
-            if not grows:
-                own = f"{self.text(offset)} - {own}[::-1]"
-            elif offset != ZERO:
-                own = f"{own} - ({self.text(offset)})"
-            header = f"({own}).tolist()" if own[-1] != ")" or "- " in own else f"{own}.tolist()"
+            by = f", by={self.text(ZERO - offset)}" if grows and offset != ZERO else ""
+            own = f"np.array({along}.own({first}, {last}{steps}{by}), int)"
+            header = f"{own}.tolist()" if grows else f"({self.text(offset)} - {own}[::-1]).tolist()"
         self.alone += 1
         self.dealt.append(dealt)
         self.held.append((spread, at))
@@ -482,12 +504,20 @@ class Writer(Values):
         if dealt is not None:
             for array in dealt.ahead:
                 self.line(f"{self.halo(array)}({self.name(array)})")
-            for array, d, side in dealt.behind:
-                self.line(f"{self.halo(array)}.receive({self.name(array)}, {d}, {side})")
+            for key, part in dealt.behind.items():
+                self.line(self.handed_on("receive", key, part))
         self.line(f"for {name} in {header}:")
         self.blocks[-1].lines += [_INDENT + line for line in inner.lines or ["pass"]]
-        for array, d, side in dealt.behind if dealt is not None else ():
-            self.line(f"{self.halo(array)}.send({self.name(array)}, {d}, {side})")
+        for key, part in dealt.behind.items() if dealt is not None else ():
+            self.line(self.handed_on("send", key, part))
+
+    def handed_on(self, what: str, key: tuple[str, int, int], part: tuple[str, ...] | None) -> str:
+        """Return the line in which a rank waits for a rim, or sends what is another's."""
+        array, d, side = key
+        text = f"{self.halo(array)}.{what}({self.name(array)}, {d}, {side}"
+        if part is None or all(one == ":" for one in part):
+            return f"{text})"
+        return f"{text}, *np.s_[{', '.join(part)}])"
 
     def fresh_loop(self, wish: str) -> str:
         """Return a name for a loop's index; loops one after another may have the same."""
@@ -567,7 +597,7 @@ class Writer(Values):
         for count, part in enumerate(parts):
             made = f"<returned>{count or ''}"
             name = made if made in one.names else ast.unparse(part)
-            if name in self.given_back and self.given_back[name][0]:
+            if name in self.given_back and name not in self.renamed:
                 texts.append(self.given_back[name][0])
             elif name in self.placed:
                 texts.append(self.core(name))

@@ -146,8 +146,12 @@ def _copied(value: Any) -> Any:
 
 
 def _let_go(program: ModuleType) -> None:
-    """Free the communicators of a program: there are not many to be had at once."""
+    """Free what a program has of MPI: there is not much to be had at once."""
     for value in vars(program).values():
+        if type(value).__name__ == "Halo":
+            for _, _, requests in value.made.values():
+                for request in requests:
+                    request.Free()
         if type(value).__name__ == "Mesh":
             for line in value._lines.values():
                 line.Free()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.app import main
+from advisor.evidence import BUILT
 from advisor.verify.keep import Compared, keep, speed_up
 from costdb.estimate import Ratio
 from costdb.machines import load_machine
@@ -105,6 +106,16 @@ def test_evidence_is_shown_at_its_sizes_and_the_cache_notices_new(
     assert main(["explain", "kernel.py:8", "--machine", "t3e", "--output-format", "json"]) == 0
     explained = json.loads(capsys.readouterr().out)["findings"]
     assert [wanted] in [one["evidence"]["measured"] for one in explained]
+
+
+@pytest.mark.parametrize(("measured", "word"), [(1.4, "confirmed"), (0.8, "contradicted")])
+def test_a_run_of_the_built_program_confirms_or_contradicts(
+    folder: Path, capsys: pytest.CaptureFixture[str], measured: float, word: str
+) -> None:
+    store(1000, measured, ranks="2", of=BUILT)
+    (line,) = measured_lines(capsys)
+    assert line.startswith(f"{word} by a run: on t3e 2026-11-21 on 2 ranks, N = 1000, b = 9: ")
+    assert f"{measured:.2f}x of the built program" in line
 
 
 def test_evidence_of_other_files_and_machines_is_not_shown(

@@ -230,6 +230,7 @@ def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
 
 def compared_kernel(case: Case, variant: Variant, before: Times, after: Times) -> Compared | None:
     """Return how a variant of a kernel compares by the clock; None where it has no price."""
+    from advisor.evidence import BUILT
     from advisor.verify.keep import Compared, speed_up
     from costdb.evaluate import compare
 
@@ -244,7 +245,7 @@ def compared_kernel(case: Case, variant: Variant, before: Times, after: Times) -
         sizes,
         compare(original.priced, variant.costed.priced, sizes),
         speed_up(before, after),
-        "the built program" if case.ranks > 1 else "",
+        BUILT if case.ranks > 1 else "",
         times_s=(before, after) if case.ranks == 1 else None,
     )
 

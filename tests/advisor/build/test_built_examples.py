@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.build.plans import plan_of, proposed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.transform_registry import transforms
@@ -55,3 +56,25 @@ def test_examples_run_as_they_are_and_as_rules_would_distribute_them(ranks: int)
         assert len(programs) == len(case.programs)
         for number, one in enumerate(programs):
             assert not one.differs, f"{name}, variant {number}: {one.differs}"
+
+
+def test_plans_of_every_rule_are_the_kernels_they_stand_for() -> None:
+    ranks = 3
+    named = []
+    for path, kernel in kernels():
+        own = {**SMALL, "P": ranks, **dict.fromkeys(LENGTHS, 13)}
+        plans = [
+            plan.kernel
+            for plan in proposed(plan_of(kernel, None, own), None, own, transforms())
+            if not plan.steps[-1][0].startswith("ADV1")
+        ]
+        if plans:
+            named.append((kernel.name, built_case(path, kernel, own, plans[:12])))
+    found = list(run_built(str(EXAMPLES / "adi.py"), [case for _, case in named], ranks))
+    wrong = [
+        (name, number, one.differs)
+        for (name, _), programs in zip(named, found, strict=True)
+        for number, one in enumerate(programs)
+        if one.differs
+    ]
+    assert sum(map(len, found)) > 20 and wrong == []
