@@ -217,9 +217,8 @@ class Body(SimpleStatements):
         if trips is None:
             each = self._each(node)
             if each is not None:
-                counter, extent, items = each
-                bounds = (num(0), extent, 1)
-                made = self._counting(node, counter, bounds, None, span, items)
+                counter, extent, named = each
+                made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
                 return (scattered_at_once(made),)
             raise NotUnderstood("a loop over something other than range(...)")
         if bounds is None and not is_inert(node.iter, self.scope):

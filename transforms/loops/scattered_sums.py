@@ -89,13 +89,13 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
         return False
     if _counts(scatter, kernel):
         # private counts of what ranks have in common are another rule's
-        return declared is None and scatter.array != scatter.places.array
+        return declared is None and scatter.array != places.array
     return (
         isinstance(scatter.value, Read)
-        and scatter.array not in (scatter.places.array, scatter.value.array)
+        and scatter.array not in (places.array, scatter.value.array)
         and kernel.dtype(scatter.array) in ("float32", "float64")
         and kind_of_or_none(type_of(scatter.value, kernel).dtype) in kinds
-        and type_of(scatter.value, kernel).extents == type_of(scatter.places, kernel).extents
+        and type_of(scatter.value, kernel).extents == type_of(places, kernel).extents
     )
 
 
