@@ -37,6 +37,7 @@ from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.stores import chosen_stores, extreme
 from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
 from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import whole
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Choice,
@@ -48,7 +49,7 @@ from advisor.ir.statements import (
     Unrolled,
     mentioned,
 )
-from advisor.ir.values import Elementwise, Scalar, reads
+from advisor.ir.values import Elementwise, Point, Scalar, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
@@ -214,10 +215,59 @@ class Body(SimpleStatements):
                 made = replace(made, threads=self.threads(span.start_line))
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
         if trips is None:
+            each = self._each(node)
+            if each is not None:
+                counter, extent, named = each
+                made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
+                return (scattered_at_once(made),)
             raise NotUnderstood("a loop over something other than range(...)")
         if bounds is None and not is_inert(node.iter, self.scope):
             raise NotUnderstood("a loop over something that may change while it runs")
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
+
+    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[tuple[str, str]]] | None:
+        """Read ``for x in a``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
+
+        Returns
+        -------
+        str or None
+            The name of the index, where there is one.
+        Expr
+            How many elements or rows there are.
+        sequence of (str, str)
+            Names, and the arrays of which they denote one after the other.
+        """
+        scope, target, given, counter = self.scope, node.target, node.iter, None
+        match given:
+            case cst.Call(func=cst.Name(value="enumerate" | "zip" as called), args=arguments) if (
+                not scope.not_builtin(called) and not any(a.keyword or a.star for a in arguments)
+            ):
+                names = (
+                    [one.value for one in target.elements] if isinstance(target, cst.Tuple) else []
+                )
+                arrays = [argument.value for argument in arguments]
+                if called == "enumerate":
+                    counter, *names = names or [target]
+            case _:
+                names, arrays = [target], [given]
+        pairs = [
+            (name.value, array.value)
+            for name, array in zip(names, arrays, strict=False)
+            if isinstance(name, cst.Name) and isinstance(array, cst.Name)
+        ]
+        known = all(scope.is_array(array) for _, array in pairs)
+        if not known or not len(pairs) == len(names) == len(arrays) or not pairs:
+            return None
+        extents = {scope.extents_of(array)[0] for _, array in pairs if scope.extents_of(array)}
+        changed = assigned_names(node.body)
+        numbers = any(len(scope.extents_of(array)) < 2 for _, array in pairs)
+        if numbers and not is_by_element(node):
+            return None
+        if len(extents) != 1 or changed & {name for pair in pairs for name in pair}:
+            return None
+        if counter is not None and not isinstance(counter, cst.Name):
+            return None
+        return None if counter is None else counter.value, extents.pop(), pairs
 
     def _written_out(
         self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
@@ -255,10 +305,11 @@ class Body(SimpleStatements):
     def _counting(
         self,
         node: cst.For,
-        variable: str,
+        variable: str | None,
         bounds: tuple[Expr, Expr, int],
         trips: Expr | None,
         span: Span,
+        items: Sequence[tuple[str, str]] = (),
     ) -> Loop:
         """Read a loop over a range; one that counts down, as one over how far it has come."""
         scope = self.scope
@@ -271,7 +322,7 @@ class Body(SimpleStatements):
             high = low + trips * step
         else:
             scope.maxima[symbol], scope.starts[symbol] = high - 1, low
-        made = self._looped(node, variable, low, high, step, span, index)
+        made = self._looped(node, variable, low, high, step, span, index, items)
         scope.maxima.pop(symbol, None)
         scope.starts.pop(symbol, None)
         if index is not None:
@@ -296,6 +347,7 @@ class Body(SimpleStatements):
         step: int,
         span: Span,
         index: Expr | None = None,
+        items: Sequence[tuple[str, str]] = (),
     ) -> Loop:
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
@@ -321,7 +373,7 @@ class Body(SimpleStatements):
 
         def once_around() -> tuple[Statement, ...]:
             return self._once_around(
-                node, variable, symbol, low, changed, {**carried, **totals}, index
+                node, variable, symbol, low, changed, {**carried, **totals}, index, items
             )
 
         # what only the loop makes arrays of is none when it begins
@@ -371,6 +423,7 @@ class Body(SimpleStatements):
         changed: frozenset[str],
         totals: Mapping[str, str],
         index: Expr | None,
+        items: Sequence[tuple[str, str]] = (),
     ) -> tuple[Statement, ...]:
         scope = self.scope
         # what an earlier iteration assigned is not what the name denoted before the loop
@@ -378,6 +431,13 @@ class Body(SimpleStatements):
         scope.numbers.update(totals)
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol) if index is None else index)
+        for name, array in items:
+            rest = whole(scope.extents_of(array)[1:])
+            part = scope.select(array, (Point(sym(symbol)), *rest))
+            if rest:
+                scope.bind_view(name, part)
+            else:
+                scope.bind_element(name, part)
         scope.minima[symbol] = least_index(low, scope.minima)
         tested: Sequence[Statement] = ()
         if isinstance(node, cst.While):

@@ -247,6 +247,10 @@ def index_name(variable: str) -> str:
     return variable.rpartition(".loop")[0]
 
 
+NO_INDEX = "iteration"
+"""Stands for the name of an index where a loop has none."""
+
+
 def index_symbol(name: str, number: int) -> str:
     """Return the symbol of the index of a function's first, second ... loop.
 

@@ -124,6 +124,11 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return read_text(read, (axis,), kernel)
         case Expand(Expand(Read() as read, first), second):
             return read_text(read, (first, second), kernel)
+        case Expand(operand, axis):
+            inner = _text(operand, kernel, _TIGHT)
+            parts = [":"] * len(type_of(operand, kernel).extents)
+            parts.insert(axis, "None")
+            return None if inner is None else f"{inner}[{', '.join(parts)}]"
         case Transpose(operand, (1, 0)):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.T"

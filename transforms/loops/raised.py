@@ -24,11 +24,12 @@ c[i, :i + 1] += alpha * (a[:i + 1, :] @ a[i, :])
 
 **When it stays quiet.** Iterations that read what an earlier one wrote; slices whose ends move with
 the index, as in a triangle; an index used as a number; transforms, sorts and scans; what a compiler
-takes. Of the loops around, each is tried alone.
+takes. Of the loops around, each is tried alone; inner ones that add up or wait may stay loops.
 
 **Fix safety.** Safe where every element is computed by the same operations, each rounded exactly,
 and no two arrays of the caller are involved that might overlap in memory. Unsafe for sums and
-products of floating-point numbers, whose terms come in another order.
+products of floating-point numbers, whose terms come in another order, and where only loops with
+iterations show that elements are there.
 
 **Models used.** Arrays (calls, elements, cache lines), where the profile has their rates.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from advisor.ir.concrete import symbols
 from advisor.ir.dependence import may_be_distributed, slope_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import index_name
+from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import Loop, Store, Threads, is_total, walk
 from advisor.ir.values import (
@@ -83,7 +83,8 @@ def raised(
     """
     name = index_name(loop.variable)
     plain = not loop.stated and loop.threads is Threads.NO
-    named = kernel.context.scalar_texts.get(loop.variable) == name
+    # of the elements of an array that has a name no index has one
+    named = kernel.context.scalar_texts.get(loop.variable) == name or name == NO_INDEX
     if not plain or not named or name in kernel.observed:
         raise NotRaised
     body = _inside(loop, outer, kernel, kept)

@@ -11,7 +11,7 @@ from advisor.dtypes import UnknownDtype
 from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
 from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray
-from advisor.ir.nests import index_symbol
+from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
 from advisor.numpy_shapes import ShapeConflict
@@ -124,7 +124,7 @@ class Scope:
     def index(self, variable: str | None, line: int) -> str:
         """Return the symbol of the index of the loop that begins in a line."""
         number = self.loops.setdefault(line, len(self.loops) + 1)
-        return index_symbol(variable or "iteration", number)
+        return index_symbol(variable or NO_INDEX, number)
 
     def is_array(self, name: str) -> bool:
         """Return whether a name denotes an array or a view of one."""

@@ -6,8 +6,8 @@ Above each function stands what its arguments are. A name in ``LEFT`` has no arr
 # ruff: noqa
 import numpy as np
 
-LEFT = {"floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
-"""Recurrences, and an end that hangs on what is computed."""
+LEFT = {"agreement", "last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
+"""Recurrences, totals of array statements, an end that hangs on what is computed."""
 
 
 # advise: kernel
@@ -420,3 +420,47 @@ def red_sweep(u):
 def gauss_seidel(u):
     for i in range(1, len(u) - 1):
         u[i] = 0.5 * (u[i - 1] + u[i + 1])
+
+
+# advise: kernel
+# advise: x: f8[N]
+def positive_sum(x):
+    s = 0.0
+    for v in x:
+        if v > 0:
+            s += v
+    return s
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: y: f8[N]
+def polynomial(x, y):
+    for i, v in enumerate(x):
+        y[i] = (2.0 * v + 1.0) * v - 3.0
+
+
+# advise: kernel
+# advise: a: f8[N, M]
+# advise: b: f8[N, M]
+def agreement(a, b):
+    t = 0.0
+    for p, q in zip(a, b):
+        t += p @ q
+    return t
+
+
+# advise: kernel
+# advise: a: f8[N, M]
+def centred(a):
+    for row in a:
+        row[:] = row - row.max()
+
+
+# advise: kernel
+# advise: x: f8[N]
+def last_seen(x):
+    for v in x:
+        if v > 0:
+            x[0] = v
+    return v

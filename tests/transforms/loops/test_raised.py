@@ -18,6 +18,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS, ROWS
 from tests.transforms.checks import without_places
+from transforms.loops.array_statements import IF_NOT_EMPTY
 from transforms.loops.raised import TRANSFORM
 
 HEAD = """\
@@ -187,7 +188,9 @@ def test_results_stay_the_same(body: str, shape: tuple[int, int]) -> None:
     if expected is None:
         return
     for proposal in made:
-        if not proposal.edits():
+        # loops of these bodies have iterations where arrays have three elements each way
+        empty = IF_NOT_EMPTY in proposal.legality.argument and min(shape) < 3
+        if empty or not proposal.edits():
             continue
         found = run(rewritten(proposal), arrays)
         assert found is not None, rewritten(proposal)

@@ -17,6 +17,11 @@ ZEROS = "total = np.zeros(M)"
 CASES = {
     "fresh zeros, unsigned places": ("u2", "f8", [ZEROS, "np.add.at(total, k, w)  # all"], "safe"),
     "signed places": ("i8", "f8", [ZEROS, "np.add.at(total, k, w)"], "unsafe"),
+    "by element": (
+        *("u2", "f8"),
+        [ZEROS, "for i in range(len(k)):  # all", "    total[k[i]] += w[i]"],
+        "safe",
+    ),
     "narrow terms": ("u1", "f4", [ZEROS, "np.add.at(total, k, w)"], "safe"),
     "whole terms": ("u4", "i8", [ZEROS, "np.add.at(total, k, w)"], "safe"),
     "something is there": (
@@ -37,7 +42,14 @@ QUIET = {
     "counts": ("i8", "i8", ["total = np.zeros(M, np.int64)", "np.add.at(total, k, w)"]),
     "one number for all": ("i8", "f8", [ZEROS, "np.add.at(total, k, 1.5)"]),
     "its own terms": ("i8", "f8", [ZEROS, "np.add.at(w, k, w)"]),
-    "by element": ("i8", "f8", [ZEROS, "for i in range(N):", "    total[k[i]] += w[i]"]),
+    "elements that may not be there": (
+        *("u2", "f8"),
+        [ZEROS, "for i in range(1, N):", "    total[k[i]] += w[i]"],
+    ),
+    "something beside it": (
+        *("i8", "f8"),
+        [ZEROS, "for i in range(N):", "    total[k[i]] += w[i]", "    w[i] = 0.0"],
+    ),
 }
 
 
