@@ -5,6 +5,7 @@ limit of time: how long an example takes says what else the machine is doing. On
 ever is ended all the same, by what `pyproject.toml` says of faults.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -13,6 +14,13 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("timeless", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("timeless")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over what was read before the first test: it all stays."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,6 +13,7 @@ import pytest
 
 from advisor import engine
 from advisor.finding import Applicability, Finding
+from advisor.frontend.syntax import prefilter
 from advisor.ir.proposal import Legality
 from advisor.ir.spmd.program import Program as Read
 from advisor.ir.spmd.proposal import ProgramProposal
@@ -214,6 +215,27 @@ def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> 
     assert both.condition is not None
     assert both.condition.open_sizes == ("P", "steps")
     assert {(a.name, a.value) for a in both.assumptions} == {("P", 16), ("steps", 4)}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("from mpi4py import MPI\n", True),
+        ("for i in prange(n):\n", True),
+        ("comm . Sendrecv (x)\ncomm.Sendrecv(x)\n", True),
+        ("self.comm.Allreduce (x, y)\n", True),
+        ("comm.Ireduce_scatter_block(x, y)\n", True),
+        ("comm.Iallreduce(x, y)\n", True),
+        ("comm.Alltoallw(x, y)\n", True),
+        ("comm.allreduce(x, y)\n", False),
+        ("x.reduce(y)\nitems.gather()\nbroadcast(x)\n", False),
+        ("arrange(prangel, mpi4pyx)\n", False),
+        ("sendrecv = Sendrecv\n", False),
+    ],
+)
+def test_files_without_communication_are_told_by_their_text(text: str, wanted: bool) -> None:
+    assert prefilter.needs_reading(text) is wanted
+    assert prefilter.needs_decoding(text.encode()) is wanted
 
 
 def test_programs_are_read_without_anything_heavy() -> None:
