@@ -100,7 +100,8 @@ def test_pages_are_short() -> None:
 def test_a_page_shows_what_its_commands_print(page: str) -> None:
     example = ROOT / "examples" / "box_sum.py"
     before = example.read_bytes()
-    assert rendered(ROOT / page, ROOT, again=False) == (ROOT / page).read_text()
+    shown = rendered(ROOT / page, ROOT, again=False)
+    assert shown == (ROOT / page).read_text(), f"python docs/render.py {page}"
     assert example.read_bytes() == before
     assert "Traceback" not in (ROOT / page).read_text()
 
