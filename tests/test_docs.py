@@ -200,6 +200,7 @@ def test_text_from_elsewhere_reads_as_it_is() -> None:
     assert plain("a_b | <c> `d|e`") == r"a\_b \| \<c\> `d\|e`"
     assert table(("x", "y"), [("1", "2")]) == "| x | y |\n|---|---|\n| 1 | 2 |\n"
     assert first_clause("One of\ntwo: three. Four.") == "One of two"
+    assert first_clause("Finds one, two, and proposes three.") == "Finds one, two"
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
