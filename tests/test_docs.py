@@ -100,7 +100,8 @@ def test_pages_are_short() -> None:
 def test_a_page_shows_what_its_commands_print(page: str) -> None:
     example = ROOT / "examples" / "box_sum.py"
     before = example.read_bytes()
-    assert rendered(ROOT / page, ROOT, again=False) == (ROOT / page).read_text()
+    shown = rendered(ROOT / page, ROOT, again=False)
+    assert shown == (ROOT / page).read_text(), f"python docs/render.py {page}"
     assert example.read_bytes() == before
     assert "Traceback" not in (ROOT / page).read_text()
 
@@ -199,6 +200,7 @@ def test_text_from_elsewhere_reads_as_it_is() -> None:
     assert plain("a_b | <c> `d|e`") == r"a\_b \| \<c\> `d\|e`"
     assert table(("x", "y"), [("1", "2")]) == "| x | y |\n|---|---|\n| 1 | 2 |\n"
     assert first_clause("One of\ntwo: three. Four.") == "One of two"
+    assert first_clause("Finds one, two, and proposes three.") == "Finds one, two"
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:

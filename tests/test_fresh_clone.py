@@ -83,7 +83,9 @@ def test_from_a_fresh_clone_to_the_editor(tmp_path: Path) -> None:
     shown = run(documented("run-command"), clone, tmp_path)
     # wherever its lines are broken
     told = " ".join(shown.split())
-    assert re.search(r"ADV201 .*x, could be .* ranks of t3e", told), shown
+    assert re.search(r"ADV504 .*GAIN .*x .*one process on node2026", told), shown
+    # measured beside predicted
+    assert re.search(r"distances as written equal .* ADV504 equal .* ranked right: ", told), shown
 
     # the command as it stands, on some of the tests
     tested = f"{documented('test-command')} tests/test_readme.py tests/test_architecture.py"

@@ -10,6 +10,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+ABSENT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("mpi4py", "numba", "pygls"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
 
 
 def test_what_is_shown_for_use_runs_as_it_stands(tmp_path: Path) -> None:
@@ -25,9 +35,7 @@ def test_what_is_shown_for_use_runs_as_it_stands(tmp_path: Path) -> None:
     # the command above them installs no extra
     plain = tmp_path / "plain"
     plain.mkdir()
-    (plain / "sitecustomize.py").write_text(
-        "import sys\nsys.modules.update(dict.fromkeys(('mpi4py', 'numba', 'pygls')))\n"
-    )
+    (plain / "sitecustomize.py").write_text(ABSENT)
     environment = {
         **kept,
         "PATH": f"{program.parent}{os.pathsep}{kept['PATH']}",

@@ -1,20 +1,16 @@
-"""Pictures of the pages that commands write, taken by a browser without a window.
-
-``python -m generators.pictures FOLDER [NAME...]``, in ``docs``, writes the pages of a report, of a
-verification and of machines side by side into the folder, and pictures of each: wide and narrow,
-light and dark. Numbers of the verification are those of the machine that it runs on.
-"""
+"""Pictures in pages: what commands draw, photographed by a browser without a window."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parents[2]
+from generators.sessions import SessionError, Workshop
+
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _ALONE = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -23,15 +19,50 @@ _ALONE = (
 )  # fmt: skip
 _LONGEST_S = 120
 
-PAGES = {
-    "report": ("check", "examples/adi.py", "examples/spectral.py", "examples/box_sum.py"),
-    "crossover": ("check", "examples/box_sum.py", "--machine", "t3e"),
-    "machines": ("choose", "examples/box_sum.py", "--over", "machine"),
-    "verify": ("verify", "examples/box_sum.py", "examples/adi.py", "examples/fft2d.py"),
-}
-"""What makes each page; a report's exit code 1 says that there are findings."""
-WIDTHS = {"wide": 1300, "narrow": 400}
-HEIGHT, HEIGHTS = 1500, {"machines": 560, "verify": 960}
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is photographed.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, without its suffix.
+    command : str
+        Writes ``page.html``; empty for the home page of the site.
+    width, height : int
+        Of the window, in pixels.
+    figure : str
+        How the label of the one figure begins that is shown, where it is not the whole page.
+    """
+
+    name: str
+    command: str
+    width: int
+    height: int
+    figure: str = ""
+
+
+_FIRST = "examples/first/pictures.py"
+_PAGE = "--output-format html -o page.html"
+PICTURES = (
+    Picture("report", f"advise {_FIRST} --exit-zero {_PAGE}", 1200, 1000),
+    Picture("verify", f"advise verify {_FIRST} {_PAGE}", 800, 830),
+    Picture(
+        "crossover",
+        f"advise {_FIRST} --select ADV201 --exit-zero {_PAGE}",
+        620,
+        440,
+        "Speed-up over width",
+    ),
+    Picture(
+        "machines",
+        f"advise choose examples/box_sum.py --over machine=node2026,cluster2026,t3e,sp2 {_PAGE}",
+        800,
+        500,
+    ),
+    Picture("home", "", 1300, 900),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,39 +106,47 @@ def browser() -> Browser | None:
     return None if found is None else Browser(found)
 
 
-def make_page(name: str, page: Path) -> None:
-    """Write one of `PAGES`.
+def photograph(chromium: Browser, shop: Workshop, home: Path, folder: Path) -> None:
+    """Make every picture.
+
+    Parameters
+    ----------
+    chromium : Browser
+    shop : Workshop
+        Where commands run.
+    home, folder : Path
+        The home page of the site, and where pictures go.
 
     Raises
     ------
+    SessionError
+        When a command fails.
     CalledProcessError
-        The command failed.
+        When the browser does.
     """
-    asked = (*PAGES[name], "--output-format", "html", "--output-file", str(page))
-    ended = subprocess.run(
-        [Path(sys.executable).with_name("advise"), *asked], cwd=ROOT, check=False, timeout=600
-    )
-    if ended.returncode > 1:
-        raise subprocess.CalledProcessError(ended.returncode, asked)
-
-
-def main() -> int:
-    """Write all pages and their pictures into a folder."""
-    folder, chromium = Path(sys.argv[1]), browser()
-    if chromium is None:
-        print(f"no browser: none of {', '.join(_BROWSERS)} is installed", file=sys.stderr)
-        return 2
     folder.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[2:] or PAGES:
-        page = folder / f"{name}.html"
-        make_page(name, page)
-        for size, width in WIDTHS.items():
-            for dark in (False, True):
-                picture = folder / f"{name}-{size}-{'dark' if dark else 'light'}.png"
-                pixels = width, HEIGHTS.get(name, HEIGHT)
-                chromium.screenshot(page, picture, pixels, dark=dark)
-    return 0
+    shop.run(f"advise run --output-format none {_FIRST}")
+    for picture in PICTURES:
+        page = home
+        if picture.command:
+            page = shop.folder / "page.html"
+            page.unlink(missing_ok=True)
+            done = shop.run(picture.command)
+            if done.exit_code != 0 or not page.is_file():
+                raise SessionError(
+                    f"`{picture.command}` ended with {done.exit_code}: {done.output}"
+                )
+            if picture.figure:
+                text = one_figure(page.read_text(encoding="utf-8"), picture.figure)
+                page.write_text(text, encoding="utf-8")
+        size = (picture.width, picture.height)
+        chromium.screenshot(page, folder / f"{picture.name}.png", size, dark=False)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def one_figure(page: str, label: str) -> str:
+    """Return a page with the styles of another one, and one figure of it."""
+    (styles,) = re.findall(r"<style>.*?</style>", page, re.DOTALL)
+    found = [one for one in re.findall(r"<figure>.*?</figure>", page, re.DOTALL) if label in one]
+    if not found:
+        raise SessionError(f"no figure is called {label!r}")
+    return f"<!doctype html><meta charset=utf-8>{styles}<main>{found[0]}</main>"

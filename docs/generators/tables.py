@@ -36,7 +36,7 @@ def rules() -> str:
     for rule in installed_rules():
         text = re.sub(r"^\*\*[^*]*\*\* *", "", page(rule).split("\n", 1)[1].strip())
         rows.append([f"`{rule.code}`", f"`{rule.name}`", plain(first_clause(text))])
-    return table(("Code", "Name", "What it finds"), rows)
+    return table(("Code", "Name", "What it looks at"), rows)
 
 
 def machines() -> str:
@@ -104,5 +104,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def first_clause(text: str) -> str:
-    """Return the first sentence of running text, or what it says before its first colon."""
-    return re.split(r"(?<=[.:;])\s", " ".join(text.split()) + " ", maxsplit=1)[0].rstrip(":;.")
+    """Return the first sentence of running text, up to a colon or to what it proposes."""
+    ends = r"(?<=[.:;])\s|, and (?:proposes|compares|tries|names|adds|gives|sends|reduces|deals) "
+    return re.split(ends, " ".join(text.split()) + " ", maxsplit=1)[0].rstrip(" :;.")
