@@ -237,7 +237,8 @@ def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None
     texts = kernel.context.scalar_texts
     extents = kernel.extents(read.array)
     parts: list[str] = []
-    for part, extent in zip(read.region, extents, strict=True):
+    for axis, (part, extent) in enumerate(zip(read.region, extents, strict=True)):
+        own = f"{read.array}.shape[{axis}] - "
         ends: list[str | None]
         match part:
             case Point(at):
@@ -251,7 +252,11 @@ def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None
                 ends.append(str(part.step))
         if any(end is None for end in ends):
             return None
-        parts.append(":".join(end for end in ends if end is not None))
+        told = [end for end in ends if end is not None]
+        if len(told) > 1 and told[1].startswith(own) and told[1].removeprefix(own).isdecimal():
+            # from the array's own end: that is where it is short of so many elements, too
+            told[1] = f"-{told[1].removeprefix(own)}"
+        parts.append(":".join(told))
     if any("max(" in part for part in parts) and "max" in kernel.context.not_builtins:
         return None
     kept = [number for number, part in enumerate(read.region) if not isinstance(part, Point)]
