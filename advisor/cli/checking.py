@@ -171,7 +171,11 @@ class Check:
         else:
             self._report()
         if self.fix or self.diff:
-            note(f"{self.fixed} {'would be fixed' if self.diff else 'fixed'}")
+            from advisor.report.rows import UNSAFE_FIXES, fix_option
+
+            more = sum(fix_option(finding) == UNSAFE_FIXES for finding in self.findings)
+            hint = f"; {more} more with {UNSAFE_FIXES}" if more and not self.unsafe_fixes else ""
+            note(f"{self.fixed} {'would be fixed' if self.diff else 'fixed'}{hint}")
         return self._exit_code()
 
     @property

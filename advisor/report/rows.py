@@ -181,7 +181,9 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 _LEAST = re.compile(r"^(\w+) >= (\d+)$")
 
 _DISTRIBUTIONS = "ADV1"
-_OPTIONS = {Applicability.SAFE: "--fix", Applicability.UNSAFE: "--unsafe-fixes"}
+UNSAFE_FIXES = "--unsafe-fixes"
+"""The option that applies edits under the condition that each names."""
+_OPTIONS = {Applicability.SAFE: "--fix", Applicability.UNSAFE: UNSAFE_FIXES}
 _MARKS = {Applicability.SAFE: "[*]", Applicability.UNSAFE: "[+]"}
 _ORIGINS = {
     "measured": "{} was measured",

@@ -195,7 +195,7 @@ def test_fix_applies_safe_fixes_until_nothing_changes(advise: Advise) -> None:
     ended = advise("k.py", "--fix", "--output-format", "concise")
     assert path.read_text() == "kernel FAST FAST RISKY # \t\n"
     assert path.stat().st_mode & 0o777 == 0o640
-    assert (ended.code, ended.err) == (1, "2 fixed\n")
+    assert (ended.code, ended.err) == (1, "2 fixed; 1 more with --unsafe-fixes\n")
     assert ended.out.count("\n") == 2 and "RISKY" in ended.out
     unsafe = advise("k.py", "--fix", "--unsafe-fixes")
     assert path.read_text() == "kernel FAST FAST CALM # \t\n"
@@ -243,7 +243,7 @@ def test_fix_follows_a_link_and_leaves_it_a_link(advise: Advise) -> None:
 def test_fix_of_standard_input_is_written_to_standard_output(advise: Advise) -> None:
     ended = advise("-", "--fix", "--output-format", "concise", stdin=b"kernel SLOW RISKY\r\n")
     assert ended.out == "kernel FAST RISKY\r\n"
-    assert ended.err.endswith("1 fixed\n") and "RISKY" in ended.err
+    assert ended.err.endswith("1 fixed; 1 more with --unsafe-fixes\n") and "RISKY" in ended.err
     assert ended.code == 1
     plain = advise("-", "--fix", stdin=b"nothing\n")
     assert (plain.code, plain.out) == (0, "nothing\n")
@@ -253,7 +253,7 @@ def test_diff_shows_what_fix_would_do_and_writes_nothing(advise: Advise) -> None
     path = Path("k.py")
     path.write_text("kernel SLOW RISKY\n")
     ended = advise("k.py", "--diff")
-    assert (ended.code, ended.err) == (1, "1 would be fixed\n")
+    assert (ended.code, ended.err) == (1, "1 would be fixed; 1 more with --unsafe-fixes\n")
     assert ended.out.splitlines()[2:] == [
         "@@ -1 +1 @@",
         "-kernel SLOW RISKY",
