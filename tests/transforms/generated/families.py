@@ -143,7 +143,10 @@ def _check_loop(made: Program, proposal: Proposal, seed: int) -> None:
             for one, other in zip(before, after, strict=True):
                 np.testing.assert_allclose(other, one, CLOSE, CLOSE, err_msg=source)
     again = only_kernel(source)
-    found, wanted = (one.with_body(without_places(one.body)) for one in (again, proposal.variant))
+    found, wanted = again, proposal.variant
+    if " within " in proposal.title:
+        # loops that stay are numbered otherwise where those around them are gone
+        found, wanted = (one.with_body(without_places(one.body)) for one in (found, wanted))
     assert lower(found) == lower(wanted), source
     assert re.findall("#.*", source) == re.findall("#.*", made.source), source
     assert re.search(r"\bfor\b", source) or not list(rule("ADV401").propose(again)), source
