@@ -33,7 +33,7 @@ from advisor.build.text import (
     operators,
     plus,
 )
-from advisor.ir.rebuilt import symbols
+from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
 from advisor.ir.values import (
