@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from os.path import commonpath
 from shlex import quote
@@ -149,7 +149,7 @@ def render(report: Report, style: Style) -> str:
     """Return every finding, then the remarks, then what was analysed and what was not."""
     findings, sources = report.findings, report.sources
     if len(findings) > _MOST_BLOCKS:
-        parts = [_table(findings, style)]
+        parts = [f"{_table(findings, style)}\n{_priced(findings, style)}"]
     else:
         parts = ["\n".join(block(one, sources.get(one.path), style)) for one in findings]
     if not style.closing:
@@ -217,6 +217,13 @@ def _table(findings: Sequence[Finding], style: Style) -> str:
             shown.append(style.paint(one.verdict.upper(), *LOOKS[one.verdict]))
         shown.append(lines[place + 1])
     return "\n".join(shown)
+
+
+def _priced(findings: Sequence[Finding], style: Style) -> str:
+    """Return whose times a table holds; which rows, where they are not all of one."""
+    told = Counter(one_line(one.priced_as) for one in findings)
+    each = [f"{whose} ({count})" if len(told) > 1 else whose for whose, count in told.items()]
+    return "\n".join(wrapped(f"times: {'; '.join(each)}", style, "", "  "))
 
 
 def _cells(finding: Finding, folder: int) -> list[str]:

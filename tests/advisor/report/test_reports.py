@@ -229,7 +229,8 @@ def test_many_findings_are_one_table(count: int) -> None:
     assert table == (count > 3)
     if not table:
         return
-    head, *rows = text.split("\n\n")[0].splitlines()
+    head, *rows, whose = text.split("\n\n")[0].splitlines()
+    assert whose == "times: as 16 ranks of t3e"
     assert head.split() == ["gain", "could", "be", "saves", "share", "where", "what", "fix"]
     classes = [row for row in rows if row.isupper()]
     assert classes == [verdict.upper() for verdict in verdicts]
