@@ -1,8 +1,9 @@
 """Pictures of the pages that commands write, taken by a browser without a window.
 
 ``python -m generators.pictures FOLDER [NAME...]``, in ``docs``, writes the pages of a report, of a
-verification and of machines side by side into the folder, and pictures of each: wide and narrow,
-light and dark. Numbers of the verification are those of the machine that it runs on.
+verification and of machines side by side into the folder, and pictures of each and of pages that
+are named by their files: wide and narrow, light and dark. Numbers of the verification are those of
+the machine that it runs on.
 """
 
 from __future__ import annotations
@@ -93,17 +94,19 @@ def make_page(name: str, page: Path) -> None:
 
 def main() -> int:
     """Write all pages and their pictures into a folder."""
-    folder, chromium = Path(sys.argv[1]), browser()
+    folder, chromium = Path(sys.argv[1]).resolve(), browser()
     if chromium is None:
         print(f"no browser: none of {', '.join(_BROWSERS)} is installed", file=sys.stderr)
         return 2
     folder.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[2:] or PAGES:
-        page = folder / f"{name}.html"
-        make_page(name, page)
+        page = Path(name)
+        if name in PAGES:
+            page = folder / f"{name}.html"
+            make_page(name, page)
         for size, width in WIDTHS.items():
             for dark in (False, True):
-                picture = folder / f"{name}-{size}-{'dark' if dark else 'light'}.png"
+                picture = folder / f"{page.stem}-{size}-{'dark' if dark else 'light'}.png"
                 pixels = width, HEIGHTS.get(name, HEIGHT)
                 chromium.screenshot(page, picture, pixels, dark=dark)
     return 0
