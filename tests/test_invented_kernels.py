@@ -33,7 +33,10 @@ def test_what_has_to_be_said_is_said(path: Path) -> None:
         assert any(one == code and part in message for one, message in messages), messages
     assert not {finding.code for finding in result.findings} & set(" ".join(quiet).split())
     if not unknown:
-        assert not result.remarks
+        noted = stated(source, "noted")
+        assert len(result.remarks) == len(noted)
+        for remark, part in zip(result.remarks, noted, strict=True):
+            assert part in remark.message
         return
     (line,) = [n for n, text in enumerate(source.splitlines(), 1) if text.endswith("# <--")]
     (remark,) = result.remarks

@@ -101,7 +101,17 @@ def _assigned(name: str, value: cst.BaseExpression, resolve: Resolve) -> Combina
             for own, other in ((one, two), (two, one)):
                 if operation and not two.star and _is_name(own.value, name):
                     return Combination(name, _SAME.get(operation, operation), other.value)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if method in _EXTREMES:
+            # as edits of loops write it
+            rest = [a for a in value.args if not _is_initial(a, name)]
+            if len(rest) == len(value.args) - 1:
+                return Combination(name, _EXTREMES[method], value.with_changes(args=rest))
     return None
+
+
+def _is_initial(argument: cst.Arg, name: str) -> bool:
+    keyword = argument.keyword is not None and argument.keyword.value == "initial"
+    return keyword and _is_name(argument.value, name)
 
 
 def _conditional(node: cst.If, resolve: Resolve) -> Combination | None:

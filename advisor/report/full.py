@@ -174,6 +174,9 @@ def block(finding: Finding, source: str | None, style: Style) -> list[str]:
     for name in kept:
         whole[name] = wrapped(told[name], style, " " * _LABEL, most=1 + room - more)
         more += len(whole[name]) - 1
+    if shown and more + 3 > room and told.pop("build", ""):
+        # `explain` says it, and the rule's page
+        room += 1
     # `explain` has the statement, and the reason, too
     shown = shown if not more else shown[:2] if more + 3 <= room else []
     lines = [_head(finding, style), f"  {what}", *([""] * bool(shown)), *shown, ""]

@@ -63,7 +63,10 @@ def known(node: Known, scope: Scope) -> Known:
             right = known(node.right, scope) if isinstance(left, Expr) else node
             if isinstance(left, Expr) and isinstance(right, Expr):
                 made = calculated(type(operator).__name__, left, right)
-                return made if made is not None and made.is_whole(free_symbols(made)) else node
+                # a power may be none; an extent that is written as a fraction is one all the same
+                fraction = isinstance(operator, cst.Power | cst.LeftShift)
+                fraction = fraction and made is not None and not made.is_whole(free_symbols(made))
+                return node if made is None or fraction else made
         case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
             entries = known(base, scope)
             place = whole(known(index, scope)) if isinstance(entries, tuple) else None

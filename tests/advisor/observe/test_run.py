@@ -328,7 +328,7 @@ def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(user: User) -> 
     [
         (("nothing.py",), "nothing.py: no such file"),
         (("--output-format", "odd", "x.py"), "--output-format odd: expected one of none, full"),
-        ((), "missing argument"),
+        ((), "no program given"),
     ],
 )
 def test_wrong_use_is_one_line(user: User, arguments: tuple[str, ...], message: str) -> None:
