@@ -135,10 +135,10 @@ def proposal(
         by += f" within {_named(stays)}"
     reason = "one call does what every iteration calls NumPy for"
     if of_elements:
-        reason = (
-            "a statement over a slice fetches all that it needs of other ranks at once, and no"
-            " interpreter runs for each element"
-        )
+        reason = "no interpreter runs for each element"
+        if any(array.spec.mesh.axes for array in kernel.arrays.values()):
+            fetched = "a statement over a slice fetches all that it needs of other ranks at once"
+            reason = f"{fetched}, and {reason}"
     made = tuple(
         ScalarBind(one.array, operands(one.value)[1], one.span)
         if isinstance(one, Store) and is_total(one)
