@@ -11,7 +11,7 @@ from advisor.frontend.accumulations import Combination
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.expressions.arguments import function_of
 from advisor.frontend.expressions.arrays import value_of, whole_read
-from advisor.frontend.expressions.conditions import evaluated
+from advisor.frontend.expressions.conditions import evaluated, mask_of
 from advisor.frontend.expressions.indices import bound_to_number, known, pairs, scalar
 from advisor.frontend.naming.bindings import names_in
 from advisor.frontend.naming.names import resolve
@@ -319,7 +319,7 @@ class SimpleStatements:
             if found.operation not in NEUTRAL:
                 raise NotUnderstood("an extreme under a condition of its own")
             neutral = Scalar(NEUTRAL[found.operation], PYTHON_INTEGER)
-            value = Elementwise("where", (value_of(found.condition, scope), value, neutral))
+            value = Elementwise("where", (mask_of(found.condition, scope), value, neutral))
         if scope.type_of(value).extents:
             raise NotUnderstood(f"`{name}` becomes an array here")
         scope.numbers[name] = dtype

@@ -19,8 +19,7 @@ from advisor.frontend.accumulations import (
 )
 from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.expressions.arrays import value_of
-from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, truth
+from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, mask_of, truth
 from advisor.frontend.expressions.indices import (
     MOST_ITERATIONS,
     Known,
@@ -499,7 +498,7 @@ class Body(SimpleStatements):
         scope = self.scope
         if not scope.by_element or self.copies:
             return None
-        condition = value_of(node.test, scope)
+        condition = mask_of(node.test, scope)
         if isinstance(condition, Scalar) or not is_of_elements(condition):
             return None
         before, started = scope.moment(), dict(scope.started)

@@ -15,7 +15,8 @@ from advisor.finding import OBSERVED, ONE_PROCESS, Applicability, Finding, Fix, 
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ir.statements import Choice, Loop, Statement, Unrolled
+from advisor.ir.statements import Choice, Loop, Statement, Unrolled, values_of, walk
+from advisor.ir.values import Point, reads
 from advisor.ranking.compare import cost_at, time_s
 from advisor.source import Edit
 from costdb.estimate import Missing
@@ -219,7 +220,23 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
             if told is None or (told[0], told[2]) != (applicability, edits):
                 applicability, argument = Applicability.UNSAFE, f"{fix.legality}, {if_as_told}"
                 break
+    lists = _like_lists(kernel) if ran and applicability is Applicability.SAFE else []
+    if lists:
+        applicability = Applicability.UNSAFE
+        argument = f"{argument}, if every call gives arrays of NumPy as {', '.join(lists)}"
     return replace(finding, fix=Fix(applicability, argument, edits))
+
+
+def _like_lists(kernel: Kernel) -> list[str]:
+    """Return arguments of which single elements are read along one dimension, as of a list."""
+    elements = (
+        read.array
+        for statement in walk(kernel.body)
+        for value in values_of(statement)
+        for read in reads(value)
+        if len(read.region) == 1 and isinstance(read.region[0], Point)
+    )
+    return sorted(set(elements) & kernel.arrays.keys())
 
 
 _Told = tuple[Applicability, str, tuple[Edit, ...]]

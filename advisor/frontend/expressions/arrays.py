@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 
@@ -158,7 +159,17 @@ def _chosen(node: cst.IfExp, scope: Scope) -> Value:
     made = _operation("where", (node.test, node.body, node.orelse), scope)
     if isinstance(made, Scalar) or scope.type_of(made).extents or not scope.by_element:
         raise NotUnderstood("a choice between two values by something other than elements")
+    if isinstance(made, Elementwise):
+        condition, *ways = made.operands
+        return replace(made, operands=(as_mask(condition, scope), *ways))
     return made
+
+
+def as_mask(value: Value, scope: Scope) -> Value:
+    """Return what decides a choice as booleans: a number does so where it is not 0."""
+    if isinstance(value, Scalar) or scope.type_of(value).dtype == "bool":
+        return value
+    return Elementwise("not_equal", (value, Scalar("0", PYTHON_INTEGER)))
 
 
 def _subscripted(node: cst.Subscript, scope: Scope) -> Value:

@@ -8,14 +8,14 @@ from itertools import pairwise
 
 import libcst as cst
 
-from advisor.frontend.expressions.arrays import value_of
+from advisor.frontend.expressions.arrays import as_mask, value_of
 from advisor.frontend.expressions.indices import Known, bound_to_number, known
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.frontend.syntax.trees import parts_of
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement
-from advisor.ir.values import Read, Scalar
+from advisor.ir.values import Read, Scalar, Value
 from advisor.source import Span
 from costdb.expr import Expr, equal, less, less_equal, logical_and, logical_not, logical_or, num
 
@@ -59,6 +59,17 @@ def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[St
     if scope.type_of(value).extents:
         raise NotUnderstood("the truth of a whole array")
     return (ScalarBind(CONDITION, value, span),)
+
+
+def mask_of(test: cst.BaseExpression, scope: Scope) -> Value:
+    """Return where a condition on elements holds, as booleans: a number holds where it is not 0.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything outside the understood language.
+    """
+    return as_mask(value_of(test, scope), scope)
 
 
 def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:

@@ -464,3 +464,24 @@ def last_seen(x):
         if v > 0:
             x[0] = v
     return v
+
+
+# advise: kernel
+# advise: x: i8[N]
+# advise: w: f8[N]
+def where_it_is_set(x, w):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        if x[i] - 1:
+            out[i] = w[i]
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+def set_ones(x):
+    n = 0
+    for v in x:
+        if v:
+            n += 1
+    return n
