@@ -512,7 +512,9 @@ def _side_by_side(tasks: Sequence[Question], workers: int) -> Iterator[Answer | 
         try:
             yield from pool.map(answer, tasks)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # waited for: a pool that is still closing its pipes when the interpreter ends writes
+            # into one of them, and a traceback of the library is what the user sees
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
