@@ -148,3 +148,52 @@ def test_an_entry_of_a_list_that_counts_ranks_is_that_of_the_own_rank() -> None:
 def test_powers_of_numbers_are_sizes() -> None:
     read = program("N = 2 ** 20\ncomm.Send(np.zeros(N), dest=1)\n")
     assert read.sizes["N"].value == 2**20
+
+
+# what one rank sends, in the order in which the source has the two ends
+ENDS = {
+    "sent first": "{send}\n{receive}\n",
+    "received first": "{receive}\n{send}\n",
+    "on two sides": "if rank == 0:\n    {send}\nelse:\n    {receive}\n",
+    "for the root": "if rank == 0:\n    {receive}\nelse:\n    {send}\n",
+}
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize(("made", "sent", "kind", "dtype", "count"), PAYLOADS)
+def test_a_receive_gets_what_is_sent(
+    ends: str, made: str, sent: str, kind: PayloadKind, dtype: str | None, count: str | None
+) -> None:
+    send, receive = f"comm.send({sent}, dest=1, tag=3)", "got = comm.recv(source=0)"
+    text = f"x = {made}\n" + ENDS[ends].format(send=send, receive=receive)
+    found = next(step for step in operations(program(text)) if step.op is Op.RECV).comes
+    if kind is UNKNOWN:
+        assert found is None
+    else:
+        assert found is not None and (found.kind, found.dtype) == (kind, dtype)
+        assert found.count == the_operation(f"x = {made}\n{send}\n").send.count
+
+
+@pytest.mark.parametrize(
+    "sends",
+    [
+        "comm.send(np.zeros(5), dest=1)\ncomm.send(np.zeros(6), dest=1)\n",
+        "comm.send(np.zeros(5 + rank), dest=1)\n",
+        "for i in range(5):\n    comm.send(np.zeros(i), dest=1)\n",
+        "comm.send(np.zeros(5), dest=1, tag=7)\n",
+        "comm.Split(rank % 2, rank).send(np.zeros(5), dest=1)\n",
+    ],
+)
+def test_what_may_be_either_is_not_known(sends: str) -> None:
+    found = operations(program(f"{sends}got = comm.recv(source=0, tag=0)\n"))
+    assert [step.comes for step in found if step.op is Op.RECV] == [None]
+
+
+def test_what_is_received_has_a_shape_where_it_is_used() -> None:
+    text = (
+        "if rank == 0:\n    comm.send(np.zeros((4, 5)), dest=1)\n"
+        "else:\n    got = comm.irecv(source=0).wait()\n    comm.Send(got.sum(axis=0), dest=0)\n"
+    )
+    assert [step.send.count for step in operations(program(text)) if step.method == "Send"] == [
+        num(5)
+    ]

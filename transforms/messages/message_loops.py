@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import compress
 
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
@@ -96,11 +97,10 @@ class End:
         return self.step.send if self.step.op is Op.SEND else self.step.receive
 
 
-def only_pairs(program: Program, *, pickled: bool) -> Iterator[tuple[End, End]]:
-    """Yield the sends and receives that can meet nobody but each other within the file.
+def meetings(program: Program, *, pickled: bool) -> Iterator[tuple[list[End], list[End]]]:
+    """Yield groups of sends and receives that can meet nobody outside of their group in the file.
 
-    Both ends name their partner. An end whose tag is not known, or which takes any, may meet any
-    other on its communicator.
+    An end whose tag is not known, or which takes any, may meet any other on its communicator.
     """
     found = [
         End(function, visit, step)
@@ -110,13 +110,31 @@ def only_pairs(program: Program, *, pickled: bool) -> Iterator[tuple[End, End]]:
     ]
     givers = [end for end in found if end.step.op in (Op.SEND, Op.SENDRECV)]
     takers = [end for end in found if end.step.op in (Op.RECV, Op.SENDRECV)]
-    for send in givers:
-        met = [end for end in takers if _may_meet(send, end)]
-        if len(met) != 1 or len([end for end in givers if _may_meet(end, met[0])]) != 1:
-            continue
-        named = None not in (named_rank(send.partner), named_rank(met[0].partner))
-        if named and send.step.op is Op.SEND and met[0].step.op is Op.RECV:
-            yield send, met[0]
+    while givers:
+        more = [givers.pop(0)]
+        sends: list[End] = []
+        receives: list[End] = []
+        while more:
+            sends += more
+            met = [any(_may_meet(send, end) for send in more) for end in takers]
+            receives += compress(takers, met)
+            takers = [end for end, is_met in zip(takers, met, strict=True) if not is_met]
+            more = [end for end in givers if any(_may_meet(end, taker) for taker in receives)]
+            givers = [end for end in givers if all(end is not other for other in more)]
+        yield sends, receives
+
+
+def _only_pairs(program: Program) -> Iterator[tuple[End, End]]:
+    """Yield the sends and receives of buffers that can meet nobody but each other.
+
+    Both ends name their partner.
+    """
+    for sends, receives in meetings(program, pickled=False):
+        if len(sends) == len(receives) == 1:
+            (send,), (receive,) = sends, receives
+            named = None not in (named_rank(send.partner), named_rank(receive.partner))
+            if named and send.step.op is Op.SEND and receive.step.op is Op.RECV:
+                yield send, receive
 
 
 def _may_meet(send: End, receive: End) -> bool:
@@ -170,7 +188,7 @@ class _Loop:
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield one message for every pair of loops whose messages meet."""
-    for send, receive in only_pairs(program, pickled=False):
+    for send, receive in _only_pairs(program):
         giver, taker = _loop(program, send), _loop(program, receive)
         if giver is not None and taker is not None and _agree(giver, taker):
             yield _proposal(program, giver, taker)

@@ -49,14 +49,23 @@ from dataclasses import replace
 from advisor.ir.spmd.memory import View, Whole
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit
+from advisor.ir.spmd.ranks import PartnerKind
+from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit, Wait
 from costdb.expr import Expr
-from transforms.kit.memory import INTEGERS, array_payload, is_stretch, new_array, payload_of
+from transforms.kit.memory import (
+    INTEGERS,
+    array_payload,
+    is_stretch,
+    may_share,
+    new_array,
+    payload_of,
+    written,
+)
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.ranks import is_shift
-from transforms.kit.rewrite import fresh_name, in_place_of, together
-from transforms.messages.message_loops import only_pairs
+from transforms.kit.ranks import is_shift, named_rank
+from transforms.kit.rewrite import Edits, fresh_name, in_place_of, together
+from transforms.messages.message_loops import End, meetings
 
 _SUMS = frozenset({"SUM", "PROD"})
 _BITS = frozenset({"BAND", "BOR", "BXOR"})
@@ -230,47 +239,132 @@ def _broadcast(
 
 
 def _messages(program: Program) -> Iterator[ProgramProposal]:
-    for send, receive in only_pairs(program, pickled=True):
-        sender, receiver = send.step, receive.step
-        view = array_payload(sender.send)
-        if view is None or not is_uniform(program, view.shape or ()):
+    for sends, receives in meetings(program, pickled=True):
+        ends = [*sends, *receives]
+        if any(end.step.op is Op.SENDRECV or end.step.mode for end in ends) or not receives:
             continue
-        if not (sender.blocking and receiver.blocking) or sender.mode:
-            continue  # a pickle may be sent while its source changes, memory may not
-        if 0 in (send.function.weight(send.visit), receive.function.weight(receive.visit)):
+        if any(end.function.weight(end.visit) == 0 for end in ends):
             continue
-        edits, context = None, program.context
-        shape = shape_text(view, receive.function, program, receiver.span)
-        simple = is_simple(sender, program) and is_simple(receiver, program)
-        plain = receiver.receive is None and "status" not in receiver.places
-        if simple and plain and shape and context.array_module and receiver.result:
-            name, numpy = receiver.result, context.array_module
-            given = ", ".join([name, *keywords(receiver, ("source", "tag"), program)])
-            # the object's keyword is called otherwise in the upper-case form
-            sent = argument(sender, "obj", program) or ""
-            sent = sent if is_stretch(view) else f"{numpy}.ascontiguousarray({sent})"
-            there = ", ".join([sent, *keywords(sender, ("dest", "tag"), program)])
-            lines = [
-                f"{name} = {numpy}.empty({shape}, dtype={view.dtype!r})",
-                f"{receiver.receiver}.Recv({given})",
-            ]
-            edits = together(
-                in_place_of(sender.statement, [f"{sender.receiver}.Send({there})"], context),
-                in_place_of(receiver.statement, lines, context),
-            )
+        views = [view for end in sends if (view := array_payload(end.step.send)) is not None]
+        if len(views) < len(sends) or len({(view.dtype, view.shape) for view in views}) > 1:
+            continue
+        if not is_uniform(program, views[0].shape or ()):
+            continue
+        made = [_sending(program, end, view) for end, view in zip(sends, views, strict=True)]
+        made += [_receiving(program, end, views[0]) for end in receives]
+        edits = [edit for edit in made if edit is not None]
+        # a pickle is sent as it was made, memory as it is when the message leaves
+        later = [
+            end.step.send.text
+            for end, view in zip(sends, views, strict=True)
+            if end.step.send is not None and not end.step.blocking and is_stretch(view)
+        ]
+        words = f"{_MOVED}: within the file these receives take these sends' messages and no others"
+        if any(_changes(end, view) for end, view in zip(sends, views, strict=True)):
+            continue
+        absent = [
+            end.partner.text
+            for end in receives
+            if end.partner is not None and not _is_somebody(end, program)
+        ]
+        if absent:
+            words += f"; if `{absent[0]}` is never PROC_NULL, from which `recv` gives None"
+        if later:
+            words += f"; if `{later[0]}` is not changed until the request has been waited for"
+        first = sends[0]
+        both = [
+            (one.step, _as_buffers(replace(one.step, result=receives[0].step.result), view))
+            for one, view in zip(sends, views, strict=True)
+            if one.function is first.function and one.visit.loops == first.visit.loops
+        ]
         yield offer(
-            send.function,
-            send.visit,
-            sender.span,
-            f"send `{_shortened(sender)}` as a buffer, by `Send` and `Recv`",
+            first.function,
+            first.visit,
+            first.step.span,
+            f"send `{_shortened(first.step)}` as a buffer, by `{first.step.method.capitalize()}`"
+            " and `Recv`",
             _REASON,
-            (sender,),
-            _as_buffers(replace(sender, result=receiver.result), view),
-            f"{_MOVED}: within the file this receive takes this send's messages and no others"
-            + _UNWRITTEN * (edits is None),
-            edits,
-            safe=True,
+            tuple(step for step, _ in both),
+            tuple(step for _, steps in both for step in steps),
+            words + _UNWRITTEN * (len(edits) < len(made)),
+            together(*edits) if len(edits) == len(made) else None,
+            safe=not later and not absent,
         )
+
+
+def _sending(program: Program, end: End, view: View) -> Edits | None:
+    """Return the edit of one end that sends; None where it cannot be written."""
+    step, context = end.step, program.context
+    # the object's keyword is called otherwise in the upper-case form
+    sent = argument(step, "obj", program)
+    if sent is None or "#" in context.text(step.span):
+        return None
+    if not is_stretch(view):
+        if context.array_module is None:
+            return None
+        sent = f"{context.array_module}.ascontiguousarray({sent})"
+    given = ", ".join([sent, *keywords(step, ("dest", "tag"), program)])
+    call = f"{step.receiver}.{step.method.capitalize()}({given})"
+    return in_place_of(step.span, [call], context)
+
+
+def _receiving(program: Program, end: End, view: View) -> Edits | None:
+    """Return the edit of one end that receives; None where it cannot be written."""
+    step, context = end.step, program.context
+    if not step.blocking or step.receive is not None or "status" in step.places:
+        return None
+    lines, into = [], _stored(end, view, program)
+    if into is None:
+        shape = shape_text(view, end.function, program, step.span)
+        if not (is_simple(step, program) and shape and context.array_module and step.result):
+            return None
+        into = step.result
+        lines = [f"{into} = {context.array_module}.empty({shape}, dtype={view.dtype!r})"]
+    given = ", ".join([into, *keywords(step, ("source", "tag"), program)])
+    lines.append(f"{step.receiver}.Recv({given})")
+    return in_place_of(step.statement, lines, context)
+
+
+def _changes(end: End, view: View) -> bool:
+    """Return whether an array surely changes while it waits to be sent."""
+    step, visit = end.step, end.visit
+    if step.blocking or not is_stretch(view):
+        return False
+    for other in visit.block[visit.position + 1 :]:
+        if isinstance(other, Wait) and step.request in other.requests:
+            return False
+        if any(may_share(one, view) for one in written(other) or ()):
+            return True
+    return False
+
+
+def _is_somebody(end: End, program: Program) -> bool:
+    """Return whether the other end is surely a rank, or a branch around sees to it."""
+    partner = end.partner
+    if partner is None or named_rank(partner) is not None or partner.kind is PartnerKind.ANY:
+        return True
+    asked = f"{partner.text} != {program.mpi_module}.PROC_NULL"
+    return any(
+        first and asked in branch.condition.text.split(" and ")
+        for branch, first in end.visit.branches
+    )
+
+
+def _stored(end: End, view: View, program: Program) -> str | None:
+    """Return where an object is stored as it comes, if its memory could be received into."""
+    visit, context = end.visit, program.context
+    match visit.block[visit.position + 1 : visit.position + 2]:
+        case (Copy(target=target, span=span),) if end.step.statement.contains(span):
+            into, equals, call = context.text(end.step.statement).partition("=")
+            same = (target.shape, target.dtype) == (view.shape, view.dtype)
+            if (
+                same
+                and equals
+                and is_stretch(target)
+                and call.strip() == context.text(end.step.span)
+            ):
+                return into.strip()
+    return None
 
 
 # --- lists of arrays, one for each rank -----------------------------------------------------------

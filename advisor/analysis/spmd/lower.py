@@ -196,10 +196,12 @@ class _Lowering:
     def _branch(self, step: Branch) -> tuple[list[Step | Process], bool]:
         condition = step.condition
         value = None if condition.value is None else self._value(condition.value)
+        sides = step.then, step.orelse
+        if condition.kind is ConditionKind.RANK:
+            sides = _sent_to_each_other(*sides), _sent_to_each_other(*sides[::-1])
         if isinstance(value, Num):
-            return self._flat(step.then if value.value else step.orelse)
-        then = Sequential(tuple(self.block(step.then)))
-        orelse = Sequential(tuple(self.block(step.orelse)))
+            return self._flat(sides[0] if value.value else sides[1])
+        then, orelse = (Sequential(tuple(self.block(side))) for side in sides)
         share = value if condition.probability is None else condition.probability
         made: list[Step | Process] = [Parallel((then, orelse))]
         if then == orelse:
@@ -219,7 +221,7 @@ class _Lowering:
 
     def _paired(self, flat: list[Step | Process]) -> Iterator[Process]:
         """Yield the work of a straight block; what comes in while as much goes out is one wait."""
-        sends = sent = sum(1 for s in flat if isinstance(s, Communicate) and s.op is Op.SEND)
+        sends = sum(1 for s in flat if isinstance(s, Communicate) and s.op is Op.SEND)
         for step in flat:
             if isinstance(step, Process):
                 yield step
@@ -227,8 +229,6 @@ class _Lowering:
                 yield from self._step(step)
             elif sends:
                 sends -= 1
-            elif step.pickled and not sent:
-                yield self.gap(f"nothing says how much `{step.method}` receives", step.span)
             else:
                 yield from self._step(step)
 
@@ -306,6 +306,24 @@ class _Lowering:
     def _leaves(self, works: Iterable[Work]) -> Iterator[Process]:
         for work in works:
             yield Leaf(rebuilt(work, self.at))
+
+
+def _sent_to_each_other(steps: tuple[Step, ...], others: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return steps whose broadcasts of objects carry what other ranks send at their place.
+
+    Collectives come in the same order on all ranks: ``comm.bcast(None)`` on one side of a branch
+    is the broadcast of the other side.
+    """
+    theirs = [step for step in others if isinstance(step, Communicate) and step.op is Op.BCAST]
+    mine = [step for step in steps if isinstance(step, Communicate) and step.op is Op.BCAST]
+    if len(mine) != len(theirs):
+        return steps
+    carried = {
+        id(one): replace(one, send=other.send)
+        for one, other in zip(mine, theirs, strict=True)
+        if one.send is None
+    }
+    return tuple(carried.get(id(step), step) for step in steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,9 @@ def _required(payload: Payload | None, step: Communicate) -> Payload:
 
 
 def _message(step: Communicate) -> Work:
-    payload = _required(step.send if step.pickled else step.send or step.receive, step)
+    payload = _required(
+        step.send or step.comes if step.pickled else step.send or step.receive, step
+    )
     if step.pickled:
         return PickledMessage(_pickled_region(payload), objects(payload), step.method)
     return Message(payload_region(payload), step.method)

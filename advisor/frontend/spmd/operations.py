@@ -28,10 +28,11 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.program import RANKS
 from advisor.ir.spmd.ranks import CommKind, Communicator, Partner, PartnerKind
 from advisor.ir.spmd.steps import Communicate, Leave, Op, Wait
 from advisor.source import Span
-from costdb.expr import Expr, num
+from costdb.expr import Expr, free_symbols, num
 
 _ONE = "sendbuf recvbuf"
 _SENDRECV = "dest sendtag recvbuf source recvtag status"
@@ -132,6 +133,8 @@ def communicate(
     blocking = family == method.lower() and not persistent
     named = arguments.named(objects if pickled else buffers)
     send, receive, in_place = _payloads(op, named, run, pickled)
+    if send is None and pickled and op in (Op.SEND, Op.SENDRECV):
+        send = _NOTHING  # a signal
     made = Communicate(
         op=op,
         method=method,
@@ -157,9 +160,45 @@ def communicate(
     )
     if persistent:
         return Request(made.request or "", starts=made)
+    if made.pickled and op is Op.RECV:
+        made = replace(made, comes=_coming(made, "tag" in named, run))
+    elif made.pickled and op in (Op.SEND, Op.SENDRECV):
+        run.sent.setdefault(made)
     run.emit(made)
     sent = named.get("obj") or named.get("sendobj")
     return _result(made, run, span, None if sent is None else sent.value)
+
+
+_NOTHING = Payload(PayloadKind.OBJECT, "None", Span(1, 0, 1, 0), length=num(0), reason="None")
+
+
+def _coming(receive: Communicate, tagged: bool, run: Run) -> Payload | None:
+    """Return what a receive is sent, if every send that it may match carries the same.
+
+    Sends match by communicator and tag; which of them reaches which rank is not asked.
+    """
+    same = (s for s in run.sent if s.communicator.text == receive.communicator.text)
+    any_tag = not tagged or receive.tag is None
+    matching = [s.send for s in same if any_tag or s.tag is None or s.tag == receive.tag]
+    run.missed = run.missed or not matching
+    found = {_content(payload, run) for payload in matching}
+    return matching[0] if len(found) == 1 and None not in found else None
+
+
+def _content(payload: Payload | None, run: Run) -> tuple[object, ...] | None:
+    """Return what decides how much a payload is; None where that is not known, or is by rank."""
+    if payload is None or payload.kind is PayloadKind.UNKNOWN:
+        return None
+    parts = tuple(_content(part, run) for part in payload.parts)
+    view = payload.view
+    extents = (payload.length, payload.count, *((view and view.shape) or ()))
+    sizes = [extent for extent in extents if extent is not None]
+    known = {RANKS, *run.symbols.facts}
+    if None in parts or any(run.symbols.varies(n) or free_symbols(n) - known for n in sizes):
+        return None
+    if payload.kind is PayloadKind.ARRAY and (view is None or view.shape is None):
+        return None
+    return payload.kind, payload.dtype, payload.reason, extents, parts
 
 
 def _places(named: dict[str, Argument]) -> dict[str, Span]:
@@ -223,12 +262,15 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
     """Return what a call gives: a request, or for the lower-case methods the received object."""
     if made.op is Op.PROBE:
         return Number(None, "bool", varies=True)
+    text = run.text_of(span)
+    comes = None if made.comes is None else _of_payload(made.comes, run, span, text)
     if not made.blocking:
-        return Request(made.request or "")
+        return Request(made.request or "", gives=comes)
     if not made.pickled:
         return Nothing()
-    text = run.text_of(span)
     match made.op:
+        case Op.RECV if comes is not None:
+            return comes
         case Op.BCAST if isinstance(sent, Number):
             # on all ranks what it was on one
             return replace(sent, varies=False)
@@ -301,7 +343,7 @@ def request_method(request: Request, name: str, run: Run, span: Span) -> Value:
     match name:
         case "Wait" | "wait":
             waited(request, run, span)
-            return Opaque("what a request gives", varies=True)
+            return request.gives or Opaque("what a request gives", varies=True)
         case "Test" | "test":
             return Opaque("whether a request is done", varies=True)
         case "Start":

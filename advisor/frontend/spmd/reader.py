@@ -78,6 +78,12 @@ class Followed:
     def _reading(self, beside: Siblings | None) -> _Reading:
         reading = _Reading.of(self.path, self.source, beside)
         reading.follow(reading.run.home, top=True)
+        sent = reading.run.sent
+        if reading.run.missed and sent:
+            # what comes in is made further down: once more, knowing what is sent
+            reading = _Reading.of(self.path, self.source, beside and Siblings(self.path))
+            reading.run.sent = sent
+            reading.follow(reading.run.home, top=True)
         return reading
 
 

@@ -15,7 +15,7 @@ from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import Class, Comm, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
 from advisor.ir.spmd.ranks import CommKind, Communicator
-from advisor.ir.spmd.steps import Step, Unknown
+from advisor.ir.spmd.steps import Communicate, Step, Unknown
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
 
@@ -54,6 +54,10 @@ class Run:
         for paths that part and meet. Whoever reads or sets one asks `entry` or `keep`.
     own : set of int
         Records that changed since paths parted last; what is kept of others is shared.
+    sent : dict of Communicate to None
+        Sends of objects, of this pass and of one before it.
+    missed : bool
+        Whether a receive of an object came before any send that it may match.
     """
 
     home: Context
@@ -72,6 +76,8 @@ class Run:
     budget: int = MOST_STEPS
     records: int = 0
     clocks: int = 0
+    sent: dict[Communicate, None] = field(default_factory=dict)
+    missed: bool = False
 
     def __post_init__(self) -> None:
         self.file = self.home

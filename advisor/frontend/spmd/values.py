@@ -142,11 +142,13 @@ class Window:
 class Request:
     """A request of a non-blocking operation; `text` is what it was assigned to first.
 
-    A persistent one `starts` its operation again and again.
+    A persistent one `starts` its operation again and again; one of a lower-case receive `gives`
+    the object, when it is waited for.
     """
 
     text: str
     starts: Communicate | None = None
+    gives: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,10 @@ class Communicate:
     mode : str
         ``"synchronous"``, ``"buffered"`` or ``"ready"`` sends; ``""`` for the standard mode.
     send, receive : Payload or None
-        A lower-case receive without a buffer has no `receive`; see `result`.
+        A lower-case receive without a buffer has no `receive`; see `result` and `comes`.
         ``MPI.IN_PLACE`` leaves `send` None and sets `in_place`.
+    comes : Payload or None
+        What a lower-case receive is sent, where every send that it may match carries the same.
     in_place : bool
     dest, source : Partner or None
     tag : Expr or None
@@ -103,6 +105,7 @@ class Communicate:
     mode: str = ""
     send: Payload | None = None
     receive: Payload | None = None
+    comes: Payload | None = None
     in_place: bool = False
     dest: Partner | None = None
     source: Partner | None = None
