@@ -31,6 +31,7 @@ from costdb.expr import (
     sym,
 )
 from costdb.expr.functions import Sum
+from costdb.expr.names import CHANCE
 from costdb.expr.nodes import Add, Mul, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
@@ -45,7 +46,7 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
-from costdb.quantity import Omission
+from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
 from costdb.repetition import repeats_of
 from costdb.work import (
@@ -325,13 +326,32 @@ def price_known(process: Process, machine: Machine, *, closed: bool = True) -> K
             lacking[price] = None
             price = Priced(num(0), omitted=(Omission(0, work.label, price.what),))
         prices[work] = price
+    time = _time(process, prices, closed, closed)
+    coefficients = [price.coefficients for price in prices.values()]
     return Known(
-        _time(process, prices, closed, closed),
-        coefficients=merge_coefficients([price.coefficients for price in prices.values()]),
+        time,
+        coefficients=merge_coefficients([*coefficients, _chances(time)]),
         repeats=repeats_of(prices, machine),
         omitted=tuple(dict.fromkeys(one for price in prices.values() for one in price.omitted)),
         lacking=tuple(lacking),
     )
+
+
+def _chances(time: Expr) -> dict[str, Quantity]:
+    """Return the probabilities in a time that nothing tells: the price of both ends is in it."""
+    return {
+        name: Quantity(
+            0.5,
+            0.0,
+            1.0,
+            "1",
+            Provenance.ESTIMATED,
+            f"nothing says how often the condition in line {name.removeprefix(CHANCE)} holds:"
+            " never, always or in between",
+        )
+        for name in sorted(free_symbols(time))
+        if name.startswith(CHANCE)
+    }
 
 
 def with_parts(priced: Priced, process: Process, machine: Machine, closed: bool) -> Priced:

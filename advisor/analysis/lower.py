@@ -48,6 +48,7 @@ from advisor.source import Span
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, less, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.work import Fixed
+from costdb.work import Unknown as Untimed
 
 
 class Unpriced(Exception):
@@ -76,7 +77,9 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     Raises
     ------
     Unpriced
-        At the first statement that is not understood, or that no rule lowers.
+        At the first statement that is not understood, or that no rule lowers, of a kernel whose
+        arrays are distributed: what it sends is not known. Elsewhere such a statement is work
+        that nobody can price.
     """
     kernel = replace(kernel, body=unrolled(kernel.body))
     halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}))
@@ -99,6 +102,7 @@ class _Lowering:
         self.arrays = arrays
         self.halos = arrays.halos
         self.facts = arrays.facts
+        self.is_distributed = any(a.spec.mesh.axes for a in arrays.kernel.arrays.values())
 
     def block(self, statements: tuple[Statement, ...]) -> list[Process]:
         made: list[Process] = []
@@ -107,7 +111,11 @@ class _Lowering:
                 made.extend(self.statement(statement))
             except (NotPriced, ShapeConflict) as error:
                 turning = error.shift if isinstance(error, Turning) else None
-                raise Unpriced(str(error), statement.span, turning) from error
+                if turning is not None or self.is_distributed:
+                    raise Unpriced(str(error), statement.span, turning) from error
+                # it takes the same time in whatever is compared, nobody knows how long
+                made.append(Leaf(Untimed(statement.span.start_line, "", str(error))))
+                self.halos.forget(written(statement))
         return made
 
     def statement(self, statement: Statement) -> list[Process]:

@@ -35,6 +35,7 @@ from advisor.frontend.naming.written_out import looks_up
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.stores import chosen_stores, extreme
 from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
+from advisor.frontend.syntax.trees import nodes_in, parts_of
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import whole
 from advisor.ir.signs import least_index
@@ -52,6 +53,7 @@ from advisor.ir.values import Elementwise, Point, Scalar, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
+from costdb.expr.names import chance
 
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
@@ -199,6 +201,8 @@ class Body(SimpleStatements):
         trips = spoken_of(self.pragmas.trips, lines)
         if node.orelse is not None or node.asynchronous is not None:
             raise NotUnderstood("a for loop with else, or an asynchronous one")
+        if trips is None and _may_be_left(node.body):
+            raise NotUnderstood("a loop that may be left early: how often it runs is not known")
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
         bounds = range_of(node.iter, self.scope)
@@ -474,7 +478,7 @@ class Body(SimpleStatements):
             guarded = self._guarded_stores(node, rest)
             if guarded is not None:
                 return guarded
-            raise NotUnderstood("a condition without `# advise: prob P` above it")
+            probability = chance(span.start_line)
         if self.copies and probability in (num(0), num(1)):
             # it comes out otherwise for other values that the loop goes through
             return (*tested, *self._branch(node, rest, holds=probability == num(1)))
@@ -548,6 +552,17 @@ class Body(SimpleStatements):
 def _stated_trips(loop: Loop) -> Loop:
     """Return a loop whose bounds are what a pragma says, not what the source does."""
     return replace(loop, stated=True)
+
+
+def _may_be_left(body: cst.CSTNode) -> bool:
+    """Return whether a loop's body leaves the loop, or the function, before its last iteration."""
+    match body:
+        case cst.Break() | cst.Return():
+            return True
+        case cst.For() | cst.While():
+            # its own breaks leave that one
+            return any(isinstance(part, cst.Return) for part in nodes_in(body))
+    return any(map(_may_be_left, parts_of(body)))
 
 
 def _guards(node: cst.If, kind: type[cst.CSTNode]) -> bool:

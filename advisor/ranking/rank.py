@@ -41,6 +41,7 @@ from advisor.ranking.findings import (
     over_sizes,
     rivals_of,
     with_prices,
+    with_text,
 )
 from advisor.ranking.sizes import Sizes, open_sizes, ranks_of
 from advisor.ranking.worth import (
@@ -408,12 +409,18 @@ def _at_hand(search: Callable[[], Remark | None]) -> Remark | None:
 
 def _left_out(subject: Subject, here: Costed) -> Coverage:
     """Return which parts have no price, so that nobody takes what is left for the whole."""
-    parts = dict.fromkeys(f"{one.text}: {one.reason}" for one in here.formula.omitted)
-    if not parts:
+    omitted, name = here.formula.omitted, subject.kernel.name
+    if not omitted:
         return NOTHING_SEEN
-    name = subject.kernel.name
-    told = f"{name}, no price on {subject.machine.name}: {', '.join(parts)}"
-    return Coverage(unpriced=(told,), incomplete=(name,))
+    gaps = tuple(
+        NotUnderstood(subject.place.path, one.line, one.text, one.reason)
+        for one in with_text(omitted, subject.kernel.context.lines)
+        if one.line
+    )
+    gaps = tuple({(gap.line, gap.reason): gap for gap in gaps}.values())
+    parts = dict.fromkeys(f"{one.text}: {one.reason}" for one in omitted if not one.line)
+    told = (f"{name}, no price on {subject.machine.name}: {', '.join(parts)}",) if parts else ()
+    return Coverage(not_understood=gaps, unpriced=told, incomplete=(name,))
 
 
 def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:

@@ -51,6 +51,15 @@ def sym(name: str) -> Expr:
     return Sym(check_name(name))
 
 
+CHANCE = "chance.line"
+"""With a number behind it: the probability of a condition in that line that nothing tells."""
+
+
+def chance(line: int) -> Expr:
+    """Return the probability of a condition that nothing tells, by the line where it stands."""
+    return sym(f"{CHANCE}{line}")
+
+
 def free_symbols(expr: Expr) -> frozenset[str]:
     """Return the names that a value of `expr` depends on."""
     known = expr._free

@@ -34,6 +34,7 @@ from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
+from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import Scatter, Store, is_total
 from advisor.ir.values import (
@@ -147,6 +148,15 @@ class Arrays:
 
     def number(self, value: Value) -> list[Process]:
         """Return the work of computing one number that all ranks then have."""
+        sent = self._sent(value)
+        if not self.in_calls or not is_of_elements(value) or isinstance(value, Scalar):
+            return sent
+        from advisor.analysis.array_statements.interpreted import steps_of
+
+        return [Leaf(steps_of(value)), *sent]
+
+    def _sent(self, value: Value) -> list[Process]:
+        """Return what a number takes apart from the steps of the interpreter."""
         match value:
             case Scalar() | Read(_, ()):
                 return []
@@ -155,9 +165,11 @@ class Arrays:
             case Read(array, _):
                 return operations.broadcast(self.type_of(array), self.placement(array))
             case Elementwise(_, parts):
-                return [process for part in parts for process in self.number(part)]
+                return [process for part in parts for process in self._sent(part)]
+            case Gather(_, places):
+                return self._sent(places)
             case Copy(operand, _):
-                return self.number(operand)
+                return self._sent(operand)
         raise NotPriced("a number computed from arrays in a way that is not understood")
 
     def _computed(

@@ -20,6 +20,7 @@ from advisor.ir.values import (
     Read,
     Value,
 )
+from advisor.source import Span
 from costdb.expr import Expr, num
 from costdb.work import Interpretation
 
@@ -48,6 +49,12 @@ def interpretations(body: Iterable[Store], iterations: Expr) -> list[Interpretat
 def single(store: Store) -> Interpretation:
     """Return what is interpreted for a store to one element that no loop of its own repeats."""
     return _Steps(store, set()).interpretation(num(1), loop=False)
+
+
+def steps_of(value: Value) -> Interpretation:
+    """Return what is interpreted for a number that is computed from single elements."""
+    number = Store("", (), value, Span(1, 0, 1, 0), in_variable=True)
+    return _Steps(number, set()).interpretation(num(1), loop=False)
 
 
 @dataclass(slots=True)

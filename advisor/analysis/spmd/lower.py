@@ -36,6 +36,7 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, free_symbols, less, num, substitute, sym
+from costdb.expr.names import chance
 from costdb.expr.nodes import Num
 from costdb.process.terms import Branch as Chosen
 from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
@@ -209,8 +210,7 @@ class _Lowering:
         elif share is not None:
             made = [Chosen(share, then, orelse)]
         elif condition.kind is not ConditionKind.RANK:
-            told = f"`if {condition.text}` is not known: its longer part counts"
-            made.append(self.gap(told, condition.span))
+            made = [Chosen(chance(condition.span.start_line), then, orelse)]
         return made, False
 
     def _value(self, expr: Expr) -> Expr | None:

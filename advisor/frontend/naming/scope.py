@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import libcst as cst
@@ -15,6 +16,7 @@ from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
 from advisor.numpy_shapes import ShapeConflict
+from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr
 from costdb.records import dataclass, field
@@ -251,10 +253,28 @@ class Scope:
         self.either(moment, moment)
 
     def either(self, one: Moment, other: Moment) -> None:
-        """Keep what names denote at both of two moments, of which either may have been."""
+        """Keep what names denote at both of two moments, of which either may have been.
+
+        What is a number of one type at both stays one of that type; whether of Python or of NumPy,
+        where it was either.
+        """
+        mine, others = self._number_types(one), self._number_types(other)
         self.lost = set(one.lost | other.lost)
         for name in _TABLES:
             setattr(self, name, _common(getattr(one, name), getattr(other, name)))
+        known = self.scalars.keys() | self.elements.keys()
+        for name in mine.keys() & others.keys() - known:
+            if mine[name] == others[name]:
+                self.numbers[name] = mine[name]
+            elif strong(mine[name]) == strong(others[name]):
+                self.numbers[name] = strong(mine[name])
+
+    def _number_types(self, moment: Moment) -> dict[str, str]:
+        found = dict.fromkeys(moment.scalars, PYTHON_INTEGER) | dict(moment.numbers)
+        for name, value in moment.elements.items():
+            with suppress(NotKnown, NotUnderstood):
+                found[name] = self.type_of(value).dtype
+        return found
 
     def behind(self, names: Iterable[str]) -> frozenset[str]:
         """Return names together with the arrays whose memory they denote."""

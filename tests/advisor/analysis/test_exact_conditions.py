@@ -16,8 +16,13 @@ from advisor.distribution import BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Store, Unknown, is_total, walk
+from costdb.estimate import Estimate, Priced
+from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate
+from costdb.machines import load_machine
+from costdb.pricing import price_process
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.quantity import Provenance
 from costdb.work import Collective, CollectiveKind, Statement
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.ownership import owners
@@ -165,17 +170,31 @@ def test_values_without_a_progression_cost_what_they_cost_one_by_one(
         pytest.param("if d < tol:", id="against one"),
         pytest.param("if d in (1, 2):", id="membership"),
         pytest.param("if d < 3 or tol < 1:", id="one side unknown"),
-        pytest.param("for k in (*u, 1):", id="starred"),
     ],
 )
-def test_others_remain_unknown(line: str) -> None:
-    kernel = kernel_of([line, OTHERWISE])
+@pytest.mark.parametrize("otherwise", ["    u[:, 0] = 2.0", "    u += v"])
+def test_others_hold_never_or_always_or_in_between(line: str, otherwise: str) -> None:
+    def priced(test: str) -> Estimate:
+        body = [test, OTHERWISE, "else:", otherwise]
+        found = price_process(lower(kernel_of(body)), load_machine("t3e"))
+        assert isinstance(found, Priced)
+        return evaluate_price(found, SIZES)
+
+    sometimes, always, never = priced(line), priced("if 1 < 2:"), priced("if 2 < 1:")
+    assert sometimes.complete and sometimes.provenance is Provenance.ESTIMATED
+    assert sometimes.low <= min(always.low, never.low)
+    assert sometimes.high >= max(always.high, never.high)
+    assert sometimes.mid == pytest.approx((always.mid + never.mid) / 2)
+
+
+def test_values_that_are_not_written_out_remain_unknown() -> None:
+    kernel = kernel_of(["for k in (*u, 1):", OTHERWISE])
     assert any(isinstance(statement, Unknown) for statement in walk(kernel.body))
 
 
-def test_what_follows_an_unknown_reason_to_skip_is_unknown_too() -> None:
+def test_what_may_be_skipped_is_done_with_a_chance() -> None:
     kernel = kernel_of(["for k in range(4):", "    if tol < 0.5:", "        continue", OTHERWISE])
-    assert any(isinstance(statement, Unknown) for statement in walk(kernel.body))
+    assert not any(isinstance(statement, Unknown) for statement in walk(kernel.body))
 
 
 @pytest.mark.parametrize(

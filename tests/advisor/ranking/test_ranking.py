@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
-from advisor.finding import Finding
+from advisor.finding import Finding, Verdict
 from advisor.ranking.rank import Ranked, rank
 from advisor.transform_registry import transforms
 from costdb.machines.machine import machine_of
@@ -212,3 +212,34 @@ def test_loops_of_small_steps_and_calls_are_not_fine(source: str, n: int, fine: 
             and "no rule rewrites it" in gap.reason
         )
     assert found.coverage.complete == fine
+
+
+PARTLY = """\
+import numpy as np
+
+
+# advise: kernel
+# advise: x: f8[N]
+def stats(x):
+    n = x.shape[0]
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = x[i] * 2.0 + 1.0
+{unknown}    return out
+"""
+
+
+def test_what_is_not_understood_hides_nothing_of_the_rest() -> None:
+    whole, part = (
+        check_source(
+            "f.py", PARTLY.format(unknown=line), Options("node2026", {"N": 20000}, (), (), 1.05)
+        )
+        for line in ("", "    m = np.nanmedian(x)\n")
+    )
+    (gain,), (found,) = whole.findings, part.findings
+    assert gain.verdict is Verdict.GAIN and found.verdict is Verdict.UNCERTAIN
+    assert found.code == gain.code and found.saves_s == pytest.approx(gain.saves_s)
+    # nobody knows how long it takes: anything between the gain of the rest and none
+    assert found.prediction.high == gain.prediction.high and found.prediction.low == 1.0
+    assert [gap.line for gap in part.coverage.not_understood] == [11]
+    assert not part.coverage.fine and not part.coverage.analysed

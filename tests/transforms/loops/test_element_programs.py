@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,58 @@ def test_nothing_is_left_to_say_of_what_was_raised(name: str) -> None:
     first = next(one for rule in RULES for one in rule.propose(kernel) if one.edits())
     again = {k.name: k for k in read_kernels("f.py", apply_edits(SOURCE, first.edits()))}[name]
     assert not [one for one in walk(again.body) if isinstance(one, Unknown)]
+
+
+UNSEEN = """
+def unseen(*arrays):
+    for array in arrays:
+        array += array.dtype.type(1)
+    return arrays
+
+"""
+
+
+def interrupted(name: str) -> list[str]:
+    """Return a program's function with a call that nobody understands before each statement."""
+    kernel = KERNELS[name]
+    lines = SOURCE.splitlines(keepends=True)
+    (function,) = [
+        node
+        for node in ast.parse(SOURCE).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
+    arrays = ", ".join(n.arg for n in function.args.args if n.arg in kernel.arrays)
+    above = function.lineno - 1
+    while lines[above - 1].startswith("#"):
+        above -= 1
+    found = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.stmt) and node is not function and arrays:
+            if lines[node.lineno - 1][: node.col_offset].strip():
+                continue
+            call = f"{' ' * node.col_offset}unseen({arrays})\n"
+            body = [*lines[above : node.lineno - 1], call]
+            body += lines[node.lineno - 1 : function.end_lineno]
+            if not lines[node.lineno - 1].lstrip().startswith(("elif", "else")):
+                found.append(f"import numpy as np\n{UNSEEN}\n{''.join(body)}")
+    return found
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_not_understood_stays_where_it_is(name: str) -> None:
+    for source in interrupted(name):
+        kernel = next(k for k in read_kernels("f.py", source) if k.name == name)
+        assert any(isinstance(statement, Unknown) for statement in walk(kernel.body)), source
+        offered = [(one, one.edits()) for rule in RULES for one in rule.propose(kernel)]
+        for proposal, edits in offered:
+            if not edits or IF_NOT_EMPTY in proposal.legality.argument:
+                continue
+            before = called(source, kernel, 6)
+            if before is None:
+                continue
+            edited = apply_edits(source, edits)
+            after = called(edited, kernel, 6)
+            assert after is not None, edited
+            for one, other in zip(before, after, strict=True):
+                if one is not None:
+                    np.testing.assert_allclose(other, one, 1e-9, 1e-9, err_msg=edited)
