@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from advisor.engine import Options
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
-from advisor.frontend.syntax.prefilter import surroundings
+from advisor.frontend.prefilter import surroundings
 from advisor.project import lasting_name
 from costdb.records import dataclass, fields, is_dataclass
 

@@ -15,8 +15,8 @@ from advisor.finding import (
     Remark,
     Untold,
 )
-from advisor.frontend.syntax import prefilter
-from advisor.frontend.syntax.prefilter import may_be_given_communicator
+from advisor.frontend import prefilter
+from advisor.frontend.prefilter import may_be_given_communicator
 from advisor.steps import step
 from advisor.unread import coverage_of, unsupported
 from costdb.records import dataclass, field, replace
@@ -142,7 +142,7 @@ def seen_functions(
     """
     if not prefilter.may_call_compiled(source):
         return options.observed
-    from advisor.frontend.spmd.called import called
+    from advisor.frontend.spmd.reader import called
 
     shown = frozenset(seen.function for seen in options.observed)
     found = called(path, source, options.sizes, options.size_origins, file)
@@ -180,7 +180,7 @@ def check_source(
         return FileResult(path, source, (), (), coverage=coverage_of(path, source))
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
     from advisor.frontend.kernels import read_kernels
-    from advisor.frontend.syntax.guard import deep_nesting_refused
+    from advisor.frontend.trees import deep_nesting_refused
 
     with deep_nesting_refused(path):
         file = followed_file(path, source)
@@ -360,8 +360,8 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         For a suppression that cannot be read, or lacks its start or end.
     """
     from advisor.evidence import with_evidence
-    from advisor.frontend.advise_comments.comments import read_comments
-    from advisor.frontend.advise_comments.directives import CommentError, marks_of_nothing
+    from advisor.frontend.comments import read_comments
+    from advisor.frontend.directives import CommentError, marks_of_nothing
     from advisor.suppress import apply_suppressions
 
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.edits import split_lines
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
-from advisor.frontend.advise_comments.directives import (
+from advisor.frontend.directives import (
     AnyDirective,
     CommentError,
     Scope,

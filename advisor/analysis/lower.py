@@ -10,7 +10,10 @@ from dataclasses import replace
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.facts import Bounds, Facts, NotPriced, Turning, least_sizes
-from advisor.analysis.loops.turns import (
+from advisor.analysis.halos import Fetch, Halos, common
+from advisor.analysis.owners import place
+from advisor.analysis.processes import in_turn, ranks_together, together
+from advisor.analysis.turns import (
     cut_where_it_turns,
     fetched_before,
     owned_by,
@@ -19,9 +22,6 @@ from advisor.analysis.loops.turns import (
     side_by_side,
     with_unit_steps,
 )
-from advisor.analysis.placed.owners import place
-from advisor.analysis.processes import in_turn, ranks_together, together
-from advisor.analysis.transfers.halos import Fetch, Halos, common
 from advisor.ir.concrete import symbols
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
@@ -166,7 +166,7 @@ class _Lowering:
         nest = nest_of(loop)
         if nest is not None and nest.is_by_element:
             # the model of single remote references, which few kernels need
-            from advisor.analysis.loops.elements import element_loops
+            from advisor.analysis.elements import element_loops
 
             made = element_loops(nest, self.arrays)
             self.halos.forget(written(loop))

@@ -124,8 +124,8 @@ def _open_python(
     path: str, name: str | None, machine: Machine, given: Mapping[str, int | float]
 ) -> Opened:
     """Return a kernel of a file, or a function of the SPMD program that it holds."""
-    from advisor.frontend.syntax.guard import deep_nesting_refused
-    from advisor.frontend.syntax.prefilter import may_hold_kernels
+    from advisor.frontend.prefilter import may_hold_kernels
+    from advisor.frontend.trees import deep_nesting_refused
     from advisor.ranking.subjects import kernel_subject, load_function, load_kernel, program_subject
 
     source = read_text(path)

@@ -13,8 +13,8 @@ import libcst as cst
 from advisor.annotations import Block, Cyclic, Dist, Mesh
 from advisor.distribution import ArraySpec, spec_of_dist
 from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
+from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.expressions.indices import constant_int
-from advisor.frontend.naming.names import dotted, resolve
 from advisor.ir.kernel import DeclaredArray, Places
 from advisor.ir.statements import Threads
 from advisor.observed import Seen

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from advisor.frontend.advise_comments.directives import AnyDirective, KernelComment
+from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor, dotted, resolve
 from advisor.frontend.declarations import Asked, Declarations, asked_of_numba
+from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.expressions.indices import constant_int
-from advisor.frontend.naming.bindings import Imports, NameScope, ScopeVisitor
-from advisor.frontend.naming.names import dotted, resolve
-from advisor.frontend.naming.written_out import is_kept, is_of_literals
+from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import SizeBinding
 from advisor.observed import Seen, by_signature
 from advisor.source import Span

@@ -17,7 +17,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 from advisor.config.files import FILE_NAME
 from advisor.edits import newline_of
 from advisor.finding import Applicability, Finding, Remark, Verdict
-from advisor.frontend.syntax.prefilter import SUFFIXES
+from advisor.frontend.prefilter import SUFFIXES
 from advisor.lsp.analyses import Answer
 from advisor.lsp.analysis import Offer, Purpose
 from advisor.lsp.document import Document, Encoding

@@ -21,8 +21,7 @@ from advisor.finding import (
 )
 from advisor.ir.concrete import symbols_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Transform
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Legality, Proposal, Rule, Transform
 from advisor.project import lasting_name
 from advisor.ranking.compare import Compared, Costed, cost, where_it_pays
 from advisor.ranking.sizes import Sizes, about_cores

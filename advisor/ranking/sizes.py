@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.analysis.placed.placement import ranks_of as ranks_along
+from advisor.analysis.placement import ranks_of as ranks_along
 from advisor.finding import Assumption
 from advisor.ir.concrete import symbols_of, whole_numbers_of
 from advisor.ir.kernel import Kernel

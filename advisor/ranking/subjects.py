@@ -10,9 +10,9 @@ from advisor.analysis.lower import Unpriced
 from advisor.files import read_source
 from advisor.finding import OBSERVED
 from advisor.frontend.kernels import read_kernels
+from advisor.frontend.prefilter import may_call_compiled
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.syntax.guard import deep_nesting_refused
-from advisor.frontend.syntax.prefilter import may_call_compiled
+from advisor.frontend.trees import deep_nesting_refused
 from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction, with_derived
@@ -95,7 +95,7 @@ def _with_compiled(
     """Return also the functions that numba compiles, with the arrays that the file passes them."""
     if not may_call_compiled(source):
         return kernels
-    from advisor.frontend.spmd.called import called
+    from advisor.frontend.spmd.reader import called
 
     known = {kernel.name for kernel in kernels}
     compiled = read_kernels(path, source, called(path, source, given=given))

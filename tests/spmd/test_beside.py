@@ -10,10 +10,10 @@ from reading import operations
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.engine import Options, check_source
+from advisor.frontend import trees
+from advisor.frontend.prefilter import surroundings
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.syntax import trees
-from advisor.frontend.syntax.guard import parse
-from advisor.frontend.syntax.prefilter import surroundings
+from advisor.frontend.trees import parse
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Call, Communicate, walk

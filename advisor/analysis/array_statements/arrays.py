@@ -8,7 +8,9 @@ from functools import partial
 from advisor.analysis.array_statements import calls, operations
 from advisor.analysis.array_statements.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.facts import Facts, NotPriced
-from advisor.analysis.placed.operands import (
+from advisor.analysis.halos import Halos
+from advisor.analysis.messages import fetch, fetched
+from advisor.analysis.owners import (
     Operand,
     Pairs,
     advance,
@@ -17,10 +19,10 @@ from advisor.analysis.placed.operands import (
     selected,
     stretched,
     traversed,
+    value_placement,
     without_points,
 )
-from advisor.analysis.placed.owners import value_placement
-from advisor.analysis.placed.placement import (
+from advisor.analysis.placement import (
     Placement,
     is_spread_in_steps,
     local_count,
@@ -28,9 +30,6 @@ from advisor.analysis.placed.placement import (
     local_extents,
     region_placement,
 )
-from advisor.analysis.transfers.halos import Halos
-from advisor.analysis.transfers.messages import fetch
-from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel

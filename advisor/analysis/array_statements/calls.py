@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from advisor.analysis.placed.operands import without_points
-from advisor.analysis.placed.placement import pitches_bytes
+from advisor.analysis.owners import without_points
+from advisor.analysis.placement import pitches_bytes
 from advisor.distribution import StorageOrder
 from advisor.dtypes import Kind, itemsize_of, kind_of
 from advisor.ir.shapes import (

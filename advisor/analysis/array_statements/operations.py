@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from advisor.analysis.array_statements.calls import dense, product, view
 from advisor.analysis.facts import Facts, NotPriced
-from advisor.analysis.placed.operands import Operand, held, local_region
-from advisor.analysis.placed.placement import Placement, local_extents
-from advisor.analysis.transfers.halos import OneRead, Reach
+from advisor.analysis.halos import OneRead, Reach
+from advisor.analysis.owners import Operand, held, local_region
+from advisor.analysis.placement import Placement, local_extents
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import libcst as cst
 
-from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Value
 from advisor.numpy_shapes import Shape

@@ -7,7 +7,7 @@ from typing import Generic
 
 from advisor.dtypes import Kind
 from advisor.frontend.expressions.arguments import A, Door, Given, matched
-from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import (
     Elementwise,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator as of_python
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice, pairwise, product
 
 import libcst as cst
 
-from advisor.frontend.expressions.numbers import calculated
-from advisor.frontend.naming.names import resolve
-from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.frontend.syntax.trees import nodes_in
+from advisor.frontend.bindings import resolve
+from advisor.frontend.scope import Scope
+from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.signs import Sign, known_non_negative, non_negative_within, sign
 from advisor.ir.values import Point, Range, Scalar, Strided, Subscript
 from advisor.numpy_shapes import count_of
@@ -22,7 +22,18 @@ from costdb.expr import (
     ONE,
     ZERO,
     Expr,
+    ExprError,
+    ceil,
+    equal,
+    floor,
+    floor_div,
     free_symbols,
+    less,
+    less_equal,
+    log2,
+    logical_and,
+    logical_not,
+    logical_or,
     maximum,
     minimum,
     num,
@@ -30,6 +41,65 @@ from costdb.expr import (
     to_text,
 )
 from costdb.expr.nodes import Num
+
+# Arithmetic and comparisons of whole numbers of the source, as expressions over sizes.
+
+
+def calculated(operation: str, *operands: Expr | None) -> Expr | None:
+    """Return what an operator gives, by LibCST's name of it, or a function by its own.
+
+    None where that is not known.
+    """
+    made, known = _OPERATIONS.get(operation), [one for one in operands if one is not None]
+    if made is None or len(known) < len(operands):
+        return None
+    try:
+        return made(*known)
+    except (ExprError, ArithmeticError, ValueError):
+        return None
+
+
+def _power(base: Expr, exponent: Expr) -> Expr | None:
+    """Return a power by a small number, or of two numbers, such as ``2 ** 20``."""
+    if not isinstance(exponent, Num):
+        return None
+    small = abs(Fraction(exponent.value)) <= 8
+    plain = isinstance(base, Num) and abs(Fraction(base.value)) <= 1024
+    literal = plain and 0 <= Fraction(exponent.value) <= 64
+    return base**exponent if small or literal else None
+
+
+def _shifted(number: Expr, bits: Expr) -> Expr | None:
+    power = _power(num(2), bits)
+    return None if power is None else number * power
+
+
+_OPERATIONS: Mapping[str, Callable[..., Expr | None]] = {
+    "Add": of_python.add,
+    "Subtract": of_python.sub,
+    "Multiply": of_python.mul,
+    "Divide": of_python.truediv,
+    "FloorDivide": floor_div,
+    "Modulo": of_python.mod,
+    "Power": _power,
+    "LeftShift": _shifted,
+    "And": logical_and,
+    "Or": logical_or,
+    "Equal": equal,
+    "Is": equal,
+    "NotEqual": lambda one, other: logical_not(equal(one, other)),
+    "IsNot": lambda one, other: logical_not(equal(one, other)),
+    "LessThan": less,
+    "LessThanEqual": less_equal,
+    "GreaterThan": lambda one, other: less(other, one),
+    "GreaterThanEqual": lambda one, other: less_equal(other, one),
+    "floor": floor,
+    "ceil": ceil,
+    "sqrt": lambda value: value ** num(Fraction(1, 2)),
+    "isqrt": lambda value: floor(value ** num(Fraction(1, 2))),
+    "square": lambda value: value**2,
+    "log2": log2,
+}
 
 Known = Expr | tuple["Known", ...] | cst.BaseExpression
 """A whole number, a tuple, or anything else as it stands in the source."""
@@ -69,7 +139,7 @@ def known(node: Known, scope: Scope) -> Known:
                 return node if made is None or fraction else made
         case cst.Subscript(value=base, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
             entries = known(base, scope)
-            place = whole(known(index, scope)) if isinstance(entries, tuple) else None
+            place = whole_number(known(index, scope)) if isinstance(entries, tuple) else None
             if isinstance(entries, tuple) and place is not None:
                 return entries[place] if -len(entries) <= place < len(entries) else node
         case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="shape" | "size")):
@@ -81,7 +151,7 @@ def known(node: Known, scope: Scope) -> Known:
     return node
 
 
-def whole(found: Known) -> int | None:
+def whole_number(found: Known) -> int | None:
     """Return a whole number that depends on no size; None for anything else."""
     number = found.value if isinstance(found, Num) else None
     # no size is as large as that
@@ -90,7 +160,7 @@ def whole(found: Known) -> int | None:
 
 def constant_int(node: cst.BaseExpression) -> int | None:
     """Return the value of arithmetic on literal whole numbers: ``1 << 20``, ``64 * 1024``."""
-    return whole(known(node, _NOTHING))
+    return whole_number(known(node, _NOTHING))
 
 
 _NOTHING = Scope({}, lambda node: Span(1, 0, 1, 0), lambda name: True)
@@ -139,7 +209,7 @@ def _called(node: cst.Call, scope: Scope) -> Known:
     rows = [one for one in given if isinstance(one, tuple)]
     numbers = [one for one in given if isinstance(one, Expr)]
     if in_tuples and len(rows) == len(given):
-        times = whole(named.pop("repeat", ONE))
+        times = whole_number(named.pop("repeat", ONE))
         if named or times is None or not 1 <= times * len(rows) <= MOST_ITERATIONS:
             return node
         return tuple(islice(product(*rows, repeat=times), MOST_ITERATIONS + 1))
@@ -156,11 +226,11 @@ def _called(node: cst.Call, scope: Scope) -> Known:
             # kept as it is written: sizes of at least 1 are an assumption of prices, not a fact
             return minimum(*numbers) if name == "min" else maximum(*numbers)
         case "enumerate", [tuple() as items, *start]:
-            first = whole((*start, named.get("start", ZERO))[0])
+            first = whole_number((*start, named.get("start", ZERO))[0])
             if first is not None and len(start) <= 1:
                 return tuple((num(first + at), item) for at, item in enumerate(items))
         case "range", _:
-            bounds = [bound for bound in map(whole, given) if bound is not None]
+            bounds = [bound for bound in map(whole_number, given) if bound is not None]
             if 1 <= len(bounds) == len(given) <= 3 and (len(bounds) < 3 or bounds[2]):
                 return tuple(num(at) for at in islice(range(*bounds), MOST_ITERATIONS + 1))
         case "reversed", [tuple() as items]:
@@ -218,7 +288,7 @@ def range_of(node: cst.BaseExpression, scope: Scope) -> tuple[Expr, Expr, int] |
     if not 1 <= len(node.args) <= 3 or any(a.keyword or a.star for a in node.args):
         raise NotUnderstood("a range that cannot be read")
     values = [argument.value for argument in node.args]
-    step = whole(known(values[2], scope)) if len(values) == 3 else 1
+    step = whole_number(known(values[2], scope)) if len(values) == 3 else 1
     if step is None or (step < 1 and step != -1):
         raise NotUnderstood("a range whose step is neither a positive literal nor -1")
     if len(values) == 1:
@@ -234,7 +304,7 @@ def is_prange(node: cst.BaseExpression, scope: Scope) -> bool:
 def _progression(items: Known) -> tuple[Expr, Expr, int] | None:
     """Return the range that written out numbers, such as ``(-1, 0, 1)``, are."""
     parts = items if isinstance(items, tuple) else ()
-    numbers = [number for number in map(whole, parts) if number is not None]
+    numbers = [number for number in map(whole_number, parts) if number is not None]
     if not numbers or len(numbers) < len(parts):
         return None
     step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
@@ -319,7 +389,7 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> tuple[Subscript, 
     if isinstance(entry, cst.Index):
         return Point(_absolute(scalar(entry.value, scope), extent, scope)), False
     assert isinstance(entry, cst.Slice)
-    step = 1 if entry.step is None else whole(known(entry.step, scope))
+    step = 1 if entry.step is None else whole_number(known(entry.step, scope))
     if step is None or (step < 1 and step != -1):
         raise NotUnderstood(
             "a slice with a step that is not written as a positive number, or as -1"

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from advisor.frontend.advise_comments.directives import spoken_of
+from advisor.frontend.directives import spoken_of
 from advisor.frontend.spmd.expressions import evaluate
-from advisor.frontend.spmd.iteration import Iteration
+from advisor.frontend.spmd.indexing import Iteration
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Value
 from advisor.ir.spmd.program import Search

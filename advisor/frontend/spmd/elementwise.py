@@ -8,7 +8,7 @@ from functools import reduce
 
 from advisor import numpy_shapes
 from advisor.frontend.expressions.arguments import OF_SYNTAX
-from advisor.frontend.expressions.numbers import calculated
+from advisor.frontend.expressions.indices import calculated
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,

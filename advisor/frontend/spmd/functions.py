@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.naming.names import dotted
-from advisor.frontend.spmd.frames import Defined, Frame
+from advisor.frontend.bindings import dotted
+from advisor.frontend.spmd.builtin_calls import click_options
 from advisor.frontend.spmd.joining import join_all
-from advisor.frontend.spmd.options import click_options
-from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.run import Defined, Frame, Run
 from advisor.frontend.spmd.values import (
     Argument,
     Arguments,
@@ -28,7 +27,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.syntax.trees import parts_of
+from advisor.frontend.trees import parts_of
 from advisor.ir.spmd.program import RANK, CallSite
 from advisor.ir.spmd.ranks import CommKind
 from advisor.ir.spmd.steps import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.frontend.naming.names import ARRAY_MODULES
+from advisor.frontend.bindings import ARRAY_MODULES
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (

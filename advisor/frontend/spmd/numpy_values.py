@@ -33,7 +33,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from advisor.frontend.spmd import communicators
-from advisor.frontend.spmd.payloads import derive, partner_of, payload_of
+from advisor.frontend.spmd.communicators import derive, partner_of, payload_of
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.symbols import BROADCAST, RECEIVED
 from advisor.frontend.spmd.values import (

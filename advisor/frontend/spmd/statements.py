@@ -10,10 +10,16 @@ from typing import Any, TypeVar
 
 import libcst as cst
 
-from advisor.frontend.advise_comments.directives import spoken_of
-from advisor.frontend.naming.bindings import assigned_names
-from advisor.frontend.naming.names import dotted
-from advisor.frontend.spmd.assignments import assign, assigned, augment, store
+from advisor.frontend.bindings import assigned_names, dotted
+from advisor.frontend.directives import spoken_of
+from advisor.frontend.spmd.assignments import (
+    assign,
+    assigned,
+    augment,
+    define_class,
+    imported,
+    store,
+)
 from advisor.frontend.spmd.conditions import (
     condition_of,
     found_by_steps,
@@ -22,10 +28,9 @@ from advisor.frontend.spmd.conditions import (
     note_ranks_asserted,
     note_ranks_behind,
 )
-from advisor.frontend.spmd.definitions import define_class, imported
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
-from advisor.frontend.spmd.iteration import iteration, name_of
+from advisor.frontend.spmd.indexing import iteration, name_of
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run, State
 from advisor.frontend.spmd.values import Number, Value

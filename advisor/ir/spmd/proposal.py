@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from advisor.ir.proposal import Legality
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Legality, Rule
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.source import Edit, Span

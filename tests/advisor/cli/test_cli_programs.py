@@ -13,7 +13,7 @@ import pytest
 
 from advisor import engine
 from advisor.finding import Applicability, Finding
-from advisor.frontend.syntax import prefilter
+from advisor.frontend import prefilter
 from advisor.ir.proposal import Legality
 from advisor.ir.spmd.program import Program as Read
 from advisor.ir.spmd.proposal import ProgramProposal

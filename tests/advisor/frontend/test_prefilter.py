@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.frontend.syntax.prefilter import (
+from advisor.frontend.prefilter import (
     BUFFER_METHOD,
     may_communicate,
     may_send,

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.array_statements.interpreted import interpretations
 from advisor.analysis.facts import Facts, NotPriced
-from advisor.analysis.placed.operands import length_of_step
-from advisor.analysis.placed.placement import NOWHERE, Placement, local_extents, pitches_bytes
+from advisor.analysis.owners import length_of_step
+from advisor.analysis.placement import NOWHERE, Placement, local_extents, pitches_bytes
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.nests import Nest, Reference, directions, element_reads, gathers, may_meet, slopes

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 from advisor.analysis.facts import Facts, Turning
-from advisor.analysis.placed.along import Along
-from advisor.analysis.placed.placement import Placement
+from advisor.analysis.placement import Along, Placement
 from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType
 from advisor.ir.signs import Sign, largest, smallest

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.facts import Facts
-from advisor.analysis.placed.along import Along, owners
-from advisor.analysis.placed.operands import pairs_of
+from advisor.analysis.messages import fetched
+from advisor.analysis.owners import pairs_of
+from advisor.analysis.placement import Along, owners
 from advisor.analysis.processes import meets, works
-from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import CyclicDim
 from advisor.ir.concrete import rebuilt, symbols, with_part
 from advisor.ir.dependence import carried

@@ -42,7 +42,7 @@ from advisor.distribution import (
     check_spec,
 )
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.frontend.advise_comments.directives import (
+from advisor.frontend.directives import (
     MICROSECONDS_OF,
     AnyDirective,
     ArrayComment,
