@@ -307,8 +307,8 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
     MachineError
         The machine is unknown or its profile is wrong.
     """
+    from advisor.ranking.compare import bindable, checked_sizes
     from advisor.ranking.rank import rank
-    from advisor.ranking.sizes import bindable, checked_sizes
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.analysis.array_statements.arrays import Arrays
-from advisor.analysis.array_statements.interpreted import interpretations
+from advisor.analysis.array_statements.calls import interpretations
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.owners import length_of_step
 from advisor.analysis.placement import NOWHERE, Placement, local_extents, pitches_bytes

@@ -314,7 +314,7 @@ def names_in(path: str, source: str, *, arguments: bool = False) -> frozenset[st
     from advisor.frontend.prefilter import may_call_compiled
     from advisor.frontend.spmd.reader import called, read_program
     from advisor.ir.spmd.program import RANKS
-    from advisor.ranking.sizes import bindable
+    from advisor.ranking.compare import bindable
 
     found: frozenset[str] = frozenset()
     compiled = called(path, source) if may_call_compiled(source) else ()

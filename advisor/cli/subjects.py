@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings, read_text, split_binding
 from advisor.config.layer import CommandError, Settings, choose_machine, wrong_use
-from advisor.observations import Observations
+from advisor.observed import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, load_machine
@@ -158,7 +158,7 @@ def kernels_in(
         The file does not parse, or a size cannot be what it is given as.
     """
     from advisor.frontend.kernels import read_kernels
-    from advisor.ranking.sizes import checked_sizes
+    from advisor.ranking.compare import checked_sizes
     from advisor.ranking.subjects import heaviest
 
     bound = {**settings_of(path).sizes, **given}

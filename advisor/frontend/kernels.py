@@ -18,7 +18,13 @@ from advisor.frontend.bindings import (
     star_imports,
 )
 from advisor.frontend.comments import read_comments
-from advisor.frontend.declarations import Declarations, declaration, threads_by_line
+from advisor.frontend.declarations import (
+    Declarations,
+    FileReader,
+    FoundKernel,
+    declaration,
+    threads_by_line,
+)
 from advisor.frontend.directives import (
     AnyDirective,
     ArrayComment,
@@ -26,7 +32,6 @@ from advisor.frontend.directives import (
     NumberComment,
     read_pragmas,
 )
-from advisor.frontend.file_reader import FileReader, FoundKernel
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold

@@ -11,8 +11,8 @@ import libcst as cst
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.frontend.bindings import NameScope
+from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.expressions.indices import Known, is_new_axis, known, pairs
-from advisor.frontend.file_reader import FoundKernel
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding

@@ -23,8 +23,7 @@ from advisor.ir.concrete import symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Rule, Transform
 from advisor.project import lasting_name
-from advisor.ranking.compare import Compared, Costed, cost, where_it_pays
-from advisor.ranking.sizes import Sizes, about_cores
+from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
@@ -43,7 +42,7 @@ class Place:
 
 
 if TYPE_CHECKING:
-    from advisor.ir.spmd.proposal import ProgramProposal
+    from advisor.ir.spmd.program import ProgramProposal
 
 AnyProposal: TypeAlias = "Proposal | ProgramProposal"
 Offered = TypeVar("Offered", bound="AnyProposal", covariant=True)

@@ -28,6 +28,7 @@ from advisor.ranking.compare import (
     Costed,
     Number,
     Recent,
+    Sizes,
     cost,
     crossing,
     pays_for,
@@ -42,7 +43,6 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
-from advisor.ranking.sizes import Sizes
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.records import dataclass, replace

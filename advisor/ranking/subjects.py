@@ -17,11 +17,10 @@ from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction, with_derived
 from advisor.observed import Seen, SeenMessages, by_signature
-from advisor.ranking.compare import Costed, cost
+from advisor.ranking.compare import Costed, about_cores, cost, ranks_of
 from advisor.ranking.findings import with_text
 from advisor.ranking.programs import LoweredCost, cost_steps
 from advisor.ranking.seen_messages import as_observed
-from advisor.ranking.sizes import about_cores, ranks_of
 from advisor.source import SourceProblem
 from costdb.estimate import Missing, Priced
 from costdb.expr import ExprError, free_symbols, sym

@@ -14,8 +14,7 @@ from advisor.frontend.spmd.reader import read_program
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ir.spmd.program import MODULE, RANKS, Program
-from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from advisor.ir.spmd.program import MODULE, RANKS, Program, ProgramProposal, ProgramTransform
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Read, Value, operands
 from advisor.ranking.compare import Costed, cost

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from advisor.edits import apply_edits
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.program import Program
-from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from advisor.ir.spmd.program import Program, ProgramProposal, ProgramTransform
 from advisor.source import Edit
 
 HEADER = "import numpy as np\nfrom mpi4py import MPI\n\n\n"

@@ -47,8 +47,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.ir.spmd.memory import View, Whole
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit
 from costdb.expr import Expr
 from transforms.kit.memory import INTEGERS, array_payload, is_stretch, new_array, payload_of

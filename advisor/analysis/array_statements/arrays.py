@@ -139,7 +139,7 @@ class Arrays:
         )
         if self.in_calls and _is_single(store.region):
             # the interpreter's own work, which only a machine with rates of calls prices
-            from advisor.analysis.array_statements.interpreted import single
+            from advisor.analysis.array_statements.calls import single
 
             made.append(Leaf(single(store)))
         return made

@@ -7,24 +7,22 @@ subscript copies. Views move nothing, but making one takes the interpreter time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 from advisor.analysis.owners import without_points
 from advisor.analysis.placement import pitches_bytes
 from advisor.distribution import StorageOrder
 from advisor.dtypes import Kind, itemsize_of, kind_of
-from advisor.ir.shapes import (
-    ArrayType,
-    describe,
-    is_whole,
-    region_extents,
-)
+from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents
+from advisor.ir.statements import Store, is_total
 from advisor.ir.values import (
     Copy,
     Elementwise,
     Expand,
     Fill,
     Flip,
+    Gather,
     Point,
     Read,
     Scalar,
@@ -34,9 +32,9 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import ROWS, promote, strong
 from costdb.arrays.amounts import is_turned
-from costdb.expr import ONE, Expr
+from costdb.expr import ONE, Expr, num
 from costdb.records import dataclass, field
-from costdb.work import ArrayCall, ArrayOperation, Region, Visit
+from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
 
 
 def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> ArrayOperation:
@@ -330,3 +328,100 @@ def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:
             return True
         case _:
             return False
+
+
+# The steps of an interpreter in a statement that computes one element from others.
+#
+# An element is a number of the array library: fetching and storing it takes longer than an
+# operator, and a function of the library that is called for one number longer still. What variables
+# hold is computed once for all its uses; where it is written out again beside its variable, that
+# counts as the variable.
+
+
+_LOAD, _STORE, _OPERATION, _CALL = "loads", "stores", "operations", "calls"
+
+
+def interpretations(body: Iterable[Store], iterations: Expr) -> list[Interpretation]:
+    """Return what is interpreted for each of some stores, which one iteration does in turn.
+
+    Parameters
+    ----------
+    body : iterable of Store
+        That compute single elements from single elements.
+    iterations : Expr
+    """
+    found: list[Interpretation] = []
+    known: set[Value] = set()
+    for store in body:
+        steps = _Steps(store, known)
+        found.append(steps.interpretation(iterations, loop=not found))
+        # what a variable got before an array was changed, it has still
+        known |= steps.computed
+    return found
+
+
+def single(store: Store) -> Interpretation:
+    """Return what is interpreted for a store to one element that no loop of its own repeats."""
+    return _Steps(store, set()).interpretation(num(1), loop=False)
+
+
+@dataclass(slots=True)
+class _Steps:
+    store: Store
+    known: set[Value]
+    counts: Counter[str] = field(default_factory=Counter)
+    computed: set[Value] = field(default_factory=set)
+
+    def interpretation(self, iterations: Expr, *, loop: bool) -> Interpretation:
+        """Return the steps of the store."""
+        store = self.store
+        self._value(store.value)
+        if not is_total(store) and not store.in_variable:
+            self.counts[_STORE] += 1
+        return Interpretation(
+            iterations,
+            loads=self.counts[_LOAD],
+            stores=self.counts[_STORE],
+            operations=self.counts[_OPERATION],
+            calls=self.counts[_CALL],
+            loop=loop,
+        )
+
+    def _value(self, value: Value) -> None:
+        """Count what it takes to have a value."""
+        store = self.store
+        if store.in_variable and value == Read(store.array, store.region):
+            return
+        if any(value == known for _, known in store.held):
+            if value in self.known or value in self.computed:
+                return
+            self.computed.add(value)
+        match value:
+            case Read(_, region):
+                self.counts[_LOAD] += bool(region)
+            case Gather(_, places):
+                self._value(places)
+                self.counts[_LOAD] += 1
+            case Copy(operand, _):
+                self._value(operand)
+                self.counts[_OPERATION] += 1
+            case Elementwise("where", parts, called=False):
+                self._value(parts[0])
+                self._longer(parts[1:])
+            case Elementwise(_, parts, called):
+                for part in parts:
+                    self._value(part)
+                self.counts[_CALL if called else _OPERATION] += 1
+            case _:
+                # what makes an array on the way is work of the library
+                pass
+
+    def _longer(self, ways: tuple[Value, ...]) -> None:
+        """Count one of two ways, of which only the data know which is taken: the longer one."""
+        counted: list[Counter[str]] = []
+        for way in ways:
+            one = _Steps(self.store, self.known | self.computed)
+            one._value(way)
+            counted.append(one.counts)
+        _, longer = max((sum(one.values()), number) for number, one in enumerate(counted))
+        self.counts += counted[longer]

@@ -64,7 +64,7 @@ def _known(path: str, source: str) -> Iterator[tuple[Kernel, Seen]]:
     from advisor.cli.common import complain
     from advisor.frontend.kernels import read_kernels
     from advisor.frontend.spmd.reader import called
-    from advisor.observations import Observations
+    from advisor.observed import Observations
     from advisor.ranking.subjects import heaviest
 
     seen = heaviest(Observations(complain).of_file(path))

@@ -17,8 +17,8 @@ from advisor.frontend.spmd.elementwise import of_numbers
 from advisor.frontend.spmd.indexing import range_value
 from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.symbols import COMMAND_LINE
 from advisor.frontend.spmd.values import (
+    COMMAND_LINE,
     Argument,
     Arguments,
     Array,

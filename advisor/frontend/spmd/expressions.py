@@ -29,8 +29,8 @@ from advisor.frontend.spmd.indexing import (
 from advisor.frontend.spmd.joining import entry, join
 from advisor.frontend.spmd.numpy_created import dtype_name
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.symbols import COMMAND_LINE
 from advisor.frontend.spmd.values import (
+    COMMAND_LINE,
     Argument,
     Arguments,
     Array,

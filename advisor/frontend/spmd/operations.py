@@ -8,9 +8,10 @@ from dataclasses import replace
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.communicators import derive, partner_of, payload_of
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.symbols import BROADCAST, RECEIVED
 from advisor.frontend.spmd.values import (
+    BROADCAST,
     IN_PLACE,
+    RECEIVED,
     Argument,
     Arguments,
     Array,

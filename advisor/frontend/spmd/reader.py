@@ -30,8 +30,7 @@ from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.run import Context, Defined, Entered, Run, Siblings, TooMuch, file_of
 from advisor.frontend.spmd.statements import block
-from advisor.frontend.spmd.symbols import Symbols
-from advisor.frontend.spmd.values import Array, External, Number, Text, Value
+from advisor.frontend.spmd.values import Array, External, Number, Symbols, Text, Value
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import MODULE, RANKS, THREADS, Program, SizeFact, SpmdFunction

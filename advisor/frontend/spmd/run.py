@@ -14,7 +14,6 @@ from advisor.files import decode_source
 from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import CommentError, Pragmas, read_pragmas
 from advisor.frontend.prefilter import sibling_file
-from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import (
     Class,
     Comm,
@@ -23,6 +22,7 @@ from advisor.frontend.spmd.values import (
     Opaque,
     Record,
     Sequence,
+    Symbols,
     Value,
 )
 from advisor.frontend.trees import Tree, tree_of

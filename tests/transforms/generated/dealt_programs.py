@@ -12,7 +12,7 @@ from advisor.analysis.spmd.lower import lower_steps
 from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import ProgramProposal
 from advisor.ir.spmd.steps import Step
 from advisor.ranking.programs import bind_program
 from costdb.expr import evaluate
