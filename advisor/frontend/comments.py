@@ -235,8 +235,7 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment 
         axes = reader.separated(lambda: _mesh_axis(reader), ")")
         mesh = MeshSpec(tuple((axis, extent) for axis, extent, _ in axes))
         mesh_spans = tuple((axis, place) for axis, _, place in axes)
-    order: StorageOrder = "C"
-    order_span: Span | None = None
+    order: StorageOrder | None = None
     halo: tuple[int, ...] | None = None
     while reader.peek():
         option = reader.name("over (...), order=, halo= or the end of the comment")
@@ -245,21 +244,19 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment 
             reader.fail(
                 f"{'' if dim_spans else 'over (...), '}order=, halo= or the end of the comment"
             )
-        if (order_span if option == "order" else halo) is not None:
+        if (order if option == "order" else halo) is not None:
             reader.fail_at(reader.position - 1, f"{option} is given twice")
         reader.expect("=")
-        start = reader.position
         if option == "order":
             order = "C" if reader.accept("C") else "F"
             if order == "F" and not reader.accept("F"):
                 reader.fail("C or F")
-            order_span = reader.span_since(start)
         else:
             halo = _halo(reader, dims)
-    spec = ArraySpec(name, dtype, shape, dims, mesh, order, halo or (0,) * len(dims))
+    spec = ArraySpec(name, dtype, shape, dims, mesh, order or "C", halo or (0,) * len(dims))
     for problem in check_spec(spec):
         reader.fail_at(first, problem)
-    return ArrayComment(span, own_line, spec, dim_spans, mesh_spans, order_span)
+    return ArrayComment(span, own_line, spec, dim_spans, mesh_spans)
 
 
 def _halo(reader: DirectiveReader, dims: tuple[AxisMap, ...]) -> tuple[int, ...]:

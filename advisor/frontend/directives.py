@@ -98,14 +98,11 @@ class ArrayComment(Directive):
         Where the distribution of each dimension is written; empty without ``over``.
     mesh_spans : tuple of (str, Span)
         Where the extent of each mesh axis is written.
-    order_span : Span or None
-        Where the letter of ``order=`` is written.
     """
 
     spec: ArraySpec
     dim_spans: tuple[Span, ...]
     mesh_spans: tuple[tuple[str, Span], ...]
-    order_span: Span | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Dependences between the iterations of a loop: which must follow which, and at what distance.
+"""Dependences between the iterations of a loop: whether any must follow another.
 
 Two accesses to one array conflict when their regions overlap. For each dimension the overlap of
 two affine regions bounds the distance between the iterations that touch the same element; the
@@ -10,7 +10,6 @@ may report a dependence that is none, and never misses one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, inf
@@ -30,43 +29,9 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads, residue
-from advisor.source import Span
 from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.records import dataclass
-
-
-class Kind(StrEnum):
-    """What a dependence keeps in order."""
-
-    FLOW = "flow"
-    ANTI = "anti"
-    OUTPUT = "output"
-
-
-@dataclass(frozen=True, slots=True)
-class Dependence:
-    """An order that iterations of a loop must keep.
-
-    Attributes
-    ----------
-    kind : Kind
-        ``flow``: a later iteration reads what an earlier one wrote; ``anti``: a later one
-        overwrites what an earlier one read; ``output``: both write.
-    array : str
-    low, high : int or None
-        Least and greatest distance, in values of the loop's index, at least 1; `high` None:
-        unbounded.
-    source, sink : Span
-        The earlier and the later access.
-    """
-
-    kind: Kind
-    array: str
-    low: int
-    high: int | None
-    source: Span
-    sink: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +39,6 @@ class _Access:
     array: str
     region: tuple[Subscript, ...] | None
     writes: bool
-    span: Span
 
 
 _Distances = tuple[float, float]
@@ -89,20 +53,17 @@ def _meet(one: _Distances, other: _Distances) -> _Distances | None:
     return (low, high) if low <= high else None
 
 
-def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> tuple[Dependence, ...]:
-    """Return the dependences between different iterations of a loop.
+def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> bool:
+    """Return whether iterations of a loop may have to keep their order.
+
+    False only when they are surely independent. An array that an iteration binds anew before it
+    reads it belongs to that iteration alone.
 
     Parameters
     ----------
     loop : Loop
     minima : mapping of str to int, optional
         Least values of symbols, where they are not 1.
-
-    Returns
-    -------
-    tuple of Dependence
-        Empty only when iterations are surely independent. An array that an iteration binds
-        anew before it reads it belongs to that iteration alone.
     """
     return _carried(loop, tuple(sorted((minima or {}).items())))
 
@@ -124,25 +85,23 @@ def may_be_distributed(loop: Loop) -> bool:
                     alone = ours is theirs and isinstance(loop.body[number], Store)
                     if alone and other.writes and not one.writes:
                         continue
-                    if _between(one, other, loop, {}) is not None:
+                    if _meet_later(one, other, loop, {}):
                         return False
     return True
 
 
 @lru_cache(maxsize=512)
-def _carried(loop: Loop, minima: tuple[tuple[str, int], ...]) -> tuple[Dependence, ...]:
+def _carried(loop: Loop, minima: tuple[tuple[str, int], ...]) -> bool:
     # variants that are distributed in other ways have the same loops
     known = dict(minima)
     own = _private(loop.body)
     accesses = [a for a in _accesses(loop.body, {}) if a.array not in own]
-    found: dict[Dependence, None] = {}
-    for one in accesses:
-        for other in accesses:
-            if one.array == other.array and (one.writes or other.writes):
-                dependence = _between(one, other, loop, known)
-                if dependence is not None:
-                    found[dependence] = None
-    return tuple(found)
+    return any(
+        _meet_later(one, other, loop, known)
+        for one in accesses
+        for other in accesses
+        if one.array == other.array and (one.writes or other.writes)
+    )
 
 
 def _private(body: tuple[Statement, ...]) -> frozenset[str]:
@@ -165,21 +124,20 @@ def _accesses(
 ) -> Iterator[_Access]:
     """Yield all accesses, with the indices of inner loops widened to their whole range."""
     for statement in body:
-        span = statement.span
         match statement:
             case Store(array, region):
-                yield _Access(array, _widened(region, inner), True, span)
+                yield _Access(array, _widened(region, inner), True)
             case Loop(variable, low, high, _, nested):
                 yield from _accesses(nested, {**inner, variable: (low, high - 1)})
             case Return(names):
-                yield from (_Access(name, None, False, span) for name in sorted(names))
+                yield from (_Access(name, None, False) for name in sorted(names))
             case Choice() | Unrolled():
                 yield from _accesses(within(statement), inner)
             case _:
-                yield from (_Access(n, None, True, span) for n in sorted(written(statement)))
+                yield from (_Access(n, None, True) for n in sorted(written(statement)))
         for value in values_of(statement):
             for read in reads(value):
-                yield _Access(read.array, _widened(read.region, inner), False, span)
+                yield _Access(read.array, _widened(read.region, inner), False)
 
 
 def _widened(
@@ -249,16 +207,14 @@ def slope_of(expr: Expr, variable: str) -> int | Fraction | None:
     return step.value if isinstance(step, Num) else None
 
 
-def _between(
-    first: _Access, then: _Access, loop: Loop, minima: Mapping[str, int]
-) -> Dependence | None:
-    """Return the dependence of `then` in a later iteration on `first` in an earlier one."""
+def _meet_later(first: _Access, then: _Access, loop: Loop, minima: Mapping[str, int]) -> bool:
+    """Return whether `then` may touch in a later iteration what `first` touched in an earlier."""
     found: _Distances | None = (1, inf)
     ours, theirs = first.region, then.region
     if ours is not None and theirs is not None and len(ours) == len(theirs):
         for one, other in zip(ours, theirs, strict=True):
             if found is None or _are_interleaved(one, other, loop.variable):
-                return None
+                return False
             (low, high), (its_low, its_high) = bounds_of(one), bounds_of(other)
             # with ``v`` the earlier iteration and ``v + d`` the later, each begins before the
             # other ends: its_low(v + d) < high(v) bounds d from one side, low(v) < its_high(v + d)
@@ -269,13 +225,7 @@ def _between(
     trips = loop.high - loop.low
     if found is not None and loop.step > 1:
         found = _meet(found, (ceil(found[0] / loop.step) * loop.step, inf))
-    if found is None or (isinstance(trips, Num) and found[0] >= trips.value):
-        return None
-    kind = Kind.ANTI
-    if first.writes:
-        kind = Kind.OUTPUT if then.writes else Kind.FLOW
-    most = None if found[1] == inf else int(found[1])
-    return Dependence(kind, first.array, int(found[0]), most, first.span, then.span)
+    return found is not None and not (isinstance(trips, Num) and found[0] >= trips.value)
 
 
 def _bound(

@@ -79,7 +79,7 @@ def enter(run: Run, function: Function, given: Arguments, span: Span) -> Value:
         return Opaque(f"the result of `{function.name}`", varies=True)
     names = parameters(function, given, run)
     depth = run.frame.outer + run.frame.depth
-    site = CallSite(run.frame.function, span, depth)
+    site = CallSite(span, depth)
     if site not in defined.sites:
         defined.sites.append(site)
     returned, steps = follow(run, defined, names, depth)

@@ -114,7 +114,6 @@ def communicate(
     around : tuple of Span
         The receiver and the name of the method.
     """
-    run.frame.communicators.setdefault(communicator)
     managed = communicators.management(communicator, method, arguments, run, span)
     if managed is not None:
         return managed
@@ -151,13 +150,12 @@ def communicate(
         tag=_tag(named, run),
         root=_root(op, named, run),
         operation=_combining(op, named),
-        request=None if blocking else run.target or run.text_of(span),
         result=run.target or None if blocking else None,
         places={**_places(named), "receiver": around[0], "method": around[1]},
         receiver=run.text_of(around[0]),
     )
     if persistent:
-        return Request(made.request or "", starts=made)
+        return Request(starts=made)
     run.emit(made)
     sent = named.get("obj") or named.get("sendobj")
     return _result(made, run, span, None if sent is None else sent.value)
@@ -225,7 +223,7 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
     if made.op is Op.PROBE:
         return Number(None, "bool", varies=True)
     if not made.blocking:
-        return Request(made.request or "")
+        return Request()
     if not made.pickled:
         return Nothing()
     text = run.text_of(span)
@@ -283,7 +281,7 @@ def _requests(value: Value | None) -> list[Request]:
 
 def waited(value: Value | None, run: Run, span: Span) -> Value:
     """Note that requests are waited for; return what that gives."""
-    run.emit(Wait(tuple(request.text for request in _requests(value)), span))
+    run.emit(Wait(span))
     return Nothing()
 
 
@@ -372,13 +370,12 @@ def window_method(window: Window, name: str, arguments: Arguments, run: Run, spa
         send=payload if op is not Op.GET else None,
         receive=payload if op is Op.GET else received,
         dest=partner_of(named.get("target_rank") or named.get("rank")),
-        request=None if blocking else run.target or run.text_of(span),
         places=_places(named),
         receiver=window.name,
         window=window.name,
     )
     run.emit(made)
-    return Nothing() if made.request is None else Request(made.request)
+    return Nothing() if blocking else Request()
 
 
 def _window_memory(window: Window, name: str, run: Run, span: Span) -> Value:

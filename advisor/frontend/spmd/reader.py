@@ -248,7 +248,6 @@ class _Reading:
                     whole=run.span(node),
                     body=way.steps,
                     parameters=tuple(p.name.value for p in node.params.params),
-                    communicators=way.communicators,
                     buffers=way.buffers,
                     calls=tuple(sites),
                     depth=max((site.depth for site in sites), default=0),
@@ -258,8 +257,7 @@ class _Reading:
         found.sort(key=lambda function: function.span)
         if self.top is not None and context is run.home:
             way, whole = self.top, run.span(context.tree.module)
-            more = way.communicators, way.buffers
-            found.append(SpmdFunction(MODULE, _START, whole, way.steps, (), *more))
+            found.append(SpmdFunction(MODULE, _START, whole, way.steps, (), way.buffers))
         return tuple(function for function in found if communicates(function.body))
 
     def program(

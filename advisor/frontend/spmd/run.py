@@ -57,7 +57,6 @@ class Entered:
     names: dict[str, Value]
     steps: tuple[Step, ...]
     buffers: tuple[Buffer, ...]
-    communicators: tuple[Communicator, ...]
     returned: frozenset[str]
 
 
@@ -101,14 +100,12 @@ class Frame:
     returned: list[Value] = field(default_factory=list)
     returned_names: set[str] = field(default_factory=set)
     buffers: dict[tuple[str, int], Buffer] = field(default_factory=dict)
-    communicators: dict[Communicator, None] = field(default_factory=dict)
     module: str = ""
     of_all_ranks: str = ""
 
     def entered(self, names: dict[str, Value], steps: tuple[Step, ...]) -> Entered:
         """Return what was found when it was entered with names."""
-        made = tuple(self.buffers.values()), tuple(self.communicators)
-        return Entered(names, steps, *made, frozenset(self.returned_names))
+        return Entered(names, steps, tuple(self.buffers.values()), frozenset(self.returned_names))
 
 
 # Files that a pass follows: the program, and modules beside it.

@@ -143,12 +143,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of a non-blocking operation; `text` is what it was assigned to first.
+    """A request of a non-blocking operation; a persistent one `starts` it again and again."""
 
-    A persistent one `starts` its operation again and again.
-    """
-
-    text: str
     starts: Communicate | None = None
 
 

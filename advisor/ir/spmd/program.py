@@ -9,8 +9,7 @@ from typing import Protocol
 from advisor.ir.kernel import SourceContext
 from advisor.ir.proposal import Legality, Rule
 from advisor.ir.spmd.memory import Buffer
-from advisor.ir.spmd.ranks import Communicator
-from advisor.ir.spmd.steps import Communicate, Loop, Step, Unknown, Visit, walk
+from advisor.ir.spmd.steps import Communicate, Loop, Step, Visit, walk
 from advisor.source import Edit, Span
 from costdb.expr import Expr, ExprError, evaluate
 from costdb.records import dataclass, field
@@ -137,13 +136,11 @@ class CallSite:
 
     Attributes
     ----------
-    caller : str
     span : Span
     depth : int
         Loops around the call, with those around its caller's own calls.
     """
 
-    caller: str
     span: Span
     depth: int
 
@@ -162,8 +159,6 @@ class SpmdFunction:
         All of it.
     body : tuple of Step
     parameters : tuple of str
-    communicators : tuple of Communicator
-        In the order of their first use.
     buffers : tuple of Buffer
         Those that the function makes.
     calls : tuple of CallSite
@@ -180,7 +175,6 @@ class SpmdFunction:
     whole: Span
     body: tuple[Step, ...]
     parameters: tuple[str, ...] = ()
-    communicators: tuple[Communicator, ...] = ()
     buffers: tuple[Buffer, ...] = ()
     calls: tuple[CallSite, ...] = ()
     depth: int = 0
@@ -195,11 +189,6 @@ class SpmdFunction:
         for visit in self.visits():
             if isinstance(visit.step, Communicate):
                 yield visit, visit.step
-
-    def unknowns(self) -> tuple[Unknown, ...]:
-        """Return what is not understood, calls included, in program order."""
-        found = walk(self.body, into_calls=True)
-        return tuple(visit.step for visit in found if isinstance(visit.step, Unknown))
 
     def weight(self, visit: Visit) -> int:
         """Return how many loops a step is in, with those around the function's calls."""
