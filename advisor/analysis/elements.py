@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.analysis.array_statements.arrays import Arrays
-from advisor.analysis.array_statements.calls import interpretations
+from advisor.analysis.arrays import Arrays
+from advisor.analysis.calls import interpretations
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.owners import length_of_step
 from advisor.analysis.placement import NOWHERE, Placement, local_extents, pitches_bytes
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.dtypes import itemsize_of
+from advisor.ir.dependence import least_index
 from advisor.ir.nests import Nest, Reference, directions, element_reads, gathers, may_meet, slopes
-from advisor.ir.signs import least_index
 from advisor.ir.statements import Loop, Store, is_total
 from advisor.ir.values import Elementwise, Point, Range, Read, Subscript, Value, operands, reads
 from costdb.expr import (

@@ -14,8 +14,8 @@ from itertools import combinations
 from advisor.analysis.facts import Facts, Turning
 from advisor.analysis.placement import Along, Placement
 from advisor.ir.concrete import symbols
+from advisor.ir.dependence import Sign, largest, smallest
 from advisor.ir.shapes import ArrayType
-from advisor.ir.signs import Sign, largest, smallest
 from advisor.ir.values import Subscript
 from costdb.expr import ZERO, Expr
 from costdb.process.terms import Process

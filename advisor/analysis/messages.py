@@ -35,8 +35,8 @@ from advisor.analysis.placement import (
 )
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.dtypes import itemsize_of
+from advisor.ir.dependence import largest, smallest
 from advisor.ir.shapes import length_of
-from advisor.ir.signs import largest, smallest
 from advisor.ir.values import Point, Range, Strided, Subscript, ceil_steps, floor_steps, step_of
 from costdb.expr import (
     ONE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.analysis.array_statements.calls import product
+from advisor.analysis.calls import product
 from advisor.analysis.placement import Placement, ranks_of
 from advisor.ir.concrete import rebuilt
 from costdb.expr import ONE, Expr, evaluate, free_symbols, less, num, substitute

@@ -15,7 +15,7 @@ from advisor.distribution import ArraySpec, spec_of_dist
 from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor, dotted, resolve
 from advisor.frontend.directives import AnyDirective, KernelComment
-from advisor.frontend.expressions.indices import constant_int
+from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Places, SizeBinding
 from advisor.ir.statements import Threads

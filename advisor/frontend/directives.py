@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from advisor.distribution import ArraySpec
-from advisor.edits import split_lines
 from advisor.finding import Remark
-from advisor.source import SourceProblem, Span
+from advisor.source import SourceProblem, Span, split_lines
 from costdb.expr import Expr, ExprError, parse
 from costdb.records import dataclass
 

@@ -14,7 +14,7 @@ from advisor.ir.kernel import DeclaredArray
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
-from advisor.numpy_shapes import ShapeConflict
+from advisor.numpy_table import ShapeConflict
 from advisor.source import Span
 from costdb.expr import Expr
 from costdb.records import dataclass, field

@@ -12,7 +12,7 @@ from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrd
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.frontend.bindings import NameScope
 from advisor.frontend.declarations import FoundKernel
-from advisor.frontend.expressions.indices import Known, is_new_axis, known, pairs
+from advisor.frontend.indices import Known, is_new_axis, known, pairs
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding

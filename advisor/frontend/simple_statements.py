@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import libcst as cst
 
 from advisor.frontend.accumulations import Combination
+from advisor.frontend.arguments import function_of
+from advisor.frontend.arrays import value_of, whole_read
 from advisor.frontend.bindings import names_in, resolve
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.expressions.arguments import function_of
-from advisor.frontend.expressions.arrays import value_of, whole_read
-from advisor.frontend.expressions.indices import bound_to_number, known, pairs, scalar
+from advisor.frontend.indices import bound_to_number, known, pairs, scalar
 from advisor.frontend.scope import Scope, is_kept, is_of_literals
 from advisor.frontend.stores import (
     assigned_place,

@@ -20,7 +20,7 @@ from advisor.frontend.accumulations import (
 from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas, spoken_of
-from advisor.frontend.expressions.indices import (
+from advisor.frontend.indices import (
     MOST_ITERATIONS,
     Known,
     is_prange,
@@ -40,9 +40,9 @@ from advisor.frontend.stores import (
     truth,
 )
 from advisor.frontend.trees import NotKnown, NotUnderstood
+from advisor.ir.dependence import least_index
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import whole
-from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Choice,
     Loop,

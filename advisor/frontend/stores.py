@@ -10,22 +10,22 @@ from itertools import pairwise
 import libcst as cst
 
 from advisor.frontend.accumulations import extreme_of
-from advisor.frontend.bindings import dotted, resolve
-from advisor.frontend.expressions.arrays import (
+from advisor.frontend.arrays import (
     as_mask,
     element_place,
     mask_within,
     value_of,
     whole_read,
 )
-from advisor.frontend.expressions.indices import Known, bound_to_number, known, selection
+from advisor.frontend.bindings import dotted, resolve
+from advisor.frontend.indices import Known, bound_to_number, known, selection
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, parts_of
+from advisor.ir.dependence import known_non_negative
 from advisor.ir.nests import is_of_elements
-from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
-from advisor.numpy_shapes import ShapeConflict, broadcast
+from advisor.numpy_table import ShapeConflict, broadcast
 from advisor.source import Span
 from costdb.expr import Expr, equal, less, less_equal, logical_and, logical_not, logical_or, num
 

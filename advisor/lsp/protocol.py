@@ -15,7 +15,6 @@ from pygls.capabilities import get_capability
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from advisor.config.files import FILE_NAME
-from advisor.edits import newline_of
 from advisor.finding import Applicability, Finding, Remark, Verdict
 from advisor.frontend.prefilter import SUFFIXES
 from advisor.lsp.analyses import Answer
@@ -24,7 +23,7 @@ from advisor.lsp.document import Document, Encoding
 from advisor.lsp.settings import SECTION
 from advisor.report.rows import headline
 from advisor.report.style import duration
-from advisor.source import Edit, SourceProblem
+from advisor.source import Edit, SourceProblem, newline_of
 from costdb.records import dataclass
 
 MEASURE = "advise.measure"

@@ -10,12 +10,11 @@ from typing import TypeVar
 
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
-from advisor.ir.dependence import slope_of
+from advisor.ir.dependence import non_negative_within, slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.proposal import Legality
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.signs import non_negative_within
 from advisor.ir.statements import Choice, Loop, Statement, Store
 from advisor.ir.values import Read, Subscript, Value, operands, reads
 from advisor.source import Span

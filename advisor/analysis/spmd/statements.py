@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.analysis.array_statements.calls import copied, dense, operation_class, view
+from advisor.analysis.calls import copied, dense, operation_class, view
 from advisor.analysis.placement import pitches_bytes
 from advisor.dtypes import dtype_of
 from advisor.ir.spmd.memory import At, Contiguity, Index, View
 from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
-from advisor.numpy_shapes import count_of
+from advisor.numpy_table import count_of
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, num, sym
 from costdb.expr.names import name_like

@@ -25,10 +25,9 @@ def annotate(
     ] = False,
 ) -> None:
     """Write the sizes and types that runs showed as comments."""
-    from advisor.edits import apply_edits, split_lines, unified_diff
     from advisor.files import read_source, replace_file
     from advisor.frontend.kernels import read_kernels
-    from advisor.source import Edit, Span
+    from advisor.source import Edit, Span, apply_edits, split_lines, unified_diff
 
     try:
         found = read_source(file)

@@ -32,7 +32,7 @@ from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Constructor, DerivedType, Payload, PayloadKind
 from advisor.ir.spmd.program import LargerFactor
 from advisor.ir.spmd.ranks import CommKind, Communicator, Partner, PartnerKind
-from advisor.numpy_shapes import count_of
+from advisor.numpy_table import count_of
 from advisor.source import Span
 from costdb.expr import Expr, floor_div, num, sym
 from costdb.expr.nodes import Sym

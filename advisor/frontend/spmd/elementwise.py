@@ -6,9 +6,9 @@ from collections.abc import Sequence as Many
 from fractions import Fraction
 from functools import reduce
 
-from advisor import numpy_shapes
-from advisor.frontend.expressions.arguments import OF_SYNTAX
-from advisor.frontend.expressions.indices import calculated
+from advisor import numpy_table
+from advisor.frontend.arguments import OF_SYNTAX
+from advisor.frontend.indices import calculated
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -24,13 +24,14 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Compute
-from advisor.numpy_shapes import Shape, count_of
 from advisor.numpy_table import (
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     ROWS,
     UNKNOWN_DTYPE,
+    Shape,
+    count_of,
     promote,
     result_dtype,
     strong,
@@ -83,7 +84,7 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
     one, other = left.view.shape, right.view.shape
     dtype = joined_dtype((left, right), "multiply")
     views = (left.view, right.view)
-    shape = None if one is None or other is None else numpy_shapes.product(one, other)
+    shape = None if one is None or other is None else numpy_table.product(one, other)
     length = None if one is None or shape is None else one[-1]
     operations = None if length is None or shape is None else 2 * length * count_of(shape)
     if shape == ():
@@ -97,7 +98,7 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
 def broadcast(shapes: Many[Shape | None]) -> Shape | None:
     """Return the common shape of operands; None where one is not known."""
     known = [shape for shape in shapes if shape is not None]
-    return numpy_shapes.broadcast(known, sure=False) if len(known) == len(shapes) else None
+    return numpy_table.broadcast(known, sure=False) if len(known) == len(shapes) else None
 
 
 def size_of(shape: Shape | None) -> Expr | None:

@@ -22,7 +22,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_shapes import Shape, count_of
+from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, num, sym
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 import libcst as cst
 
 from advisor.dtypes import Kind, UnknownDtype, dtype_of
+from advisor.frontend.arguments import Given, function_of
 from advisor.frontend.bindings import dotted, resolve
-from advisor.frontend.expressions.arguments import Given, function_of
-from advisor.frontend.expressions.calls import METHODS, Calls
-from advisor.frontend.expressions.indices import (
+from advisor.frontend.calls import METHODS, Calls
+from advisor.frontend.indices import (
     Known,
     Selection,
     known,
@@ -40,8 +40,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_shapes import Shape
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, strong
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, Shape, strong
 from costdb.expr import Expr, to_text
 from costdb.records import dataclass, replace
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from advisor.analysis.array_statements import calls, operations
-from advisor.analysis.array_statements.operations import PRODUCTS, STATEMENTS
+from advisor.analysis import calls, operations
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.messages import fetch, fetched
+from advisor.analysis.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.owners import (
     Operand,
     Pairs,
@@ -139,7 +139,7 @@ class Arrays:
         )
         if self.in_calls and _is_single(store.region):
             # the interpreter's own work, which only a machine with rates of calls prices
-            from advisor.analysis.array_statements.calls import single
+            from advisor.analysis.calls import single
 
             made.append(Leaf(single(store)))
         return made

@@ -10,7 +10,7 @@ import libcst as cst
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Value
-from advisor.numpy_shapes import Shape
+from advisor.numpy_table import Shape
 from costdb.expr import Expr
 from costdb.records import dataclass
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic
 
 from advisor.dtypes import Kind
-from advisor.frontend.expressions.arguments import A, Door, Given, matched
+from advisor.frontend.arguments import A, Door, Given, matched
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import (
@@ -25,7 +25,6 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_shapes import moved, transformed
 from advisor.numpy_table import (
     COPIES,
     ELEMENTWISE,
@@ -37,8 +36,10 @@ from advisor.numpy_table import (
     SAME_AS,
     SCANS,
     UNKNOWN_DTYPE,
+    moved,
     promote,
     reduced_dtype,
+    transformed,
 )
 from costdb.expr import Expr, ceil, num
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.analysis.array_statements.calls import dense, product, view
+from advisor.analysis.calls import dense, product, view
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import OneRead, Reach
 from advisor.analysis.owners import Operand, held, local_region
 from advisor.analysis.placement import Placement, local_extents
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
+from advisor.ir.dependence import largest
 from advisor.ir.shapes import ArrayType
-from advisor.ir.signs import largest
 from advisor.ir.values import Fourier, Range, Reduction
 from advisor.numpy_table import strong
 from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, minimum, num

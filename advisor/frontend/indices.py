@@ -13,10 +13,9 @@ import libcst as cst
 from advisor.frontend.bindings import resolve
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, nodes_in
-from advisor.ir.signs import Sign, known_non_negative, non_negative_within, sign
+from advisor.ir.dependence import Sign, known_non_negative, non_negative_within, sign
 from advisor.ir.values import Point, Range, Scalar, Strided, Subscript
-from advisor.numpy_shapes import count_of
-from advisor.numpy_table import PYTHON_INTEGER
+from advisor.numpy_table import PYTHON_INTEGER, count_of
 from advisor.source import Span
 from costdb.expr import (
     ONE,
