@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
@@ -20,29 +19,24 @@ BUFFER_METHOD = (
 )
 """Methods, as a regular expression, that few things but mpi4py's communicators have."""
 
-_MARK = re.compile(r"\badvisor\b|#[ \t]*advise[ \t]*:")
-_MPI = re.compile(r"\bmpi4py\b")
-_PROGRAM = re.compile(rf"\bmpi4py\b|\bprange\b|\.(?:{BUFFER_METHOD})\s*\(")
-_NUMBA = re.compile(r"\bnumba\b")
-_JIT = re.compile(r"\bn?jit\b")
-_MARK_BYTES = re.compile(_MARK.pattern.encode())
-_MPI_BYTES = re.compile(_MPI.pattern.encode())
-_PRANGE_BYTES = re.compile(rb"\bprange\b")
-_CALL_BYTES = re.compile(rf"\.(?:{BUFFER_METHOD})\s*\(".encode())
-_NUMBA_BYTES = re.compile(_NUMBA.pattern.encode())
-_JIT_BYTES = re.compile(_JIT.pattern.encode())
+# Of letters only ASCII counts, so that bytes that are taken for letters of Latin-1 show as much as
+# the text that they are.
+_MARK = re.compile(r"\badvisor\b|#[ \t]*advise[ \t]*:", re.ASCII)
+_MPI = re.compile(r"\bmpi4py\b", re.ASCII)
+_PRANGE = re.compile(r"\bprange\b", re.ASCII)
+_CALL = re.compile(rf"\.(?:{BUFFER_METHOD})\s*\(")
+_NUMBA = re.compile(r"\bnumba\b", re.ASCII)
+_JIT = re.compile(r"\bn?jit\b", re.ASCII)
+_SENDS = re.compile(rf"\.[ \t]*(?:{BUFFER_METHOD}|{PICKLING_METHOD})\s*\(")
 
-_SENDING_WORDS = tuple(b"send recv cast ather catter educe lltoall arrier".split())
-_WORDS = (b"advis", b"mpi4py", b"prange", b"numba", b"xscan", *_SENDING_WORDS)
+_WORDS = tuple(
+    b"advis mpi4py prange numba xscan send recv cast ather catter educe lltoall arrier".split()
+)
 """One of these is in every text that a pattern matches, here or in `beside`.
 
 Each is a part of as many of the words looked for as possible: finding one takes a twentieth of the
 time that a pattern takes, but every file pays for all of them.
 """
-
-_CALLED = frozenset((b"xscan", *_SENDING_WORDS))
-
-_ANY_CALL = re.compile(rf"\.[ \t]*(?:{BUFFER_METHOD}|{PICKLING_METHOD})\s*\(".encode())
 
 _DECLARATION = re.compile(rb"coding[:=][ \t]*([-\w.]+)")
 _LIKE_ASCII = frozenset(b"utf-8 utf8 ascii us-ascii latin-1 latin1 iso-8859-1 iso-8859-15".split())
@@ -53,79 +47,46 @@ _FIRST_LINES_BYTES = 512
 
 def imports_mpi(source: str) -> bool:
     """Return whether a file mentions mpi4py."""
-    return _MPI.search(source) is not None
+    return "mpi4py" in source and _MPI.search(source) is not None
 
 
 def may_communicate(source: str) -> bool:
     """Return whether a file may hold an SPMD program; cheap, and never wrongly False."""
-    return _PROGRAM.search(source) is not None
+    if imports_mpi(source) or ("prange" in source and _PRANGE.search(source)):
+        return True
+    return _CALL.search(source) is not None
 
 
 def may_hold_kernels(source: str) -> bool:
     """Return whether a file may hold annotated kernels; cheap, and never wrongly False."""
-    return _MARK.search(source) is not None
+    return "advis" in source and _MARK.search(source) is not None
 
 
 def may_call_compiled(source: str) -> bool:
     """Return whether a file may have numba compile functions; cheap, and never wrongly False."""
-    return _NUMBA.search(source) is not None and _JIT.search(source) is not None
+    return bool("numba" in source and _NUMBA.search(source) and _JIT.search(source))
 
 
-def needs_reading(source: str) -> bool:
-    """Return whether a file may hold anything to advise on; cheap, and never wrongly False."""
-    return may_hold_kernels(source) or may_communicate(source) or may_call_compiled(source)
+def needs_reading(source: str, path: str | None = None) -> bool:
+    """Return whether a file may hold anything to advise on; cheap, and never wrongly False.
 
-
-def words_in(data: bytes) -> tuple[bytes, ...]:
-    """Return which of the words that hint at anything are in the bytes of a text.
-
-    Of those that are parts of methods none, unless such a method is called.
+    Where its path is given, also for a program beside it that imports it.
     """
-    found = tuple([word for word in _WORDS if word in data])
-    if may_send(found) and _ANY_CALL.search(data) is None:
-        return tuple(word for word in found if word not in _CALLED)
-    return found
+    if may_hold_kernels(source) or may_communicate(source) or may_call_compiled(source):
+        return True
+    return path is not None and may_be_given_communicator(path, source)
 
 
-def may_send(words: Collection[bytes]) -> bool:
-    """Return whether a text with these of the words may send anything."""
-    return bool(words) and not _CALLED.isdisjoint(words)
-
-
-def may_mention_mpi(data: bytes, words: Collection[bytes]) -> bool:
-    """Return whether a text with these of the words mentions mpi4py."""
-    return b"mpi4py" in words and _MPI_BYTES.search(data) is not None
-
-
-def needs_decoding(data: bytes, words: Collection[bytes] | None = None) -> bool:
+def needs_decoding(data: bytes, path: str | None = None) -> bool:
     """Return whether the text in `data` may need reading; never wrongly False.
 
     Every encoding that a Python file may have writes marks as ASCII, but for a few that it must
     declare: whatever declares one of these is decoded first.
-
-    Parameters
-    ----------
-    data : bytes
-    words : collection of bytes or None
-        What `words_in` finds in it, where that is known.
     """
-    if words is None:
-        words = words_in(data)
-    if words and _speaks_of_us(data, words):
+    if any(word in data for word in _WORDS) and needs_reading(data.decode("latin-1"), path):
         return True
     declared = _DECLARATION.findall(data, 0, _FIRST_LINES_BYTES)
     return any(name.lower() not in _LIKE_ASCII for name in declared)
-
-
-def _speaks_of_us(data: bytes, words: Collection[bytes]) -> bool:
-    if b"advis" in words and _MARK_BYTES.search(data):
-        return True
-    if may_mention_mpi(data, words) or (b"prange" in words and _PRANGE_BYTES.search(data)):
-        return True
-    if may_send(words) and _CALL_BYTES.search(data):
-        return True
-    # two words, so that a text that only speaks of numba is not parsed
-    return bool(b"numba" in words and _NUMBA_BYTES.search(data) and _JIT_BYTES.search(data))
 
 
 # Files beside a program that belong to it: the modules it imports, and those that import it.
@@ -147,10 +108,11 @@ SUFFIXES = (".py", ".json")
 STALE_S = 2
 """How long what was found in a folder counts, which an editor changes while it is asked."""
 
-_SENDING = re.compile(rf"\.[ \t]*(?:{PICKLING_METHOD})\(".encode())
-_RECEIVER = re.compile(rb"([A-Za-z_\x80-\xff][\w.\x80-\xff]*)[ \t]*$")
-_PARAMETERS = re.compile(rb"^[ \t]*def[ \t]+[^\s(]+[ \t]*\(([^)]*)", re.MULTILINE)
-_NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*")
+_SENDING = re.compile(rf"\.[ \t]*(?:{PICKLING_METHOD})\(")
+_LETTER = "\x80-\U0010ffff"
+_RECEIVER = re.compile(rf"([A-Za-z_{_LETTER}][\w.{_LETTER}]*)[ \t]*$")
+_PARAMETERS = re.compile(r"^[ \t]*def[ \t]+[^\s(]+[ \t]*\(([^)]*)", re.MULTILINE)
+_NAME = re.compile(rf"[A-Za-z_{_LETTER}][\w{_LETTER}]*")
 _LONGEST_NAME = 80
 _IMPORTED = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
 
@@ -175,37 +137,26 @@ def _is_plain(file: Path) -> bool:
         return False
 
 
-def may_be_given_communicator(
-    path: str, data: bytes, words: Collection[bytes] | None = None
-) -> bool:
-    """Return whether a file may send with a communicator that a program beside it passes.
-
-    Parameters
-    ----------
-    path : str
-    data : bytes
-    words : collection of bytes or None
-        What `words_in` finds in it, where that is known.
-    """
-    if words is None:
-        words = words_in(data)
-    if not may_send(words) or may_mention_mpi(data, words):
+def may_be_given_communicator(path: str, source: str) -> bool:
+    """Return whether a file may send with a communicator that a program beside it passes."""
+    if _SENDS.search(source) is None or imports_mpi(source):
         return False
-    return sends_by_parameter(data) and bool(callers_of(path))
+    return sends_by_parameter(source) and bool(callers_of(path))
 
 
-def sends_by_parameter(data: bytes) -> bool:
+def sends_by_parameter(source: str) -> bool:
     """Return whether what sends may be a parameter, or an attribute that one was stored in."""
     receivers = {
         found[1]
-        for sent in _SENDING.finditer(data)
-        if (found := _RECEIVER.search(data, max(0, sent.start() - _LONGEST_NAME), sent.start()))
+        for sent in _SENDING.finditer(source)
+        if (found := _RECEIVER.search(source, max(0, sent.start() - _LONGEST_NAME), sent.start()))
     }
     if not receivers:
         return False
-    parameters = {name for given in _PARAMETERS.finditer(data) for name in _NAME.findall(given[1])}
+    heads = _PARAMETERS.finditer(source)
+    parameters = {name for given in heads for name in _NAME.findall(given[1])}
     # what is an attribute was a parameter before, under whatever name
-    return bool(parameters) and any(b"." in name or name in parameters for name in receivers)
+    return bool(parameters) and any("." in name or name in parameters for name in receivers)
 
 
 def callers_of(path: str) -> tuple[str, ...]:
@@ -213,10 +164,11 @@ def callers_of(path: str) -> tuple[str, ...]:
     name = Path(path).stem
     if not name.isidentifier():
         return ()
-    # names may hold letters that are no bytes of ASCII, where a word boundary knows none
-    inside = rb"[\w\x80-\xff]"
-    named = rb"(?<!" + inside + rb")" + name.encode() + rb"(?!" + inside + rb")"
-    imports = re.compile(rb"^[ \t]*(?:from|import)\b[^\n]*" + named, re.M)
+    # as in the texts, whose bytes are taken for letters
+    named, inside = name.encode().decode("latin-1"), rf"[\w{_LETTER}]"
+    imports = re.compile(
+        rf"^[ \t]*(?:from|import)\b[^\n]*(?<!{inside}){named}(?!{inside})", re.MULTILINE
+    )
     found = [
         str(file)
         for file, text in _programs_in(str(Path(path).parent), int(monotonic() // STALE_S))
@@ -253,7 +205,7 @@ def forget() -> None:
 
 
 @lru_cache(maxsize=64)
-def _programs_in(folder: str, period: int) -> tuple[tuple[Path, bytes], ...]:
+def _programs_in(folder: str, period: int) -> tuple[tuple[Path, str], ...]:
     """Return the files of a folder that mention mpi4py, with their content."""
     try:
         files = [f for f in Path(folder).iterdir() if f.suffix == ".py" and _is_plain(f)]
@@ -261,12 +213,12 @@ def _programs_in(folder: str, period: int) -> tuple[tuple[Path, bytes], ...]:
         return ()
     if len(files) > MOST_FILES:
         return ()
-    found: list[tuple[Path, bytes]] = []
+    found: list[tuple[Path, str]] = []
     for file in sorted(files):
         try:
-            data = file.read_bytes()
+            text = file.read_bytes().decode("latin-1")
         except OSError:
             continue
-        if _MPI_BYTES.search(data):
-            found.append((file, data))
+        if imports_mpi(text):
+            found.append((file, text))
     return tuple(found)

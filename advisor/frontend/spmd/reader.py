@@ -92,7 +92,7 @@ def read_program(path: str, source: str, file: Followed | None = None) -> Progra
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    if not may_communicate(source) and not may_be_given_communicator(path, source.encode()):
+    if not may_communicate(source) and not may_be_given_communicator(path, source):
         return None
     if not imports_mpi(source):
         found = _as_called(path, source)
@@ -104,7 +104,7 @@ def read_program(path: str, source: str, file: Followed | None = None) -> Progra
     if functions:
         return reading.program(home, source, functions)
     # a module that has MPI's constants of its own may still be given its communicator
-    given = imports_mpi(source) and sends_by_parameter(source.encode())
+    given = imports_mpi(source) and sends_by_parameter(source)
     return _as_called(path, source) if given else None
 
 
