@@ -230,6 +230,9 @@ class Reducing:
     result: Accumulated
 
 
+POWERS: Final = {"2": "square", "1": "positive", "-1": "reciprocal", "0.5": "sqrt"}
+"""What NumPy computes powers by that have a function of their own."""
+
 REDUCTIONS: Final = {
     "sum": Reducing("add", "sum"),
     "prod": Reducing("multiply", "sum"),

@@ -30,7 +30,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import ROWS, promote, strong
+from advisor.numpy_table import POWERS, ROWS, promote, strong
 from costdb.arrays.amounts import is_turned
 from costdb.expr import ONE, Expr, num
 from costdb.records import dataclass, field
@@ -61,14 +61,11 @@ def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> Ar
     return ArrayOperation.UNARY if operands < 2 else ArrayOperation.BINARY
 
 
-_POWERS = {"2": "square", "1": "positive", "-1": "reciprocal", "0.5": "sqrt"}
-
-
 def _computed_by(value: Elementwise) -> str:
     """Return the function that NumPy computes an operation by: some powers have one."""
     exponent = value.operands[-1]
     if value.operation == "power" and isinstance(exponent, Scalar):
-        return _POWERS.get(exponent.text, "power")
+        return POWERS.get(exponent.text, "power")
     return value.operation
 
 

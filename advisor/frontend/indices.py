@@ -84,6 +84,7 @@ _OPERATIONS: Mapping[str, Callable[..., Expr | None]] = {
     "LeftShift": _shifted,
     "And": logical_and,
     "Or": logical_or,
+    "Not": logical_not,
     "Equal": equal,
     "Is": equal,
     "NotEqual": lambda one, other: logical_not(equal(one, other)),

@@ -18,7 +18,7 @@ from advisor.frontend.arrays import (
     whole_read,
 )
 from advisor.frontend.bindings import dotted, resolve
-from advisor.frontend.indices import Known, bound_to_number, known, selection
+from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, parts_of
 from advisor.ir.dependence import known_non_negative
@@ -27,7 +27,7 @@ from advisor.ir.statements import ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import ShapeConflict, broadcast
 from advisor.source import Span
-from costdb.expr import Expr, equal, less, less_equal, logical_and, logical_not, logical_or, num
+from costdb.expr import Expr, equal, num
 
 # Conditions: what evaluating them needs and does, and how they come out.
 
@@ -93,48 +93,35 @@ def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:
     """
     match test:
         case cst.Comparison():
-            return _compared(test, scope)
+            nodes = test.left, *(part.comparator for part in test.comparisons)
+            sides = [known(node, scope) for node in nodes]
+            parts = zip(test.comparisons, pairwise(sides), strict=True)
+            found = [_relation(part.operator, *both, scope) for part, both in parts]
+            return reduce(lambda one, other: calculated("And", one, other), found)
         case cst.BooleanOperation(left=left, operator=operator, right=right):
-            first, second = truth(left, scope), truth(right, scope)
-            if first is None or second is None:
-                return None
-            join = logical_and if isinstance(operator, cst.And) else logical_or
-            return join(first, second)
-        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-            inverse = truth(inner, scope)
-            return None if inverse is None else logical_not(inverse)
+            return calculated(type(operator).__name__, truth(left, scope), truth(right, scope))
+        case cst.UnaryOperation(operator=cst.Not() as operator, expression=inner):
+            return calculated(type(operator).__name__, truth(inner, scope))
     return None
 
 
-def _compared(test: cst.Comparison, scope: Scope) -> Expr | None:
-    sides = [known(node, scope) for node in (test.left, *(c.comparator for c in test.comparisons))]
-    found = num(1)
-    for part, (left, right) in zip(test.comparisons, pairwise(sides), strict=True):
-        one = _relation(part.operator, left, right, scope)
-        if one is None:
-            return None
-        found = logical_and(found, one)
-    return found
+_ORDERS = {"LessThan": 1, "LessThanEqual": 0, "GreaterThan": 1, "GreaterThanEqual": 0}
+"""By how much one side is at least the greater, where they hold of whole numbers."""
 
 
 def _relation(operator: cst.BaseCompOp, left: Known, right: Known, scope: Scope) -> Expr | None:
-    if isinstance(operator, cst.Equal | cst.NotEqual):
+    name = type(operator).__name__
+    if name in ("Equal", "NotEqual"):
         same = _same(left, right)
-        differ = isinstance(operator, cst.NotEqual)
-        return logical_not(same) if differ and same is not None else same
-    if not isinstance(left, Expr) or not isinstance(right, Expr):
+        return same if name == "Equal" else calculated("Not", same)
+    if name not in _ORDERS or not isinstance(left, Expr) or not isinstance(right, Expr):
         return None
-    if isinstance(operator, cst.GreaterThan | cst.GreaterThanEqual):
-        left, right = right, left
-    elif not isinstance(operator, cst.LessThan | cst.LessThanEqual):
-        return None
-    strict = isinstance(operator, cst.LessThan | cst.GreaterThan)
+    more, apart = (right - left if name.startswith("Less") else left - right), _ORDERS[name]
     # known for all sizes of at least 1, so that no price needs to ask
-    if known_non_negative(right - left - (1 if strict else 0), scope.minima):
-        return num(1)
-    if known_non_negative(left - right - (0 if strict else 1), scope.minima):
-        return num(0)
-    return less(left, right) if strict else less_equal(left, right)
+    for gap, holds in ((more - apart, 1), (apart - 1 - more, 0)):
+        if known_non_negative(gap, scope.minima):
+            return num(holds)
+    return calculated(name, left, right)
 
 
 def _same(left: Known, right: Known) -> Expr | None:
@@ -143,10 +130,9 @@ def _same(left: Known, right: Known) -> Expr | None:
         return equal(left, right)
     if not isinstance(left, tuple) or not isinstance(right, tuple):
         return None
-    parts = [_same(one, other) for one, other in zip(left, right, strict=False)]
-    found = [part for part in parts if part is not None]
-    same = num(len(left) == len(right))
-    return reduce(logical_and, found, same) if len(found) == len(parts) else None
+    parts = (_same(one, other) for one, other in zip(left, right, strict=False))
+    same: Expr | None = num(len(left) == len(right))
+    return reduce(lambda one, other: calculated("And", one, other), parts, same)
 
 
 # What the names of a loop over written-out values denote in one of its iterations.

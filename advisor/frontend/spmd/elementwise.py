@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from fractions import Fraction
 from functools import reduce
 
 from advisor import numpy_table
@@ -25,6 +24,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Compute
 from advisor.numpy_table import (
+    POWERS,
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
@@ -41,9 +41,8 @@ from costdb.expr import (
     Expr,
     logical_not,
     num,
+    to_text,
 )
-
-HALF = Fraction(1, 2)
 
 
 def elementwise(
@@ -64,17 +63,11 @@ def elementwise(
         target = run.fresh(
             run.text_of(span), dtype, shape, Origin.COMPUTED, span, order, sources=tuple(views)
         )
-    if operation == "power" and len(operands) == 2:
-        operation = power_of(operands[1], run)
+    if operation == "power" and len(operands) == 2 and isinstance(operands[1], Number):
+        exponent = run.number(operands[1])
+        operation = POWERS.get("" if exponent is None else to_text(exponent), operation)
     run.emit(Compute(target, tuple(views), size_of(shape), "elementwise", span, operation))
     return Array(target)
-
-
-def power_of(exponent: Value, run: Run) -> str:
-    """Return the function that NumPy computes a power by."""
-    number = run.number(exponent) if isinstance(exponent, Number) else None
-    known = {num(2): "square", num(1): "positive", num(-1): "reciprocal", num(HALF): "sqrt"}
-    return "power" if number is None else known.get(number, "power")
 
 
 def product(left: Value, right: Value, run: Run, span: Span) -> Value:
