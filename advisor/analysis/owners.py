@@ -214,7 +214,10 @@ def _candidates(
         case Reduction(operand, axis, _, _):
             if axis is None:
                 return []
-            return [_without(found, axis) for found in of(operand)]
+            return [
+                _picked(found, tuple(d for d in range(len(found.template)) if d != axis))
+                for found in of(operand)
+            ]
 
 
 def _with_axis(source: Placement, axis: int) -> Placement:
@@ -232,7 +235,7 @@ def _with_axis(source: Placement, axis: int) -> Placement:
 
 
 def _picked(source: Placement, axes: tuple[int, ...]) -> Placement:
-    """Return a placement with its dimensions in another order."""
+    """Return a placement with some of its dimensions, in another order."""
     return replace(
         source,
         template=tuple(source.template[axis] for axis in axes),
@@ -257,17 +260,6 @@ def _of_product(rows: Placement, columns: Placement) -> Placement:
 
 def _moved(origin: tuple[Expr, ...], axis: int, by: Expr) -> tuple[Expr, ...]:
     return tuple(at + by if position == axis else at for position, at in enumerate(origin))
-
-
-def _without(source: Placement, axis: int) -> Placement:
-    kept = [d for d in range(len(source.template)) if d != axis]
-    return Placement(
-        tuple(source.template[d] for d in kept),
-        tuple(source.origin[d] for d in kept),
-        tuple(source.dims[d] for d in kept),
-        source.mesh,
-        source.order,
-    )
 
 
 # Operands of array statements: which dimensions go together, and the memory that they lie in.
@@ -305,30 +297,19 @@ Pairs = list[tuple[int, int | None]]
 
 
 def pairs_of(operand: Operand, region: tuple[Subscript, ...]) -> Pairs:
-    """Return, for each dimension of an operand, the dimension of the target it goes with."""
-    if operand.view is None:
-        return paired(operand.region, region)
-    targets = [dimension for dimension, one in enumerate(region) if not isinstance(one, Point)]
-    shown = zip(reversed(operand.view), reversed(targets), strict=False)
-    going = {own: target for own, target in shown if own is not None}
-    return [(own, going.get(own)) for own in range(len(operand.region))]
-
-
-def paired(
-    part: tuple[Subscript, ...], region: tuple[Subscript, ...]
-) -> list[tuple[int, int | None]]:
-    """Return, for each dimension of what is read, the dimension of the target it goes with.
+    """Return, for each dimension of an operand, the dimension of the target it goes with.
 
     Where both single out indices of the same dimensions, those go together; otherwise the
     dimensions that are left go together from the last one backwards, as NumPy broadcasts.
     """
-    points = [isinstance(one, Point) for one in part]
-    if points == [isinstance(other, Point) for other in region]:
-        return [(dimension, dimension) for dimension in range(len(part))]
-    kept = [dimension for dimension, one in enumerate(part) if not isinstance(one, Point)]
+    view, points = operand.view, [isinstance(one, Point) for one in operand.region]
+    if view is None and points == [isinstance(other, Point) for other in region]:
+        return [(dimension, dimension) for dimension in range(len(points))]
+    kept = view if view is not None else [own for own, point in enumerate(points) if not point]
     targets = [dimension for dimension, one in enumerate(region) if not isinstance(one, Point)]
-    going = dict(zip(reversed(kept), reversed(targets), strict=False))
-    return [(dimension, going.get(dimension)) for dimension in range(len(part))]
+    shown = zip(reversed(kept), reversed(targets), strict=False)
+    going = {own: target for own, target in shown if own is not None}
+    return [(own, going.get(own)) for own in range(len(points))]
 
 
 def stretched(operand: Operand, region: tuple[Subscript, ...]) -> Operand:
