@@ -102,9 +102,6 @@ MOST_FILES = 500
 MOST_CALLERS = 4
 """Programs that import a module are followed up to this number."""
 
-SUFFIXES = (".py", ".json")
-"""Of the files that a program may rest on."""
-
 STALE_S = 2
 """How long what was found in a folder counts, which an editor changes while it is asked."""
 
@@ -180,18 +177,18 @@ def callers_of(path: str) -> tuple[str, ...]:
 def surroundings(path: str, source: str) -> str:
     """Return what changes whenever a file beside `path` changes that its program may rest on.
 
-    Empty where it rests on none: it imports nothing from there, reads no sidecar file, and
-    nothing there imports it.
+    Empty where it rests on none: it imports nothing from there, and nothing there
+    imports it.
     """
     imported = any(
         sibling_file(path, name.lstrip(".")) for name in _IMPORTED.findall(source) if name != "."
     )
-    if not imported and ".json" not in source and not callers_of(path):
+    if not imported and not callers_of(path):
         return ""
     states: list[str] = []
     try:
         for file in sorted(Path(path).parent.iterdir()):
-            if file.suffix in SUFFIXES and _is_plain(file):
+            if file.suffix == ".py" and _is_plain(file):
                 state = file.stat()
                 states.append(f"{file.name} {state.st_mtime_ns} {state.st_size}")
     except OSError:

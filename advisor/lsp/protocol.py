@@ -16,7 +16,6 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from advisor.config.files import FILE_NAME
 from advisor.finding import Applicability, Finding, Remark, Verdict
-from advisor.frontend.prefilter import SUFFIXES
 from advisor.lsp.analyses import Answer
 from advisor.lsp.analysis import Offer, Purpose
 from advisor.lsp.document import Document, Encoding
@@ -392,8 +391,7 @@ def registrations_of(abilities: Collection[Ability]) -> Iterator[types.Registrat
             register_options={"section": SECTION},
         )
     if Ability.WATCHES_FILES in abilities:
-        names = (FILE_NAME, *(f"*{suffix}" for suffix in SUFFIXES))
-        watchers = [types.FileSystemWatcher(f"**/{name}") for name in names]
+        watchers = [types.FileSystemWatcher(f"**/{name}") for name in (FILE_NAME, "*.py")]
         yield types.Registration(
             id="files",
             method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,

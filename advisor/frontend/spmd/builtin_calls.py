@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import libcst as cst
 
@@ -43,15 +41,13 @@ from advisor.source import Span
 from costdb.expr import ExprError, ceil_div, floor, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Sym
 
-# Sizes that a program is given from outside: options, comments, usage texts, sidecar files.
+# Sizes that a program is given from outside: options, comments.
 
 
 PARSER = "argparse.ArgumentParser"
 _MPIRUN = re.compile(
     r"\b(?:mpirun|mpiexec|srun|aprun|jsrun)\b[^\n]*?\s(?:-n|-np|--np|--ntasks|-N)[ =](\d{1,6})\b"
 )
-_DOC_OPTION = re.compile(r"(--[\w-]+)[ =]?[^\n]*?\[default:\s*([^\]\n]+)\]")
-_LARGEST_SIDECAR = 100_000
 
 
 def mpirun_ranks(lines: list[str]) -> Iterator[tuple[int, int]]:
@@ -136,56 +132,10 @@ def option(name: str, shown: str, keywords: dict[str, Value], run: Run, span: Sp
     return Number(symbol, "float" if kind == External("builtins.float") else "int")
 
 
-def documented(doc: str, run: Run, span: Span) -> Record:
-    """Return what docopt makes of a usage text."""
-    made = run.record()
-    for flag, default in _DOC_OPTION.findall(doc):
-        value: Value = Text(None)
-        if default.strip().isdigit():
-            origin = f"default of {flag} in the usage text, line {span.start_line}"
-            name = flag.lstrip("-")
-            value = Opaque(COMMAND_LINE, run.symbols.known(name, int(default), origin, span))
-        run.keep(made.number, flag, value)
-    return made
-
-
 def click_options(node: cst.FunctionDef, decorators: list[Arguments], run: Run) -> dict[str, Value]:
     """Return the parameters that click gives a function, from its decorators' arguments."""
     span = run.span(node.name)
     return dict(filter(None, (_named_option(one, run, span, short=False) for one in decorators)))
-
-
-def sidecar(path: str, name: str, run: Run, span: Span) -> Value:
-    """Return the whole numbers of a JSON file that lies beside the program, by their keys.
-
-    The file is read as data; anything else than a plain file of moderate size counts as unknown.
-    """
-    beside = Path(path).parent / name
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        return Opaque("a file elsewhere")
-    try:
-        if not beside.is_file() or beside.stat().st_size > _LARGEST_SIDECAR:
-            return Opaque("a file that is not there")
-        content = json.loads(beside.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return Opaque("a file that cannot be read")
-    return _of_json(content, "", name, run, span)
-
-
-def _of_json(content: object, key: str, file: str, run: Run, span: Span) -> Value:
-    match content:
-        case bool() | float():
-            return Number(None, type(content).__name__)
-        case int():
-            return Number(run.symbols.known(key, content, f"`{key}` in {file}", span))
-        case dict():
-            made = run.record()
-            for name, value in content.items():
-                run.keep(made.number, name, _of_json(value, name, file, run, span))
-            return made
-        case str():
-            return Text(content)
-    return Text(None)
 
 
 _QUIET_NAMES = """
@@ -207,6 +157,7 @@ _HARMLESS = (
     "datetime.",
     "string.",
     "functools.partial",
+    "docopt.",
 )
 
 
@@ -231,12 +182,6 @@ def call(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
             return Nothing()
         case "argparse.ArgumentParser":
             return new_parser(run)
-        case "docopt.docopt" if isinstance(first, Text) and first.value:
-            return documented(first.value, run, span)
-        case "docopt.docopt":
-            return Opaque("the options of a usage text that is not known")
-        case "json.load" | "json.loads" if isinstance(first, Record):
-            return first
         case "copy.deepcopy" | "copy.copy" if isinstance(first, Array):
             return numpy_calls.method(first.view, "copy", Arguments(), run, span)
         case "copy.deepcopy" | "copy.copy":
@@ -296,8 +241,6 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
             return run.entry(first.number, named) or Opaque("an attribute by its name")
         case "any" | "all":
             return Number(None, "bool", varies=True)
-        case "open" if isinstance(first, Text) and first.value and first.value.endswith(".json"):
-            return sidecar(run.file.path, first.value, run, span)
         case "map" if first == External("builtins.int"):
             return Sequence(None, Number(None), getattr(arguments.at(1), "length", None))
         case "map":
