@@ -15,8 +15,9 @@ from advisor.finding import (
     Remark,
     Untold,
 )
-from advisor.frontend.syntax import prefilter
-from advisor.frontend.syntax.prefilter import may_be_given_communicator
+from advisor.frontend import prefilter
+from advisor.frontend.prefilter import needs_decoding as needs_decoding
+from advisor.frontend.prefilter import needs_reading as needs_reading
 from advisor.steps import step
 from advisor.unread import coverage_of, unsupported
 from costdb.records import dataclass, field, replace
@@ -108,24 +109,9 @@ class FileResult:
     coverage: Coverage = NOTHING_SEEN
 
 
-def needs_reading(source: str, path: str | None = None) -> bool:
-    """Return whether a file may hold a kernel or a program; imports nothing heavy.
-
-    With its path also whether a program beside it may pass it a communicator.
-    """
-    if prefilter.needs_reading(source):
-        return True
-    return path is not None and may_be_given_communicator(path, source.encode())
-
-
 def may_communicate(source: str, path: str) -> bool:
     """Return whether a file may hold an SPMD program, or a part of one; imports nothing heavy."""
-    return prefilter.may_communicate(source) or may_be_given_communicator(path, source.encode())
-
-
-def may_call_compiled(source: str) -> bool:
-    """Return whether a file may have numba compile functions; imports nothing heavy."""
-    return prefilter.may_call_compiled(source)
+    return prefilter.may_communicate(source) or prefilter.may_be_given_communicator(path, source)
 
 
 def seen_functions(
@@ -142,19 +128,11 @@ def seen_functions(
     """
     if not prefilter.may_call_compiled(source):
         return options.observed
-    from advisor.frontend.spmd.called import called
+    from advisor.frontend.spmd.reader import called
 
     shown = frozenset(seen.function for seen in options.observed)
     found = called(path, source, options.sizes, options.size_origins, file)
     return (*options.observed, *(seen for seen in found if seen.function not in shown))
-
-
-def needs_decoding(data: bytes, path: str) -> bool:
-    """Return whether the bytes of a file may be a text that needs reading; cheaper still."""
-    words = prefilter.words_in(data)
-    if prefilter.needs_decoding(data, words):
-        return True
-    return prefilter.may_send(words) and may_be_given_communicator(path, data, words)
 
 
 def check_source(
@@ -180,7 +158,7 @@ def check_source(
         return FileResult(path, source, (), (), coverage=coverage_of(path, source))
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
     from advisor.frontend.kernels import read_kernels
-    from advisor.frontend.syntax.guard import deep_nesting_refused
+    from advisor.frontend.trees import deep_nesting_refused
 
     with deep_nesting_refused(path):
         file = followed_file(path, source)
@@ -232,7 +210,7 @@ class Ranked:
 
 def followed_file(path: str, source: str) -> Followed | None:
     """Return a file that will be followed, as an SPMD program is or for its compiled functions."""
-    if not may_communicate(source, path) and not may_call_compiled(source):
+    if not may_communicate(source, path) and not prefilter.may_call_compiled(source):
         return None
     from advisor.frontend.spmd.reader import Followed
 
@@ -307,8 +285,8 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
     MachineError
         The machine is unknown or its profile is wrong.
     """
+    from advisor.ranking.compare import bindable, checked_sizes
     from advisor.ranking.rank import rank
-    from advisor.ranking.sizes import bindable, checked_sizes
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 
@@ -360,8 +338,8 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         For a suppression that cannot be read, or lacks its start or end.
     """
     from advisor.evidence import with_evidence
-    from advisor.frontend.advise_comments.comments import read_comments
-    from advisor.frontend.advise_comments.directives import CommentError, marks_of_nothing
+    from advisor.frontend.comments import read_comments
+    from advisor.frontend.directives import CommentError, marks_of_nothing
     from advisor.suppress import apply_suppressions
 
     try:

@@ -14,8 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 
-from advisor.edits import split_lines
-from advisor.source import SourceProblem, Span
+from advisor.source import SourceProblem, Span, split_lines
 from costdb.records import fields, is_dataclass, replace
 
 SUFFIX = ".ipynb"

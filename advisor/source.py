@@ -6,6 +6,10 @@ Reports and protocols convert at their own edge.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
 from costdb.records import dataclass
 
 
@@ -53,3 +57,113 @@ class SourceProblem(ValueError):
 
 class ParseProblem(SourceProblem):
     """The file is not Python, or not yet: an editor sees this with every half-typed line."""
+
+
+# Carry edits out on source text, and show them as a unified diff.
+
+
+# The line ends of Python and LibCST. str.splitlines would also cut at form feeds and U+2028.
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_BARE_LINE_FEED = re.compile(r"(?<!\r)\n")
+
+
+class EditError(ValueError):
+    """Edits that cannot be carried out together, or that lie outside the text."""
+
+
+def split_lines(source: str) -> list[str]:
+    """Return the lines of `source` with their ends; joined they give `source` again.
+
+    A text that ends in a line end has an empty last line, where an edit may still insert.
+    """
+    starts = [0, *(match.end() for match in _LINE_END.finditer(source))]
+    return [source[a:b] for a, b in zip(starts, [*starts[1:], len(source)], strict=True)]
+
+
+def newline_of(source: str) -> str:
+    r"""Return the line end that `source` uses most, ``"\n"`` when it has none."""
+    ends = _LINE_END.findall(source)
+    return max(("\n", "\r\n", "\r"), key=ends.count)
+
+
+def conflicting(one: Edit, other: Edit) -> bool:
+    """Return whether the result would depend on which of two edits is applied first."""
+    a, b = one.span, other.span
+    if _is_empty(a) and _is_empty(b):
+        return _start(a) == _start(b)
+    return _start(a) < _end(b) and _start(b) < _end(a)
+
+
+def apply_edits(source: str, edits: Iterable[Edit]) -> str:
+    """Return `source` with every edit carried out.
+
+    Spans refer to `source` as it is given; columns count code points. Line feeds in a
+    replacement become the line end that `source` uses.
+
+    Raises
+    ------
+    EditError
+        When two edits overlap, or a span does not lie within the text.
+    """
+    lines = split_lines(source)
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line))
+    newline = newline_of(source)
+
+    ordered = sorted(edits, key=lambda edit: (_start(edit.span), _end(edit.span)))
+    for one, other in pairwise(ordered):
+        if conflicting(one, other):
+            span = other.span
+            raise EditError(
+                f"two edits overlap at line {span.start_line}, column {span.start_column + 1}"
+            )
+
+    pieces: list[str] = []
+    done = 0
+    for edit in ordered:
+        start = _offset(lines, offsets, *_start(edit.span))
+        end = _offset(lines, offsets, *_end(edit.span))
+        if end < start:
+            raise EditError(f"an edit ends before it starts, at line {edit.span.start_line}")
+        pieces += [source[done:start], _BARE_LINE_FEED.sub(newline, edit.replacement)]
+        done = end
+    pieces.append(source[done:])
+    return "".join(pieces)
+
+
+def unified_diff(path: str, before: str, after: str) -> str:
+    """Return the change as ``diff -u`` prints it; empty when there is none."""
+    if before == after:
+        return ""
+    from difflib import unified_diff as diff_lines
+
+    # As patch and git do it: only a line feed ends a line of a diff.
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
+    pieces = []
+    for line in diff_lines(old, new, fromfile=path, tofile=path):
+        pieces.append(line)
+        if not line.endswith("\n"):
+            pieces.append("\n\\ No newline at end of file\n")
+    return "".join(pieces)
+
+
+def _start(span: Span) -> tuple[int, int]:
+    return span.start_line, span.start_column
+
+
+def _end(span: Span) -> tuple[int, int]:
+    return span.end_line, span.end_column
+
+
+def _is_empty(span: Span) -> bool:
+    return _start(span) == _end(span)
+
+
+def _offset(lines: Sequence[str], offsets: Sequence[int], line: int, column: int) -> int:
+    if not 1 <= line <= len(lines):
+        raise EditError(f"an edit names line {line} of a text of {len(lines)} lines")
+    text = lines[line - 1]
+    if not 0 <= column <= len(text.rstrip("\r\n")):
+        raise EditError(f"an edit names column {column + 1}, beyond the end of line {line}")
+    return offsets[line - 1] + column

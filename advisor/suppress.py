@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from advisor.edits import split_lines
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
-from advisor.frontend.advise_comments.directives import (
+from advisor.frontend.directives import (
     AnyDirective,
     CommentError,
     Scope,
     Suppression,
     suppressed_blocks,
 )
+from advisor.source import split_lines
 from costdb.records import dataclass, replace
 
 if TYPE_CHECKING:

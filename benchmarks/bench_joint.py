@@ -15,9 +15,8 @@ import sys
 import time
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ranking.compare import Costed, cost
+from advisor.ranking.compare import Costed, bind_sizes, cost
 from advisor.ranking.joint import JointPlan, best_plan
-from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
 from costdb.expr import evaluate, polynomials, simplify
 from costdb.machines import load_machine

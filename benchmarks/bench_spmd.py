@@ -22,11 +22,10 @@ from pathlib import Path
 
 from spmd_programs import CASES, Case
 
-from advisor.edits import apply_edits
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import RANKS
 from advisor.ranking.programs import bind_program, rank_program
-from advisor.source import Edit
+from advisor.source import Edit, apply_edits
 from costdb.machines import Machine, load_machine
 
 HEADER = "import numpy as np\nfrom mpi4py import MPI\n\n\ndef main(comm):\n    comm.Barrier()\n"

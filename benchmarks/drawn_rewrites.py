@@ -19,7 +19,7 @@ from advisor.analysis.lower import Unpriced
 from advisor.dtypes import itemsize_of
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.sizes import bind_sizes
+from advisor.ranking.compare import bind_sizes
 from advisor.transform_registry import transforms
 from advisor.verify.cases import Case, Variant, case_of
 from benchmarks.drawn_twins import drawn_twins

@@ -21,7 +21,7 @@ from statistics import median
 
 from advisor.cli.common import text_style
 from advisor.frontend.kernels import read_kernels
-from advisor.ranking.sizes import bind_sizes
+from advisor.ranking.compare import bind_sizes
 from advisor.report.style import duration, table
 from advisor.verify.cases import case_of
 from advisor.verify.running import Effort, Measured, measure

@@ -24,7 +24,7 @@ from typing import Any
 
 from advisor.cli.common import text_style
 from advisor.frontend.kernels import read_kernels
-from advisor.ranking.sizes import bind_sizes
+from advisor.ranking.compare import bind_sizes
 from advisor.report.style import duration, table
 from advisor.transform_registry import transforms
 from advisor.verify.cases import ORIGINAL, Case, case_of

@@ -29,14 +29,12 @@ from pathlib import Path
 from typing import Any
 
 from advisor.cli.app import main as main_of_advise
-from advisor.edits import apply_edits
 from advisor.engine import PLAIN_GAIN, Options, check_source
 from advisor.finding import Finding, Remark
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
-from advisor.ranking.compare import compared, cost
-from advisor.ranking.sizes import bind_sizes
-from advisor.source import SourceProblem
+from advisor.ranking.compare import bind_sizes, compared, cost
+from advisor.source import SourceProblem, apply_edits
 from advisor.verify.cases import alone
 from costdb.estimate import Missing
 from costdb.expr import ExprError

@@ -17,9 +17,8 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
-from advisor.ranking.compare import cost, time_s
+from advisor.ranking.compare import bind_sizes, cost, time_s
 from advisor.ranking.rank import rank
-from advisor.ranking.sizes import bind_sizes
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num

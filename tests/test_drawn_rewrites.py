@@ -12,7 +12,7 @@ from advisor.analysis.lower import lower
 from advisor.dtypes import itemsize_of
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
-from advisor.ranking.sizes import bind_sizes
+from advisor.ranking.compare import bind_sizes
 from advisor.verify.cases import ORIGINAL, Variant, alone
 from advisor.verify.running import Measured
 from benchmarks.drawn_kernels import drawn

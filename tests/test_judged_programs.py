@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
-from advisor.source import Edit
+from advisor.source import Edit, apply_edits
 
 FILES = sorted((Path(__file__).parent / "data" / "judged").glob("*.py"))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 
-from advisor.ir.signs import Sign, non_negative_within, sign
+from advisor.ir.dependence import Sign, non_negative_within, sign
 from advisor.ir.statements import Bind, Loop, ScalarBind, Statement, Store
 from advisor.ir.values import Point, Subscript, reads
 from costdb.expr import Expr

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.analysis.array_statements.calls import product
-from advisor.analysis.placed.placement import Placement, ranks_of
+from advisor.analysis.calls import product
+from advisor.analysis.placement import Placement, ranks_of
 from advisor.ir.concrete import rebuilt
 from costdb.expr import ONE, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.analysis.facts import NotPriced
-from advisor.analysis.placed.owners import place, value_placement
-from advisor.analysis.placed.placement import Placement, declared_placement
+from advisor.analysis.owners import place, value_placement
+from advisor.analysis.placement import Placement, declared_placement
 from advisor.build.text import NotBuiltError
 from advisor.distribution import AxisMap, BlockDim, MeshSpec, NotDistributed
 from advisor.ir.kernel import Kernel

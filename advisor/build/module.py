@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from advisor.analysis.placed.placement import Placement
+from advisor.analysis.placement import Placement
 from advisor.build.text import NotBuiltError, python
 from advisor.distribution import AxisMap, CyclicDim, MeshSpec, NotDistributed
 from costdb.expr import ZERO, Expr, free_symbols

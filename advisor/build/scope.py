@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from advisor.analysis.placed.placement import Placement
+from advisor.analysis.placement import Placement
 from advisor.build.layouts import Frame, Spread
 from advisor.build.module import Module
 from advisor.build.text import NotBuiltError, python, tidy

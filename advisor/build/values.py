@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
-from advisor.analysis.placed.placement import Placement
+from advisor.analysis.placement import Placement
 from advisor.build.layouts import (
     SINGLE,
     Axis,

@@ -36,7 +36,6 @@ from advisor.config.layer import (
     shown_path,
     system_error,
 )
-from advisor.edits import unified_diff
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
@@ -51,7 +50,7 @@ from advisor.notebook import (
     placed_problem,
 )
 from advisor.report.model import Curve, Report, renderer
-from advisor.source import SourceProblem
+from advisor.source import SourceProblem, unified_diff
 from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest

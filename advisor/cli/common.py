@@ -311,11 +311,10 @@ def names_in(path: str, source: str, *, arguments: bool = False) -> frozenset[st
         The file does not parse, or an annotation cannot be right.
     """
     from advisor.frontend.kernels import read_kernels
-    from advisor.frontend.spmd.called import called
-    from advisor.frontend.spmd.reader import read_program
-    from advisor.frontend.syntax.prefilter import may_call_compiled
+    from advisor.frontend.prefilter import may_call_compiled
+    from advisor.frontend.spmd.reader import called, read_program
     from advisor.ir.spmd.program import RANKS
-    from advisor.ranking.sizes import bindable
+    from advisor.ranking.compare import bindable
 
     found: frozenset[str] = frozenset()
     compiled = called(path, source) if may_call_compiled(source) else ()

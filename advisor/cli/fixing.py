@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection
 from advisor import engine
 from advisor.cli.common import write_out
 from advisor.config.layer import CommandError, system_error, wrong_use
-from advisor.edits import EditError, apply_edits
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.finding import Applicability, Finding
 from advisor.notebook import CellsLost
-from advisor.source import SourceProblem
+from advisor.source import EditError, SourceProblem, apply_edits
 from costdb.records import dataclass
 
 # Apply the fixes of a file, one after another, until there is nothing left to apply.

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from advisor.config.layer import CommandError, system_error, wrong_use
+from advisor.files import project_root
 from advisor.notebook import SUFFIX
-from advisor.project import project_root
 from costdb.records import dataclass
 
 # Other people's code, caches and copies; hidden directories are left out as well.

@@ -18,7 +18,7 @@ from advisor.config.layer import (
     shown_path,
     wrong_use,
 )
-from advisor.observations import Observations
+from advisor.observed import Observations
 from costdb.records import dataclass
 
 

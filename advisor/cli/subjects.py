@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings, read_text, split_binding
 from advisor.config.layer import CommandError, Settings, choose_machine, wrong_use
-from advisor.observations import Observations
+from advisor.observed import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, load_machine
@@ -124,8 +124,8 @@ def _open_python(
     path: str, name: str | None, machine: Machine, given: Mapping[str, int | float]
 ) -> Opened:
     """Return a kernel of a file, or a function of the SPMD program that it holds."""
-    from advisor.frontend.syntax.guard import deep_nesting_refused
-    from advisor.frontend.syntax.prefilter import may_hold_kernels
+    from advisor.frontend.prefilter import may_hold_kernels
+    from advisor.frontend.trees import deep_nesting_refused
     from advisor.ranking.subjects import kernel_subject, load_function, load_kernel, program_subject
 
     source = read_text(path)
@@ -158,7 +158,7 @@ def kernels_in(
         The file does not parse, or a size cannot be what it is given as.
     """
     from advisor.frontend.kernels import read_kernels
-    from advisor.ranking.sizes import checked_sizes
+    from advisor.ranking.compare import checked_sizes
     from advisor.ranking.subjects import heaviest
 
     bound = {**settings_of(path).sizes, **given}

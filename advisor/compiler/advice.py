@@ -121,7 +121,7 @@ def store(facts: Facts, program: str) -> int:
     StoreError
         The store cannot be written.
     """
-    from advisor.observations import FUNCTION
+    from advisor.observed import FUNCTION
     from costdb.store.database import writing
     from costdb.store.place import store_path
     from costdb.store.results import Observation, add_observations

@@ -13,8 +13,8 @@ from advisor.config.layer import CommandError, NoMachineError, Settings, choose_
 from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
-from advisor.ir.rule import Rule
-from advisor.observations import Observations
+from advisor.ir.proposal import Rule
+from advisor.observed import Observations
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import libcst as cst
 
-from advisor.frontend.expressions.arguments import function_of
-from advisor.frontend.naming.bindings import counted_names, names_in
-from advisor.frontend.syntax.trees import nodes_in
+from advisor.frontend.arguments import function_of
+from advisor.frontend.bindings import counted_names, names_in
+from advisor.frontend.trees import nodes_in
 from advisor.ir.concrete import symbols, with_part
 from advisor.ir.dependence import slope_of
 from advisor.ir.statements import (

@@ -9,29 +9,34 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import (
+from advisor.frontend.bindings import (
+    Imports,
+    NameScope,
+    array_module_name,
+    bound_anywhere,
+    escaping_indices,
+    star_imports,
+)
+from advisor.frontend.comments import read_comments
+from advisor.frontend.declarations import (
+    Declarations,
+    FileReader,
+    FoundKernel,
+    declaration,
+    threads_by_line,
+)
+from advisor.frontend.directives import (
     AnyDirective,
     ArrayComment,
     CommentError,
     NumberComment,
     read_pragmas,
 )
-from advisor.frontend.declarations import Declarations, declaration, threads_by_line
-from advisor.frontend.file_reader import FileReader, FoundKernel
-from advisor.frontend.naming.bindings import (
-    Imports,
-    NameScope,
-    bound_anywhere,
-    escaping_indices,
-    star_imports,
-)
-from advisor.frontend.naming.names import array_module_name
-from advisor.frontend.naming.scope import Scope
+from advisor.frontend.prefilter import may_hold_kernels
+from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold
 from advisor.frontend.statements import Body
-from advisor.frontend.syntax.prefilter import may_hold_kernels
-from advisor.frontend.syntax.trees import tree_of
+from advisor.frontend.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.numpy_table import PYTHON_FLOAT
 from advisor.observed import Seen

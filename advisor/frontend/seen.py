@@ -10,12 +10,11 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.expressions.indices import Known, is_new_axis, known, pairs
-from advisor.frontend.file_reader import FoundKernel
-from advisor.frontend.naming.bindings import NameScope
-from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.frontend.syntax.trees import nodes_in
+from advisor.frontend.bindings import NameScope
+from advisor.frontend.declarations import FoundKernel
+from advisor.frontend.indices import Known, is_new_axis, known, pairs
+from advisor.frontend.scope import Scope
+from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Unknown

@@ -8,24 +8,23 @@ from collections.abc import Sequence
 import libcst as cst
 
 from advisor.frontend.accumulations import Combination
+from advisor.frontend.arguments import function_of
+from advisor.frontend.arrays import value_of, whole_read
+from advisor.frontend.bindings import names_in, resolve
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.expressions.arguments import function_of
-from advisor.frontend.expressions.arrays import value_of, whole_read
-from advisor.frontend.expressions.conditions import evaluated, mask_of
-from advisor.frontend.expressions.indices import bound_to_number, known, pairs, scalar
-from advisor.frontend.naming.bindings import names_in
-from advisor.frontend.naming.names import resolve
-from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import is_kept, is_of_literals
+from advisor.frontend.indices import bound_to_number, known, pairs, scalar
+from advisor.frontend.scope import Scope, is_kept, is_of_literals
 from advisor.frontend.stores import (
     assigned_place,
     chosen,
+    evaluated,
     increment,
+    mask_of,
     of_call,
     place_of,
     stored,
 )
-from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store, Unrolled

@@ -17,10 +17,10 @@ from advisor.frontend.accumulations import (
     scattered_at_once,
     stored_totals,
 )
-from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
+from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, mask_of, truth
-from advisor.frontend.expressions.indices import (
+from advisor.frontend.directives import Pragmas, spoken_of
+from advisor.frontend.indices import (
     MOST_ITERATIONS,
     Known,
     is_prange,
@@ -28,17 +28,21 @@ from advisor.frontend.expressions.indices import (
     pairs,
     range_of,
 )
-from advisor.frontend.naming.bindings import assigned_names, names_in, target_names
-from advisor.frontend.naming.names import resolve
-from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import looks_up
+from advisor.frontend.scope import Scope, looks_up
 from advisor.frontend.simple_statements import SimpleStatements
-from advisor.frontend.stores import chosen_stores, extreme
-from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
-from advisor.frontend.syntax.trees import nodes_in, parts_of
+from advisor.frontend.stores import (
+    bind_item,
+    chosen_stores,
+    evaluated,
+    extreme,
+    is_inert,
+    mask_of,
+    truth,
+)
+from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in, parts_of
+from advisor.ir.dependence import least_index
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import whole
-from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Choice,
     Loop,

@@ -4,21 +4,164 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
 
 import libcst as cst
 
 from advisor.frontend.accumulations import extreme_of
-from advisor.frontend.expressions.arrays import element_place, mask_of, value_of, whole_read
-from advisor.frontend.expressions.conditions import is_inert
-from advisor.frontend.expressions.indices import selection
-from advisor.frontend.naming.names import dotted, resolve
-from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.frontend.arrays import (
+    as_mask,
+    element_place,
+    mask_within,
+    value_of,
+    whole_read,
+)
+from advisor.frontend.bindings import dotted, resolve
+from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
+from advisor.frontend.scope import Scope
+from advisor.frontend.trees import NotUnderstood, parts_of
+from advisor.ir.dependence import known_non_negative
 from advisor.ir.nests import is_of_elements
-from advisor.ir.statements import Scatter, Statement, Store
+from advisor.ir.statements import ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
-from advisor.numpy_shapes import ShapeConflict, broadcast
+from advisor.numpy_table import ShapeConflict, broadcast
 from advisor.source import Span
+from costdb.expr import Expr, equal, num
+
+# Conditions: what evaluating them needs and does, and how they come out.
+
+
+CONDITION = "<condition>"
+"""The name under which a number is bound that only a condition uses."""
+
+_METADATA = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "flags"})
+_PURE = frozenset({"len", "isinstance", "min", "max", "int", "float", "bool", "abs", "round"})
+_OF_METADATA = frozenset({"len", "isinstance"})
+
+
+def is_inert(node: cst.CSTNode, scope: Scope) -> bool:
+    """Return whether evaluating an expression reads no array's elements and does nothing else."""
+    match node:
+        case cst.Name(value=name):
+            return not scope.is_array(name)
+        case cst.Attribute(value=cst.Name()) if node.attr.value in _METADATA:
+            return True
+        case cst.Call(func=cst.Name(value=name)) if name in _PURE and not scope.not_builtin(name):
+            named = all(isinstance(argument.value, cst.Name) for argument in node.args)
+            if named and name in _OF_METADATA:
+                return True
+        case cst.Call() | cst.NamedExpr() | cst.Await() | cst.Yield():
+            return False
+    return all(is_inert(part, scope) for part in parts_of(node))
+
+
+def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[Statement]:
+    """Return what it takes to evaluate a condition.
+
+    Raises
+    ------
+    NotUnderstood
+        Where it may do more than read.
+    """
+    if is_inert(test, scope):
+        return ()
+    value = value_of(test, scope)
+    if isinstance(value, Scalar):
+        return ()
+    if scope.type_of(value).extents:
+        raise NotUnderstood("the truth of a whole array")
+    return (ScalarBind(CONDITION, value, span),)
+
+
+def mask_of(test: cst.BaseExpression, scope: Scope) -> Value:
+    """Return where a condition on elements holds, as booleans: a number holds where it is not 0.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything outside the understood language.
+    """
+    return as_mask(value_of(test, scope), scope)
+
+
+def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:
+    """Return 1 where a condition on whole numbers is true and 0 elsewhere; None for any other.
+
+    Sizes and loop indices are whole numbers that are known as expressions, so a condition on them
+    is no matter of probability.
+    """
+    match test:
+        case cst.Comparison():
+            nodes = test.left, *(part.comparator for part in test.comparisons)
+            sides = [known(node, scope) for node in nodes]
+            parts = zip(test.comparisons, pairwise(sides), strict=True)
+            found = [_relation(part.operator, *both, scope) for part, both in parts]
+            return reduce(lambda one, other: calculated("And", one, other), found)
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            return calculated(type(operator).__name__, truth(left, scope), truth(right, scope))
+        case cst.UnaryOperation(operator=cst.Not() as operator, expression=inner):
+            return calculated(type(operator).__name__, truth(inner, scope))
+    return None
+
+
+_ORDERS = {"LessThan": 1, "LessThanEqual": 0, "GreaterThan": 1, "GreaterThanEqual": 0}
+"""By how much one side is at least the greater, where they hold of whole numbers."""
+
+
+def _relation(operator: cst.BaseCompOp, left: Known, right: Known, scope: Scope) -> Expr | None:
+    name = type(operator).__name__
+    if name in ("Equal", "NotEqual"):
+        same = _same(left, right)
+        return same if name == "Equal" else calculated("Not", same)
+    if name not in _ORDERS or not isinstance(left, Expr) or not isinstance(right, Expr):
+        return None
+    more, apart = (right - left if name.startswith("Less") else left - right), _ORDERS[name]
+    # known for all sizes of at least 1, so that no price needs to ask
+    for gap, holds in ((more - apart, 1), (apart - 1 - more, 0)):
+        if known_non_negative(gap, scope.minima):
+            return num(holds)
+    return calculated(name, left, right)
+
+
+def _same(left: Known, right: Known) -> Expr | None:
+    """Return whether two whole numbers are equal, or two written-out tuples of them."""
+    if isinstance(left, Expr) and isinstance(right, Expr):
+        return equal(left, right)
+    if not isinstance(left, tuple) or not isinstance(right, tuple):
+        return None
+    parts = (_same(one, other) for one, other in zip(left, right, strict=False))
+    same: Expr | None = num(len(left) == len(right))
+    return reduce(lambda one, other: calculated("And", one, other), parts, same)
+
+
+# What the names of a loop over written-out values denote in one of its iterations.
+
+
+def bind_item(name: str, item: Known, scope: Scope) -> None:
+    """Let a name denote what is written: a number, a tuple of them, an array or part of one.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything that is computed, which would have been before the first iteration.
+    """
+    if scope.has_array(name):
+        raise NotUnderstood(f"`{name}` is an array elsewhere and goes through a loop's values here")
+    scope.forget(name)
+    scope.written_out.pop(name, None)
+    if isinstance(item, tuple):
+        scope.written_out[name] = item
+        return
+    if isinstance(item, cst.SimpleString) or bound_to_number(name, item, scope):
+        return
+    value = value_of(item, scope)
+    if isinstance(value, Scalar):
+        scope.bind_number(name, value.dtype)
+    elif isinstance(value, Read) and scope.type_of(value).extents:
+        scope.bind_view(name, value)
+    else:
+        raise NotUnderstood("a loop over values that are computed")
 
 
 def place_of(target: cst.Subscript, scope: Scope) -> Read:
@@ -182,7 +325,7 @@ def assigned_place(target: cst.Subscript, scope: Scope) -> tuple[Read, Value | N
     try:
         return place_of(target, scope), None
     except NotUnderstood as refused:
-        mask = mask_of(target, scope)
+        mask = mask_within(target, scope)
         if mask is None or not isinstance(target.value, cst.Name):
             raise refused
         return whole_read(target.value.value, scope), mask

@@ -1,4 +1,4 @@
-"""Dependences between the iterations of a loop: which must follow which, and at what distance.
+"""Dependences between the iterations of a loop: whether any must follow another.
 
 Two accesses to one array conflict when their regions overlap. For each dimension the overlap of
 two affine regions bounds the distance between the iterations that touch the same element; the
@@ -9,14 +9,13 @@ may report a dependence that is none, and never misses one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, inf
+from math import ceil, floor, inf, prod
 from typing import Final
 
-from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import (
     Bind,
     Choice,
@@ -30,43 +29,199 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads, residue
-from advisor.source import Span
-from costdb.expr import Expr, free_symbols, substitute, sym
-from costdb.expr.nodes import Num
+from costdb.expr import Expr, free_symbols, maximum, minimum, num, substitute, sym
+from costdb.expr.functions import Max, Min
+from costdb.expr.nodes import Add, Mul, Num, Pow, Sym
 from costdb.records import dataclass
 
-
-class Kind(StrEnum):
-    """What a dependence keeps in order."""
-
-    FLOW = "flow"
-    ANTI = "anti"
-    OUTPUT = "output"
+# Signs of size expressions: enough to read slice bounds, silent where unsure.
 
 
-@dataclass(frozen=True, slots=True)
-class Dependence:
-    """An order that iterations of a loop must keep.
+UNBOUNDED = 10**9
+"""Stands for a bound that is not known."""
 
-    Attributes
-    ----------
-    kind : Kind
-        ``flow``: a later iteration reads what an earlier one wrote; ``anti``: a later one
-        overwrites what an earlier one read; ``output``: both write.
-    array : str
-    low, high : int or None
-        Least and greatest distance, in values of the loop's index, at least 1; `high` None:
-        unbounded.
-    source, sink : Span
-        The earlier and the later access.
+
+class Sign(StrEnum):
+    """What is known of a value's sign when every size is at least its minimum."""
+
+    NEGATIVE = "negative"
+    ZERO = "zero"
+    NON_NEGATIVE = "non-negative"
+    NON_POSITIVE = "non-positive"
+    UNKNOWN = "unknown"
+
+
+def _least(expr: Expr) -> int | Fraction | None:
+    """Return a lower bound of `expr` over symbols of at least 0; None where none is found."""
+    match expr:
+        case Num(value):
+            return value
+        case Sym():
+            return 0
+        case Add(terms, constant):
+            plain = _sum([constant, *map(_least, terms)])
+            return _least_of_greatest(expr, terms) if plain is None else plain
+        case Mul(factors, coefficient) if coefficient >= 0:
+            bounds = [_least(factor) for factor in factors]
+            if any(bound is None or bound < 0 for bound in bounds):
+                return None
+            return coefficient * prod(bound for bound in bounds if bound is not None)
+        case Mul((Add(terms, constant),), coefficient):
+            return _least(sum((term * coefficient for term in terms), num(constant * coefficient)))
+        case Pow(base, _):
+            inner = _least(base)
+            return 0 if inner is not None and inner >= 0 else None
+        case Max():
+            known = [bound for part in expr.children if (bound := _least(part)) is not None]
+            return max(known, default=None)
+        case Min():
+            parts = [_least(part) for part in expr.children]
+            whole = [bound for bound in parts if bound is not None]
+            return min(whole) if len(whole) == len(parts) else None
+    return None
+
+
+def _least_of_greatest(expr: Expr, terms: Sequence[Expr]) -> int | Fraction | None:
+    """Return a lower bound of a sum that is a maximum, such as ``N - min(b, N)``.
+
+    It is at least what any operand of the maximum makes of it.
     """
+    known: list[int | Fraction] = []
+    for term in terms:
+        factor, coefficient = term, num(1)
+        if isinstance(term, Mul) and len(term.factors) == 1:
+            factor, coefficient = term.factors[0], num(term.coefficient)
+        rises = isinstance(coefficient, Num) and coefficient.value > 0
+        if isinstance(factor, Max if rises else Min):
+            rest = expr - term
+            bounds = [_least(rest + coefficient * part) for part in factor.children]
+            known += [bound for bound in bounds if bound is not None]
+    return max(known, default=None)
 
-    kind: Kind
-    array: str
-    low: int
-    high: int | None
-    source: Span
-    sink: Span
+
+def _sum(bounds: Sequence[int | Fraction | None]) -> int | Fraction | None:
+    known = [bound for bound in bounds if bound is not None]
+    return sum(known) if len(known) == len(bounds) else None
+
+
+def _negated(expr: Expr) -> Expr:
+    """Return ``-expr`` as a sum of its own, which a product with -1 is not."""
+    if not isinstance(expr, Add):
+        return -expr
+    return sum((-term for term in expr.terms), num(-expr.constant))
+
+
+def sign(expr: Expr, minima: Mapping[str, int]) -> Sign:
+    """Return the sign of `expr`, given a minimum for symbols (1 for those not named)."""
+    if isinstance(expr, Num):
+        # as most are at given sizes
+        if expr.value == 0:
+            return Sign.ZERO
+        return Sign.NON_NEGATIVE if expr.value > 0 else Sign.NEGATIVE
+    moved = substitute(expr, {name: sym(name) + minima.get(name, 1) for name in free_symbols(expr)})
+    if moved == num(0):
+        return Sign.ZERO
+    low, high = _least(moved), _least(_negated(moved))
+    if low is not None and low >= 0:
+        return Sign.NON_NEGATIVE
+    if high is not None and high >= 0:
+        return Sign.NEGATIVE if high > 0 else Sign.NON_POSITIVE
+    return Sign.UNKNOWN
+
+
+def known_non_negative(expr: Expr, minima: Mapping[str, int]) -> bool:
+    """Return whether `expr` is surely at least 0."""
+    return sign(expr, minima) in (Sign.ZERO, Sign.NON_NEGATIVE)
+
+
+def non_negative_within(
+    expr: Expr,
+    minima: Mapping[str, int],
+    maxima: Mapping[str, Expr],
+    starts: Mapping[str, Expr] | None = None,
+) -> bool:
+    """Return whether `expr` is surely at least 0, given the bounds of some symbols.
+
+    Each index is counted from one end of its loop, innermost first, which takes two steps for
+    each loop around: once all are counted from the end at which the expression is least, where
+    that is known, and once all down from their greatest values.
+
+    Parameters
+    ----------
+    expr : Expr
+    minima : mapping of str to int
+        Least values of symbols, where they are not 1.
+    maxima : mapping of str to Expr
+        Greatest values of the indices of the loops around, outermost first; each over symbols
+        before it.
+    starts : mapping of str to Expr, optional
+        Least values of indices among these, over symbols before them.
+    """
+    if known_non_negative(expr, minima):
+        return True
+    if starts and _counted_non_negative(expr, minima, maxima, starts):
+        return True
+    return _counted_non_negative(expr, minima, maxima, {})
+
+
+def _counted_non_negative(
+    expr: Expr, minima: Mapping[str, int], maxima: Mapping[str, Expr], starts: Mapping[str, Expr]
+) -> bool:
+    """Return whether `expr` is seen to be at least 0 once indices are counted from an end.
+
+    Those with a start at which the expression is least are counted up from there, others down
+    from their greatest value; the symbol then stands for how far they have come.
+    """
+    least = dict(minima)
+    for index, greatest in reversed(tuple(maxima.items())):
+        if index not in free_symbols(expr):
+            continue
+        counted = greatest - sym(index)
+        if index in starts:
+            growth = substitute(expr, {index: sym(index) + 1}) - expr
+            if known_non_negative(growth, least):
+                counted = starts[index] + sym(index)
+        expr = substitute(expr, {index: counted})
+        least[index] = 0
+        if known_non_negative(expr, least):
+            return True
+    return False
+
+
+def largest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
+    """Return the maximum of values, without those that are surely not above another."""
+    kept = _extremes(values, lambda one, other: known_non_negative(other - one, minima))
+    return maximum(*kept) if len(kept) > 1 else kept[0]
+
+
+def smallest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
+    """Return the minimum of values, without those that are surely not below another."""
+    kept = _extremes(values, lambda one, other: known_non_negative(one - other, minima))
+    return minimum(*kept) if len(kept) > 1 else kept[0]
+
+
+def _extremes(values: Sequence[Expr], is_covered: Callable[[Expr, Expr], bool]) -> list[Expr]:
+    kept = list(values)
+    for value in values:
+        others = [other for other in kept if other is not value]
+        if any(is_covered(value, other) for other in others):
+            kept = others
+    return kept
+
+
+def least_index(low: Expr, minima: Mapping[str, int]) -> int:
+    """Return the least value of a loop's index that starts at `low`.
+
+    A start of unknown sign, such as ``N - 5``, is taken as at least 0, since sizes are such that
+    slices stay inside their array; one that is negative for all sizes has no bound.
+    """
+    if isinstance(low, Num):
+        return int(low.value)
+    match sign(low, minima):
+        case Sign.NEGATIVE | Sign.NON_POSITIVE:
+            return -UNBOUNDED
+        case _:
+            return 1 if known_non_negative(low - 1, minima) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +229,6 @@ class _Access:
     array: str
     region: tuple[Subscript, ...] | None
     writes: bool
-    span: Span
 
 
 _Distances = tuple[float, float]
@@ -89,20 +243,17 @@ def _meet(one: _Distances, other: _Distances) -> _Distances | None:
     return (low, high) if low <= high else None
 
 
-def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> tuple[Dependence, ...]:
-    """Return the dependences between different iterations of a loop.
+def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> bool:
+    """Return whether iterations of a loop may have to keep their order.
+
+    False only when they are surely independent. An array that an iteration binds anew before it
+    reads it belongs to that iteration alone.
 
     Parameters
     ----------
     loop : Loop
     minima : mapping of str to int, optional
         Least values of symbols, where they are not 1.
-
-    Returns
-    -------
-    tuple of Dependence
-        Empty only when iterations are surely independent. An array that an iteration binds
-        anew before it reads it belongs to that iteration alone.
     """
     return _carried(loop, tuple(sorted((minima or {}).items())))
 
@@ -124,25 +275,23 @@ def may_be_distributed(loop: Loop) -> bool:
                     alone = ours is theirs and isinstance(loop.body[number], Store)
                     if alone and other.writes and not one.writes:
                         continue
-                    if _between(one, other, loop, {}) is not None:
+                    if _meet_later(one, other, loop, {}):
                         return False
     return True
 
 
 @lru_cache(maxsize=512)
-def _carried(loop: Loop, minima: tuple[tuple[str, int], ...]) -> tuple[Dependence, ...]:
+def _carried(loop: Loop, minima: tuple[tuple[str, int], ...]) -> bool:
     # variants that are distributed in other ways have the same loops
     known = dict(minima)
     own = _private(loop.body)
     accesses = [a for a in _accesses(loop.body, {}) if a.array not in own]
-    found: dict[Dependence, None] = {}
-    for one in accesses:
-        for other in accesses:
-            if one.array == other.array and (one.writes or other.writes):
-                dependence = _between(one, other, loop, known)
-                if dependence is not None:
-                    found[dependence] = None
-    return tuple(found)
+    return any(
+        _meet_later(one, other, loop, known)
+        for one in accesses
+        for other in accesses
+        if one.array == other.array and (one.writes or other.writes)
+    )
 
 
 def _private(body: tuple[Statement, ...]) -> frozenset[str]:
@@ -165,21 +314,20 @@ def _accesses(
 ) -> Iterator[_Access]:
     """Yield all accesses, with the indices of inner loops widened to their whole range."""
     for statement in body:
-        span = statement.span
         match statement:
             case Store(array, region):
-                yield _Access(array, _widened(region, inner), True, span)
+                yield _Access(array, _widened(region, inner), True)
             case Loop(variable, low, high, _, nested):
                 yield from _accesses(nested, {**inner, variable: (low, high - 1)})
             case Return(names):
-                yield from (_Access(name, None, False, span) for name in sorted(names))
+                yield from (_Access(name, None, False) for name in sorted(names))
             case Choice() | Unrolled():
                 yield from _accesses(within(statement), inner)
             case _:
-                yield from (_Access(n, None, True, span) for n in sorted(written(statement)))
+                yield from (_Access(n, None, True) for n in sorted(written(statement)))
         for value in values_of(statement):
             for read in reads(value):
-                yield _Access(read.array, _widened(read.region, inner), False, span)
+                yield _Access(read.array, _widened(read.region, inner), False)
 
 
 def _widened(
@@ -249,16 +397,14 @@ def slope_of(expr: Expr, variable: str) -> int | Fraction | None:
     return step.value if isinstance(step, Num) else None
 
 
-def _between(
-    first: _Access, then: _Access, loop: Loop, minima: Mapping[str, int]
-) -> Dependence | None:
-    """Return the dependence of `then` in a later iteration on `first` in an earlier one."""
+def _meet_later(first: _Access, then: _Access, loop: Loop, minima: Mapping[str, int]) -> bool:
+    """Return whether `then` may touch in a later iteration what `first` touched in an earlier."""
     found: _Distances | None = (1, inf)
     ours, theirs = first.region, then.region
     if ours is not None and theirs is not None and len(ours) == len(theirs):
         for one, other in zip(ours, theirs, strict=True):
             if found is None or _are_interleaved(one, other, loop.variable):
-                return None
+                return False
             (low, high), (its_low, its_high) = bounds_of(one), bounds_of(other)
             # with ``v`` the earlier iteration and ``v + d`` the later, each begins before the
             # other ends: its_low(v + d) < high(v) bounds d from one side, low(v) < its_high(v + d)
@@ -269,13 +415,7 @@ def _between(
     trips = loop.high - loop.low
     if found is not None and loop.step > 1:
         found = _meet(found, (ceil(found[0] / loop.step) * loop.step, inf))
-    if found is None or (isinstance(trips, Num) and found[0] >= trips.value):
-        return None
-    kind = Kind.ANTI
-    if first.writes:
-        kind = Kind.OUTPUT if then.writes else Kind.FLOW
-    most = None if found[1] == inf else int(found[1])
-    return Dependence(kind, first.array, int(found[0]), most, first.span, then.span)
+    return found is not None and not (isinstance(trips, Num) and found[0] >= trips.value)
 
 
 def _bound(

@@ -29,16 +29,18 @@ from advisor.ir.values import (
     Value,
     length,
 )
-from advisor.numpy_shapes import ShapeConflict as ShapeConflict
-from advisor.numpy_shapes import broadcast, expanded, reduced
 from advisor.numpy_table import (
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     UNKNOWN_DTYPE,
+    broadcast,
+    expanded,
     promote,
+    reduced,
     result_dtype,
 )
+from advisor.numpy_table import ShapeConflict as ShapeConflict
 from costdb.expr import ONE, ZERO, Expr, to_text
 from costdb.records import dataclass
 

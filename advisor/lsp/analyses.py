@@ -20,11 +20,10 @@ from typing import Any, TypeVar
 
 from lsprotocol.types import TextDocumentContentChangeEvent
 
-from advisor.edits import split_lines
 from advisor.finding import Finding, Remark
 from advisor.lsp.analysis import Analysis
 from advisor.lsp.document import Document
-from advisor.source import Span
+from advisor.source import Span, split_lines
 from advisor.steps import Overtaken, ending_when, step
 from costdb.records import dataclass, field, replace
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from advisor import engine
-from advisor.edits import apply_edits, split_lines
 from advisor.engine import Options, Ranked, RankKernel
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Remark
 from advisor.ir.kernel import Kernel
 from advisor.report.rows import headline
-from advisor.source import Edit, ParseProblem, SourceProblem, Span
+from advisor.source import Edit, ParseProblem, SourceProblem, Span, apply_edits, split_lines
 from costdb.records import dataclass, field, replace
 
 # Code actions: which edits are offered for which findings, and how "ignore here" is written.

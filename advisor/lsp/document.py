@@ -16,8 +16,7 @@ from lsprotocol.types import (
     TextDocumentContentChangePartial,
 )
 
-from advisor.edits import split_lines
-from advisor.source import Span
+from advisor.source import Span, split_lines
 
 # Columns as the editor counts them and as Python does.
 #

@@ -15,16 +15,14 @@ from pygls.capabilities import get_capability
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from advisor.config.files import FILE_NAME
-from advisor.edits import newline_of
 from advisor.finding import Applicability, Finding, Remark, Verdict
-from advisor.frontend.syntax.prefilter import SUFFIXES
 from advisor.lsp.analyses import Answer
 from advisor.lsp.analysis import Offer, Purpose
 from advisor.lsp.document import Document, Encoding
 from advisor.lsp.settings import SECTION
 from advisor.report.rows import headline
 from advisor.report.style import duration
-from advisor.source import Edit, SourceProblem
+from advisor.source import Edit, SourceProblem, newline_of
 from costdb.records import dataclass
 
 MEASURE = "advise.measure"
@@ -393,8 +391,7 @@ def registrations_of(abilities: Collection[Ability]) -> Iterator[types.Registrat
             register_options={"section": SECTION},
         )
     if Ability.WATCHES_FILES in abilities:
-        names = (FILE_NAME, *(f"*{suffix}" for suffix in SUFFIXES))
-        watchers = [types.FileSystemWatcher(f"**/{name}") for name in names]
+        watchers = [types.FileSystemWatcher(f"**/{name}") for name in (FILE_NAME, "*.py")]
         yield types.Registration(
             id="files",
             method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,

@@ -28,7 +28,7 @@ from advisor.config.files import FILE_NAME
 from advisor.engine import Options
 from advisor.files import read_source
 from advisor.finding import Finding
-from advisor.frontend.syntax.prefilter import forget
+from advisor.frontend.prefilter import forget
 from advisor.lsp.analyses import Analyses, Answer, OpenFile
 from advisor.lsp.analysis import (
     KINDS,

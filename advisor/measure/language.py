@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from advisor.frontend.syntax.guard import check_parseable
+from advisor.frontend.trees import check_parseable
 from advisor.measure import pure
 from advisor.measure.names import (
     Names,

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from advisor.analysis.facts import NotPriced
-from advisor.analysis.placed.owners import place
-from advisor.analysis.placed.placement import Placement
+from advisor.analysis.owners import place
+from advisor.analysis.placement import Placement
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.ir.concrete import at_sizes
 from advisor.ir.dependence import carried

@@ -20,7 +20,7 @@ from advisor.measure.language import Refused, sampled_function
 from advisor.measure.local import ENTRY, NotLocalError, local_parts
 from advisor.measure.pieces import Effort, NoPiece, Piece
 from advisor.measure.subjects import Subject, arguments_of, of_script, sampled
-from advisor.ranking.sizes import ranks_of
+from advisor.ranking.compare import ranks_of
 from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
 from advisor.report.style import duration
 from advisor.source import SourceProblem

@@ -167,7 +167,7 @@ def _documents(record: Record) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _store_messages(messages: list[tuple[str, str, dict[str, Any]]], program: str) -> None:
-    from advisor.observations import MESSAGE
+    from advisor.observed import MESSAGE
     from costdb.store.database import writing
     from costdb.store.place import store_path
     from costdb.store.results import Observation, add_observations

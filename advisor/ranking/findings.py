@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from advisor.analysis.lower import Unpriced
 from advisor.analysis.processes import transfers
-from advisor.edits import split_lines
+from advisor.files import lasting_name
 from advisor.finding import (
     Alternative,
     Confidence,
@@ -21,11 +21,9 @@ from advisor.finding import (
 )
 from advisor.ir.concrete import symbols_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Transform
-from advisor.ir.rule import Rule
-from advisor.project import lasting_name
-from advisor.ranking.compare import Compared, Costed, cost, where_it_pays
-from advisor.ranking.sizes import Sizes, about_cores
+from advisor.ir.proposal import Legality, Proposal, Rule, Transform
+from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
+from advisor.source import split_lines
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
@@ -44,7 +42,7 @@ class Place:
 
 
 if TYPE_CHECKING:
-    from advisor.ir.spmd.proposal import ProgramProposal
+    from advisor.ir.spmd.program import ProgramProposal
 
 AnyProposal: TypeAlias = "Proposal | ProgramProposal"
 Offered = TypeVar("Offered", bound="AnyProposal", covariant=True)

@@ -12,13 +12,13 @@ from advisor.ranking.compare import (
     WORTH,
     Compared,
     Costed,
+    Sizes,
     compared,
     cost_at,
     shortlist,
     time_s,
 )
 from advisor.ranking.findings import Candidate
-from advisor.ranking.sizes import Sizes
 from costdb.estimate import Missing
 from costdb.expr import ExprError
 from costdb.machines import Machine

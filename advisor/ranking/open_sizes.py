@@ -22,13 +22,13 @@ from advisor.finding import (
     Finding,
 )
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Transform
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Legality, Proposal, Rule, Transform
 from advisor.ranking.compare import (
     TRIED_TO,
     Costed,
     Number,
     Recent,
+    Sizes,
     cost,
     crossing,
     pays_for,
@@ -43,7 +43,6 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
-from advisor.ranking.sizes import Sizes
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.records import dataclass, replace

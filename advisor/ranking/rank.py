@@ -24,10 +24,13 @@ from advisor.ir.statements import Choice, Loop, Statement, Threads, Unrolled, wa
 from advisor.ranking.compare import (
     WORTH,
     Costed,
+    Sizes,
     compared,
     cost,
     cost_at,
     in_parts,
+    open_sizes,
+    ranks_of,
     shortlist,
     time_s,
 )
@@ -43,7 +46,6 @@ from advisor.ranking.findings import (
     with_prices,
     with_text,
 )
-from advisor.ranking.sizes import Sizes, open_sizes, ranks_of
 from advisor.ranking.worth import (
     Whole,
     held,

@@ -10,18 +10,17 @@ from advisor.analysis.lower import Unpriced
 from advisor.files import read_source
 from advisor.finding import OBSERVED
 from advisor.frontend.kernels import read_kernels
+from advisor.frontend.prefilter import may_call_compiled
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.syntax.guard import deep_nesting_refused
-from advisor.frontend.syntax.prefilter import may_call_compiled
+from advisor.frontend.trees import deep_nesting_refused
 from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction, with_derived
 from advisor.observed import Seen, SeenMessages, by_signature
-from advisor.ranking.compare import Costed, cost
+from advisor.ranking.compare import Costed, about_cores, cost, ranks_of
 from advisor.ranking.findings import with_text
 from advisor.ranking.programs import LoweredCost, cost_steps
 from advisor.ranking.seen_messages import as_observed
-from advisor.ranking.sizes import about_cores, ranks_of
 from advisor.source import SourceProblem
 from costdb.estimate import Missing, Priced
 from costdb.expr import ExprError, free_symbols, sym
@@ -95,7 +94,7 @@ def _with_compiled(
     """Return also the functions that numba compiles, with the arrays that the file passes them."""
     if not may_call_compiled(source):
         return kernels
-    from advisor.frontend.spmd.called import called
+    from advisor.frontend.spmd.reader import called
 
     known = {kernel.name for kernel in kernels}
     compiled = read_kernels(path, source, called(path, source, given=given))

@@ -21,10 +21,9 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from advisor.edits import split_lines
+from advisor.files import is_file_name, reported_path
 from advisor.finding import Finding, NotUnderstood
-from advisor.ir.rule import Rule
-from advisor.project import is_file_name, reported_path
+from advisor.ir.proposal import Rule
 from advisor.report.json_report import coverage_document, finding_document
 from advisor.report.model import Report, page
 from advisor.report.rows import (
@@ -36,7 +35,7 @@ from advisor.report.rows import (
     not_analysed,
 )
 from advisor.report.style import Style, one_line
-from advisor.source import Span
+from advisor.source import Span, split_lines
 
 Fields = Mapping[str, Any]
 _PROPERTIES = ("verdict", "saves_s", "share", "priced_as", "prediction")

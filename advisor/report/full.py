@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from os.path import commonpath
 from shlex import quote
 
-from advisor.edits import split_lines
+from advisor.files import is_file_name
 from advisor.finding import Applicability, Finding, Remark, Verdict
 from advisor.notebook import file_and_cell
-from advisor.project import is_file_name
 from advisor.report.model import Report
 from advisor.report.rows import (
     LOOKS,
@@ -36,7 +35,7 @@ from advisor.report.style import (
     table,
     wrapped,
 )
-from advisor.source import Span
+from advisor.source import Span, split_lines
 
 # One line for each finding, for those who jump from line to line; the last ones are coverage.
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib import resources
 
-from advisor.edits import apply_edits, split_lines, unified_diff
 from advisor.finding import Finding, Remark, Verdict
 from advisor.report.explanation import sections
 from advisor.report.full import HEADS
@@ -22,6 +21,7 @@ from advisor.report.rows import (
 )
 from advisor.report.style import Style, one_line, printable
 from advisor.report.svg import Bar, Plot, bars, curve, markup
+from advisor.source import apply_edits, split_lines, unified_diff
 
 _AROUND = 2
 """Lines of the source shown before and after those that a finding is about."""

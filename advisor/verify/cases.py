@@ -8,18 +8,17 @@ from typing import TypeVar
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, StorageOrder
-from advisor.edits import EditError, apply_edits
 from advisor.finding import Applicability
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ir.spmd.program import MODULE, RANKS, Program
-from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from advisor.ir.spmd.program import MODULE, RANKS, Program, ProgramProposal, ProgramTransform
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Read, Value, operands
 from advisor.ranking.compare import Costed, cost
 from advisor.ranking.programs import bind_program, cost_steps
+from advisor.source import EditError, apply_edits
 from costdb.estimate import Estimate, Missing, Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError, evaluate

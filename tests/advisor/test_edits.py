@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.edits import (
+from advisor.files import decode_source, replace_file
+from advisor.source import (
+    Edit,
     EditError,
+    SourceProblem,
+    Span,
     apply_edits,
     conflicting,
     newline_of,
     split_lines,
     unified_diff,
 )
-from advisor.files import decode_source, replace_file
-from advisor.source import Edit, SourceProblem, Span
 
 TEXT = st.text(st.sampled_from("ab\té\u2028\x0c🐍\n\r"), max_size=30).map(
     lambda text: text + "\r\n"

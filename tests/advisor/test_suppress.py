@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
 from advisor.finding import Finding
-from advisor.frontend.advise_comments.comments import read_comments
+from advisor.frontend.comments import read_comments
 from advisor.source import SourceProblem, Span
 from advisor.suppress import UNUSED_SUPPRESSION, Kept, apply_suppressions
 from tests.advisor.report.report_samples import SHIFTS

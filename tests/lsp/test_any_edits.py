@@ -12,7 +12,7 @@ from typing import IO, Any
 import pytest
 
 from advisor.engine import Options, check_source
-from advisor.frontend.syntax.trees import tree_of
+from advisor.frontend.trees import tree_of
 from advisor.ranking import compare
 from advisor.report.rows import headline
 from advisor.source import SourceProblem

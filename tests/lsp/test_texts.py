@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from lsp_session import KERNEL
 
-from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import ONE_PROCESS, Applicability, Finding
 from advisor.lsp.analysis import (
@@ -32,6 +31,7 @@ from advisor.lsp.settings import (
 from advisor.report.full import block
 from advisor.report.rows import headline
 from advisor.report.style import Style
+from advisor.source import apply_edits
 from advisor.transform_registry import rules
 from costdb.machines import SHIPPED
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reading import HEAD, program
 
 from advisor.analysis.spmd.lower import lower_steps
-from advisor.analysis.spmd.regions import itemsize
+from advisor.analysis.spmd.statements import itemsize
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Copy, Leave, Loop, Step
 from costdb.expr import Expr, evaluate, free_symbols
 from costdb.process.terms import Branch as Chosen

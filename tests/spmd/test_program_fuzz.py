@@ -15,7 +15,7 @@ from test_traps import COMMUNICATE, QUIET
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.syntax.guard import deep_nesting_refused
+from advisor.frontend.trees import deep_nesting_refused
 from advisor.source import SourceProblem
 from advisor.transform_registry import program_transforms
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from math import isqrt, sqrt
-from pathlib import Path
 
 import pytest
-from reading import HEAD, loops, operations, program
+from reading import loops, operations, program
 
-from advisor.frontend.spmd.reader import read_program
 from advisor.ranking.programs import bind_program
 from costdb.expr import evaluate, free_symbols, sym
 
@@ -45,13 +43,6 @@ BINDINGS = {
         640,
         "line",
     ),
-    "docopt": (
-        "from docopt import docopt\n"
-        "args = docopt('''Usage: f [options]\n\n--n=<n>  Size [default: 300]\n''')\n"
-        "n = int(args['--n'])\n",
-        300,
-        "default of --n in the usage text",
-    ),
     "a number that is broadcast": (
         "n = None\nif rank == 0:\n    n = 700\nn = comm.bcast(n, root=0)\n",
         700,
@@ -84,30 +75,6 @@ def test_click_options_bind_parameters() -> None:
         "    main()\n"
     )
     assert program(text).sizes["n"].value == 900
-
-
-def test_a_json_file_beside_the_program_binds_sizes(tmp_path: Path) -> None:
-    (tmp_path / "sizes.json").write_text('{"grid": {"n": 48, "steps": 10}, "name": "x"}')
-    text = (
-        "import json\n"
-        "with open('sizes.json') as file:\n"
-        "    given = json.load(file)\n"
-        "n = given['grid']['n']\n"
-    )
-    read = read_program(str(tmp_path / "f.py"), HEAD + text + SENT)
-    assert read.sizes["n"].value == 48
-    assert read.sizes["n"].origin == "`n` in sizes.json"
-
-
-@pytest.mark.parametrize("name", ["../sizes.json", "/etc/sizes.json", "none.json", "bad.json"])
-def test_other_json_files_are_left_alone(tmp_path: Path, name: str) -> None:
-    (tmp_path / "bad.json").write_text("[" * 100_000)
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    (tmp_path / "sizes.json").write_text('{"n": 48}')
-    text = f"import json\ngiven = json.load(open({name!r}))\nn = given['n']\n"
-    read = read_program(str(inner / "f.py"), HEAD + text + SENT)
-    assert all(fact.value != 48 for fact in read.sizes.values())
 
 
 # what says how many ranks there are

@@ -8,8 +8,7 @@ import pytest
 from reading import program, the_operation, works
 
 from advisor.analysis.spmd.lower import lower_steps
-from advisor.analysis.spmd.operations import of_communication
-from advisor.analysis.spmd.regions import NoWork
+from advisor.analysis.spmd.statements import NoWork, of_communication
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import RANKS
 from advisor.ranking.programs import bind_program

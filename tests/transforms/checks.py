@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from advisor.edits import apply_edits
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.statements import Loop, Statement
-from advisor.source import Span
+from advisor.source import Span, apply_edits
 from costdb.expr import Expr, evaluate, free_symbols, substitute, sym
 
 NOWHERE = Span(1, 0, 1, 0)

@@ -12,11 +12,9 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from advisor.edits import apply_edits
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.program import Program
-from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
-from advisor.source import Edit
+from advisor.ir.spmd.program import Program, ProgramProposal, ProgramTransform
+from advisor.source import Edit, apply_edits
 
 HEADER = "import numpy as np\nfrom mpi4py import MPI\n\n\n"
 

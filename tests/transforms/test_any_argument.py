@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.edits import apply_edits
 from advisor.finding import Applicability, Fix
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ranking.worth import held
-from advisor.source import SourceProblem
+from advisor.source import SourceProblem, apply_edits
 from advisor.transform_registry import transforms
 from tests.advisor.report.report_samples import SHIFTS
 from tests.decision_corpus import programs

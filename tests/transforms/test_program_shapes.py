@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.analysis.spmd.statements import of_computation
-from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from advisor.ir.spmd.program import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Compute, Loop
 from costdb.expr import evaluate
 from costdb.work import ArrayOperation, Statement

@@ -49,8 +49,7 @@ from advisor.ir.spmd.memory import (
     View,
     Whole,
 )
-from advisor.ir.spmd.program import RANKS, Program, SpmdFunction, with_derived
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, SpmdFunction, with_derived
 from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step
 from advisor.source import Span

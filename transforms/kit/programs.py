@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
 from advisor.ir.spmd.payloads import Payload
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
 from advisor.source import Span
 from costdb.records import dataclass, replace

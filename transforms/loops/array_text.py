@@ -23,9 +23,8 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.numpy_table import PYTHON_INTEGER
-from transforms.kit.kernels import type_of
+from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
-from transforms.kit.slices import ZERO
 from transforms.loops.raising import METHODS
 
 _LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)

@@ -42,8 +42,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.ir.spmd.memory import Order, Part, View
-from advisor.ir.spmd.program import RANK, RANKS, Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import RANK, RANKS, Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,

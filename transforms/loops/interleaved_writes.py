@@ -52,8 +52,7 @@ from functools import partial
 
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Compute,
     Copy,

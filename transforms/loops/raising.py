@@ -39,8 +39,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import REDUCTIONS, reduced_dtype
 from costdb.expr import Expr, free_symbols, maximum, substitute
-from transforms.kit.kernels import type_of
-from transforms.kit.slices import Proofs, proofs
+from transforms.kit.kernels import Proofs, proofs, type_of
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""

@@ -41,8 +41,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.ir.spmd.payloads import PayloadKind
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Op, Visit
 from advisor.source import Span
 from costdb.expr import num

@@ -45,8 +45,7 @@ from dataclasses import replace
 
 from advisor.ir.spmd.memory import Buffer, Order, Origin, View
 from advisor.ir.spmd.payloads import Payload
-from advisor.ir.spmd.program import RANK, RANKS, Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import RANK, RANKS, Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
 from advisor.ir.spmd.steps import (
     Allocate,

@@ -55,8 +55,7 @@ from dataclasses import replace
 
 from advisor.ir.spmd.memory import At, Order, Part, View, Whole
 from advisor.ir.spmd.payloads import Payload
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
 from costdb.expr import Expr, num, substitute, sym
 from transforms.kit.memory import by_rank, is_counted, may_share, plain_array, same_memory

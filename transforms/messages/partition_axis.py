@@ -59,8 +59,7 @@ from advisor.ir.spmd.memory import (
     Whole,
     contiguity,
 )
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
 from costdb.expr import free_symbols, num

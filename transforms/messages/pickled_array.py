@@ -47,8 +47,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.ir.spmd.memory import View, Whole
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
 from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit, Wait
 from costdb.expr import Expr
@@ -331,7 +330,7 @@ def _changes(end: End, view: View) -> bool:
     if step.blocking or not is_stretch(view):
         return False
     for other in visit.block[visit.position + 1 :]:
-        if isinstance(other, Wait) and step.request in other.requests:
+        if isinstance(other, Wait):
             return False
         if any(may_share(one, view) for one in written(other) or ()):
             return True

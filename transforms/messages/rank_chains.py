@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.ir.spmd.payloads import PayloadKind
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Step, Visit
 from advisor.source import Span

@@ -21,8 +21,7 @@ from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Compute, Copy, Loop, Op, Step, Visit, walk
 from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num, substitute, sym
 from costdb.expr.nodes import Num

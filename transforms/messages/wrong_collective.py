@@ -51,8 +51,7 @@ from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import At, Order, Part, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
 from costdb.expr import Expr, num
 from costdb.records import dataclass, replace

@@ -8,26 +8,153 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.analysis.array_statements.calls import copied, dense, operation_class, view
-from advisor.analysis.placed.placement import pitches_bytes
-from advisor.analysis.spmd.regions import NoWork, itemsize, region_of, run_of, visited_region
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_shapes import count_of
+from advisor.analysis.calls import copied, dense, operation_class, view
+from advisor.analysis.placement import pitches_bytes
+from advisor.dtypes import dtype_of
+from advisor.ir.spmd.memory import At, Contiguity, Index, View
+from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
+from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
+from advisor.numpy_table import count_of
 from advisor.source import Span
-from costdb.expr import ZERO, Expr, num
+from costdb.expr import ZERO, Expr, num, sym
+from costdb.expr.names import name_like
 from costdb.expr.nodes import Num
 from costdb.lines.coefficients import bytes_of
 from costdb.work import (
+    PICKLED_KINDS,
     Access,
     ArrayCall,
     ArrayOperation,
+    Barrier,
+    Collective,
+    CollectiveKind,
     Interpretation,
+    Message,
+    Pattern,
+    PickledCollective,
+    PickledMessage,
     Region,
+    RemoteGroup,
     Statement,
     Visit,
     Work,
 )
+
+# How much a payload or a view is, and how it lies in memory.
+
+
+class NoWork(Exception):
+    """A step of which no model says how long it takes."""
+
+
+WORD_BYTES = 8
+"""What an element, or a Python number in a pickle, is taken to be where nothing says."""
+
+
+def itemsize(dtype: str | None) -> int:
+    """Return the bytes of an element; of one of unknown type those of a double word."""
+    return WORD_BYTES if dtype is None else dtype_of(dtype).itemsize_bytes
+
+
+def run_of(count: Expr, size_bytes: int) -> Region:
+    """Return so many elements one after another."""
+    return Region(size_bytes, (count,), (num(size_bytes),))
+
+
+def unknown_count(name: str) -> Expr:
+    """Return the symbol for the elements of an array of unknown size."""
+    bare = name_like(name.replace(".", " ")).strip("_") or "array"
+    return sym(f"{bare}.size" if bare.isidentifier() else f"_{bare}.size")
+
+
+def region_of(view: View) -> Region:
+    """Return where the elements of a view lie, with the strides of its array."""
+    size, count, along = itemsize(view.dtype), view.count, _along(view)
+    if count is None:
+        return run_of(unknown_count(view.buffer.name), size)
+    if view.contiguity is not Contiguity.NO or along is None:
+        return run_of(count, size)
+    several = [(index.count, pitch) for index, pitch in along if index.count != num(1)]
+    counts, pitches = zip(*several, strict=True) if several else ((num(1),), (num(size),))
+    return Region(size, counts, pitches)
+
+
+def _along(view: View) -> list[tuple[Index, Expr]] | None:
+    """Return each index of a view's region, and the bytes from one element to the next."""
+    strides, size = view.strides(), itemsize(view.dtype)
+    if strides is None or view.region is None:
+        return None
+    return [
+        (index, stride * (size * abs(getattr(index, "step", 1))))
+        for index, stride in zip(view.region, strides, strict=True)
+    ]
+
+
+def visited_region(view: View) -> Region:
+    """Return where the elements of a view lie, with a count and a pitch for each dimension.
+
+    As a call of an array library goes over them, whether or not they are one stretch of memory.
+    """
+    shape, along, size = view.shape, _along(view), itemsize(view.dtype)
+    if not shape:
+        return region_of(view)
+    if view.flat or along is None:
+        return Region(size, shape, pitches_bytes(shape, "C", size))
+    pitches = tuple(pitch for index, pitch in along if not isinstance(index, At))
+    return Region(size, shape, pitches[::-1] if view.transposed else pitches)
+
+
+def payload_region(payload: Payload) -> Region:
+    """Return where the elements of a payload lie.
+
+    Arrays of unknown size have a symbol for it; the parts of a list are taken to be alike where
+    only one of them is known.
+    """
+    size = itemsize(payload.dtype)
+    derived = payload.datatype
+    if derived is not None and derived.constructor is Constructor.VECTOR and derived.numbers:
+        count, block, stride = derived.numbers
+        base = itemsize(derived.base)
+        return Region(base, (count, block), (stride * base, num(base)))
+    if payload.kind is PayloadKind.ARRAY:
+        if payload.view is not None and payload.count == payload.view.count and derived is None:
+            return region_of(payload.view)
+        return run_of(_elements_sent(payload), size)
+    return run_of(words(payload), WORD_BYTES)
+
+
+def _elements_sent(payload: Payload) -> Expr:
+    if payload.count is not None:
+        return payload.count
+    return unknown_count(payload.text if payload.view is None else payload.view.buffer.name)
+
+
+def words(payload: Payload) -> Expr:
+    """Return the double words that a Python object carries."""
+    match payload.kind:
+        case PayloadKind.ARRAY:
+            return _elements_sent(payload) * itemsize(payload.dtype) / WORD_BYTES
+        case PayloadKind.SCALAR:
+            return num(1)
+        case PayloadKind.UNKNOWN:
+            return unknown_count(payload.text)
+    if not payload.parts:
+        return num(1) if payload.length is None else payload.length
+    known = sum((words(part) for part in payload.parts), num(0))
+    return known if payload.length is None or len(payload.parts) > 1 else known * payload.length
+
+
+def objects(payload: Payload) -> Expr:
+    """Return the Python objects that are serialised one by one, besides the payload itself."""
+    if payload.kind is not PayloadKind.OBJECT:
+        return num(0)
+    if payload.length is None:
+        return num(len(payload.parts))
+    inner = sum((objects(part) for part in payload.parts), num(0))
+    if len(payload.parts) == 1:
+        inner = inner * payload.length
+    return payload.length + inner
+
 
 ASSUMED_DTYPE = "float64"
 """The element type of arrays of which the source does not tell it."""
@@ -164,3 +291,152 @@ def _elements(accesses: list[Access]) -> Expr:
         return num(1)
     region = accesses[0].region
     return bytes_of(region) / region.itemsize_bytes
+
+
+# The work of communication: what the models call one operation of MPI.
+
+
+_COLLECTIVES = {
+    Op.BCAST: CollectiveKind.BROADCAST,
+    Op.REDUCE: CollectiveKind.REDUCE,
+    Op.ALLREDUCE: CollectiveKind.ALLREDUCE,
+    Op.ALLGATHER: CollectiveKind.ALLGATHER,
+    Op.ALLTOALL: CollectiveKind.ALLTOALL,
+    Op.GATHER: CollectiveKind.GATHER,
+    Op.SCATTER: CollectiveKind.SCATTER,
+    Op.REDUCE_SCATTER: CollectiveKind.REDUCE_SCATTER,
+    Op.SCAN: CollectiveKind.PREFIX,
+    Op.EXSCAN: CollectiveKind.PREFIX,
+}
+
+_VARYING = {
+    Op.ALLGATHER: CollectiveKind.ALLGATHERV,
+    Op.ALLTOALL: CollectiveKind.ALLTOALLV,
+}
+
+_PICKLED = {
+    **{op: kind for op, kind in _COLLECTIVES.items() if kind in PICKLED_KINDS},
+    # of objects they take as many steps as a reduction, each combining what it carries
+    Op.SCAN: CollectiveKind.REDUCE,
+    Op.EXSCAN: CollectiveKind.REDUCE,
+}
+
+_PIECE_OF_SENT = frozenset({Op.SCATTER, Op.ALLTOALL, Op.REDUCE_SCATTER})
+
+
+def of_communication(step: Communicate) -> tuple[Work, ...]:
+    """Return the work of one communication operation, of the rank that is in it longest.
+
+    Raises
+    ------
+    NoWork
+        No model covers it, or nothing says how much is sent.
+    """
+    match step.op:
+        case Op.PROBE | Op.FLUSH:
+            return ()
+        case Op.BARRIER | Op.FENCE:
+            return (Barrier(step.communicator.size, f"{step.method}"),)
+        case Op.LOCK | Op.UNLOCK:
+            raise NoWork(f"the time of `{step.method}` of a window is not modelled")
+        case Op.GET | Op.PUT | Op.ACCUMULATE:
+            return (_remote(step),)
+        case Op.SENDRECV if step.method.endswith("_replace") and not step.pickled:
+            return (_message(step), _set_aside(step))
+        case Op.SEND | Op.RECV | Op.SENDRECV:
+            return (_message(step),)
+        case Op.NEIGHBOR_ALLGATHER | Op.NEIGHBOR_ALLTOALL:
+            return _with_neighbours(step)
+    return (_collective(step),)
+
+
+def _required(payload: Payload | None, step: Communicate) -> Payload:
+    if payload is None:
+        # the other end says what comes; a pickled receive alone is known to be one object
+        does = "receives" if step.op is Op.RECV else "sends"
+        raise NoWork(f"nothing says how much `{step.method}` {does}")
+    if step.pickled and payload.kind is PayloadKind.UNKNOWN:
+        raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
+    return payload
+
+
+def _message(step: Communicate) -> Work:
+    payload = _required(
+        step.send or step.comes if step.pickled else step.send or step.receive, step
+    )
+    if step.pickled:
+        return PickledMessage(_pickled_region(payload), objects(payload), step.method)
+    return Message(payload_region(payload), step.method)
+
+
+def _set_aside(step: Communicate) -> Work:
+    """Return the copy that a library sends from, where what comes goes to the same place."""
+    payload = _required(step.send or step.receive, step)
+    return kept_copy(payload_region(payload), payload.dtype, step.method)
+
+
+def _pickled_region(payload: Payload) -> Region:
+    if payload.kind is PayloadKind.ARRAY and payload.view is not None:
+        return payload_region(payload)
+    return run_of(words(payload), WORD_BYTES)
+
+
+def _collective(step: Communicate) -> Work:
+    ranks, label = step.communicator.size, step.method
+    if step.pickled:
+        kind = _PICKLED.get(step.op)
+        if kind is None:
+            raise NoWork(f"mpi4py has no `{label}` of Python objects")
+        payload = _required(step.send, step)
+        divided = step.op in (Op.SCATTER, Op.ALLTOALL)
+        if divided and not payload.parts:
+            return PickledCollective(kind, ranks, _divided(payload, ranks), num(0), label)
+        each = payload.parts[0] if divided else payload
+        return PickledCollective(kind, ranks, _pickled_region(each), objects(each), label)
+    kind = _COLLECTIVES[step.op]
+    if step.varying:
+        kind = _VARYING.get(step.op, kind)
+    whole = _required(step.send or step.receive, step)
+    if step.op is Op.SCATTER and step.receive is not None:
+        return Collective(kind, ranks, payload_region(step.receive), label)
+    # what is gathered in place is a buffer that holds the pieces of all
+    in_place = step.op is Op.ALLGATHER and step.send is None
+    divided = step.op in _PIECE_OF_SENT or in_place
+    region = _divided(whole, ranks) if divided else payload_region(whole)
+    return Collective(kind, ranks, region, label)
+
+
+def _divided(payload: Payload, ranks: Expr) -> Region:
+    """Return one of as many pieces of a payload as there are ranks."""
+    size = itemsize(payload.dtype)
+    whole = payload_region(payload)
+    count = bytes_of(whole) / size
+    return run_of(count / ranks, size)
+
+
+def _with_neighbours(step: Communicate) -> tuple[Work, ...]:
+    dims = step.communicator.dims
+    if dims is None:
+        raise NoWork(f"nothing says how many neighbours `{step.method}` has")
+    neighbours = 2 * len(dims)
+    payload = _required(step.send or step.receive, step)
+    if step.op is Op.NEIGHBOR_ALLTOALL:
+        region = _divided(payload, num(neighbours))
+    else:
+        region = payload_region(payload)
+    return (Message(region, step.method),) * neighbours
+
+
+def _remote(step: Communicate) -> Work:
+    payload = _required(step.send or step.receive, step)
+    region = payload_region(payload)
+    count = bytes_of(region) / WORD_BYTES
+    single = payload.count == num(1)
+    return RemoteGroup(
+        count,
+        step.communicator.size,
+        Pattern.BASELINE if single else Pattern.VECTOR,
+        store=step.op is not Op.GET,
+        label=step.method,
+        calls=num(1),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.analysis.spmd.regions import NoWork, itemsize
+from advisor.analysis.spmd.statements import NoWork, itemsize
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import THREADS
 from advisor.ir.spmd.steps import (

@@ -25,10 +25,9 @@ def annotate(
     ] = False,
 ) -> None:
     """Write the sizes and types that runs showed as comments."""
-    from advisor.edits import apply_edits, split_lines, unified_diff
     from advisor.files import read_source, replace_file
     from advisor.frontend.kernels import read_kernels
-    from advisor.source import Edit, Span
+    from advisor.source import Edit, Span, apply_edits, split_lines, unified_diff
 
     try:
         found = read_source(file)
@@ -63,8 +62,8 @@ def _known(path: str, source: str) -> Iterator[tuple[Kernel, Seen]]:
     """Yield the functions that nobody marked, as runs or calls in the text show them."""
     from advisor.cli.common import complain
     from advisor.frontend.kernels import read_kernels
-    from advisor.frontend.spmd.called import called
-    from advisor.observations import Observations
+    from advisor.frontend.spmd.reader import called
+    from advisor.observed import Observations
     from advisor.ranking.subjects import heaviest
 
     seen = heaviest(Observations(complain).of_file(path))

@@ -115,7 +115,7 @@ def _groups(
     files: Sequence[str], kernel: str | None, given: Mapping[str, int | float], ranks: int
 ) -> list[_Group]:
     """Return kernels, and files without any as a whole, with their rewrites."""
-    from advisor.frontend.syntax.prefilter import may_hold_kernels
+    from advisor.frontend.prefilter import may_hold_kernels
     from advisor.measure.subjects import of_program, of_script
     from advisor.transform_registry import program_transforms
     from advisor.verify.cases import program_case

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.naming.names import dotted
+from advisor.frontend.bindings import dotted
 from advisor.frontend.spmd import numpy_calls, operations
+from advisor.frontend.spmd.communicators import derive
 from advisor.frontend.spmd.elementwise import of_numbers
-from advisor.frontend.spmd.iteration import range_value
+from advisor.frontend.spmd.indexing import range_value
 from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys
-from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
-from advisor.frontend.spmd.payloads import derive
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
+    COMMAND_LINE,
     Argument,
     Arguments,
     Array,
+    Class,
     Datatype,
     External,
     Nothing,
@@ -38,6 +41,103 @@ from advisor.source import Span
 from costdb.expr import ExprError, ceil_div, floor, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Sym
 
+# Sizes that a program is given from outside: options, comments.
+
+
+PARSER = "argparse.ArgumentParser"
+_MPIRUN = re.compile(
+    r"\b(?:mpirun|mpiexec|srun|aprun|jsrun)\b[^\n]*?\s(?:-n|-np|--np|--ntasks|-N)[ =](\d{1,6})\b"
+)
+
+
+def mpirun_ranks(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield line numbers and numbers of ranks that comments and texts of a file start it with."""
+    for number, line in enumerate(lines, 1):
+        if "mpi" in line or "srun" in line or "prun" in line:
+            found = _MPIRUN.search(line[:500])
+            if found is not None:
+                yield number, int(found[1])
+
+
+def new_parser(run: Run) -> Value:
+    """Return an ``argparse.ArgumentParser``."""
+    return run.record(Class(PARSER))
+
+
+def parser_method(parser: Record, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a method of an argument parser gives."""
+    match name:
+        case "add_argument":
+            found = _named_option(arguments, run, span, short=True)
+            if found is not None:
+                run.keep(parser.number, *found)
+            return Nothing()
+        case (
+            "add_argument_group"
+            | "add_mutually_exclusive_group"
+            | "parse_args"
+            | "parse_known_args"
+        ):
+            return parser
+        case "set_defaults":
+            for key, value in arguments.by_keyword().items():
+                run.keep(parser.number, key, value)
+            return Nothing()
+    return Opaque(f"the result of `.{name}` of a parser", foreign=True)
+
+
+def _named_option(
+    arguments: Arguments, run: Run, span: Span, *, short: bool
+) -> tuple[str, Value] | None:
+    """Return an option and its name, by the flags that declare it; None where these are unknown."""
+    flags = [value.value for value in arguments.values() if isinstance(value, Text) and value.value]
+    long = [flag for flag in flags if flag.startswith("--")]
+    bare = [flag for flag in flags if not flag.startswith("-")]
+    # argparse names an option after its first long flag, click after a name without dashes
+    names = [*long, *flags] if short else bare or long
+    keywords = arguments.by_keyword()
+    stated = keywords.get("dest")
+    if isinstance(stated, Text) and stated.value:
+        name = stated.value
+    elif names:
+        name = names[0].lstrip("-").partition("/")[0].replace("-", "_")
+    else:
+        return None
+    shown = (names or [name])[0 if short else -1]
+    return name, option(name, shown, keywords, run, span)
+
+
+def option(name: str, shown: str, keywords: dict[str, Value], run: Run, span: Span) -> Value:
+    """Return the value of an option of the command line, by its default."""
+    default = keywords.get("default")
+    kind = keywords.get("type")
+    if isinstance(keywords.get("action"), Text):
+        return Number(None, "bool")
+    if "nargs" in keywords:
+        return default or Opaque(COMMAND_LINE)
+    if isinstance(default, Text) and default.value is not None and default.value.isdigit():
+        default = Number(run.symbols.known(name, int(default.value), "", span))
+    if isinstance(default, Number):
+        value = run.integer(default)
+        if value is None or default.dtype not in ("int", "float"):
+            return Number(default.expr, default.dtype)
+        origin = f"default of {shown}, line {span.start_line}"
+        return Number(run.symbols.known(name, value, origin, span), default.dtype)
+    if isinstance(default, Text) or kind == External("builtins.str"):
+        # whoever runs it may say otherwise
+        return Text(None)
+    symbol = run.symbols.unknown(name, COMMAND_LINE, span)
+    if kind is None:
+        return Opaque(COMMAND_LINE, symbol)
+    return Number(symbol, "float" if kind == External("builtins.float") else "int")
+
+
+def click_options(node: cst.FunctionDef, decorators: list[Arguments], run: Run) -> dict[str, Value]:
+    """Return the parameters that click gives a function, from its decorators' arguments."""
+    span = run.span(node.name)
+    return dict(filter(None, (_named_option(one, run, span, short=False) for one in decorators)))
+
+
 _QUIET_NAMES = """
 print isinstance hasattr setattr id repr format callable input open iter next super vars
 globals locals type issubclass delattr hash chr ord hex bin getattr
@@ -57,6 +157,7 @@ _HARMLESS = (
     "datetime.",
     "string.",
     "functools.partial",
+    "docopt.",
 )
 
 
@@ -81,12 +182,6 @@ def call(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
             return Nothing()
         case "argparse.ArgumentParser":
             return new_parser(run)
-        case "docopt.docopt" if isinstance(first, Text) and first.value:
-            return documented(first.value, run, span)
-        case "docopt.docopt":
-            return Opaque("the options of a usage text that is not known")
-        case "json.load" | "json.loads" if isinstance(first, Record):
-            return first
         case "copy.deepcopy" | "copy.copy" if isinstance(first, Array):
             return numpy_calls.method(first.view, "copy", Arguments(), run, span)
         case "copy.deepcopy" | "copy.copy":
@@ -146,8 +241,6 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
             return run.entry(first.number, named) or Opaque("an attribute by its name")
         case "any" | "all":
             return Number(None, "bool", varies=True)
-        case "open" if isinstance(first, Text) and first.value and first.value.endswith(".json"):
-            return sidecar(run.file.path, first.value, run, span)
         case "map" if first == External("builtins.int"):
             return Sequence(None, Number(None), getattr(arguments.at(1), "length", None))
         case "map":

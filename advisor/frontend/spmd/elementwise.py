@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from fractions import Fraction
 from functools import reduce
 
-from advisor import numpy_shapes
-from advisor.frontend.expressions.arguments import OF_SYNTAX
-from advisor.frontend.expressions.numbers import calculated
+from advisor import numpy_table
+from advisor.frontend.arguments import OF_SYNTAX
+from advisor.frontend.indices import calculated
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -24,13 +23,15 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Compute
-from advisor.numpy_shapes import Shape, count_of
 from advisor.numpy_table import (
+    POWERS,
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     ROWS,
     UNKNOWN_DTYPE,
+    Shape,
+    count_of,
     promote,
     result_dtype,
     strong,
@@ -40,9 +41,8 @@ from costdb.expr import (
     Expr,
     logical_not,
     num,
+    to_text,
 )
-
-HALF = Fraction(1, 2)
 
 
 def elementwise(
@@ -63,17 +63,11 @@ def elementwise(
         target = run.fresh(
             run.text_of(span), dtype, shape, Origin.COMPUTED, span, order, sources=tuple(views)
         )
-    if operation == "power" and len(operands) == 2:
-        operation = power_of(operands[1], run)
+    if operation == "power" and len(operands) == 2 and isinstance(operands[1], Number):
+        exponent = run.number(operands[1])
+        operation = POWERS.get("" if exponent is None else to_text(exponent), operation)
     run.emit(Compute(target, tuple(views), size_of(shape), "elementwise", span, operation))
     return Array(target)
-
-
-def power_of(exponent: Value, run: Run) -> str:
-    """Return the function that NumPy computes a power by."""
-    number = run.number(exponent) if isinstance(exponent, Number) else None
-    known = {num(2): "square", num(1): "positive", num(-1): "reciprocal", num(HALF): "sqrt"}
-    return "power" if number is None else known.get(number, "power")
 
 
 def product(left: Value, right: Value, run: Run, span: Span) -> Value:
@@ -83,7 +77,7 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
     one, other = left.view.shape, right.view.shape
     dtype = joined_dtype((left, right), "multiply")
     views = (left.view, right.view)
-    shape = None if one is None or other is None else numpy_shapes.product(one, other)
+    shape = None if one is None or other is None else numpy_table.product(one, other)
     length = None if one is None or shape is None else one[-1]
     operations = None if length is None or shape is None else 2 * length * count_of(shape)
     if shape == ():
@@ -97,7 +91,7 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
 def broadcast(shapes: Many[Shape | None]) -> Shape | None:
     """Return the common shape of operands; None where one is not known."""
     known = [shape for shape in shapes if shape is not None]
-    return numpy_shapes.broadcast(known, sure=False) if len(known) == len(shapes) else None
+    return numpy_table.broadcast(known, sure=False) if len(known) == len(shapes) else None
 
 
 def size_of(shape: Shape | None) -> Expr | None:

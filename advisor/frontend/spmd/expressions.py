@@ -14,23 +14,23 @@ from typing import Any
 import libcst as cst
 
 from advisor.dtypes import dtype_of
-from advisor.frontend.naming.names import dotted
+from advisor.frontend.bindings import dotted
 from advisor.frontend.spmd import builtin_calls, communicators, numpy_calls, operations
+from advisor.frontend.spmd.builtin_calls import PARSER
 from advisor.frontend.spmd.elementwise import combine, compare, negate
 from advisor.frontend.spmd.functions import arguments, enter, has_decorator, instantiate
-from advisor.frontend.spmd.indexing import subscript
-from advisor.frontend.spmd.iteration import (
+from advisor.frontend.spmd.indexing import (
     comprehension,
     dictionary,
     dictionary_of_rounds,
     promoted,
+    subscript,
 )
 from advisor.frontend.spmd.joining import entry, join
 from advisor.frontend.spmd.numpy_created import dtype_name
-from advisor.frontend.spmd.options import PARSER
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.symbols import COMMAND_LINE
 from advisor.frontend.spmd.values import (
+    COMMAND_LINE,
     Argument,
     Arguments,
     Array,

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.naming.names import dotted
-from advisor.frontend.spmd.frames import Defined, Frame
+from advisor.frontend.bindings import dotted
+from advisor.frontend.spmd.builtin_calls import click_options
 from advisor.frontend.spmd.joining import join_all
-from advisor.frontend.spmd.options import click_options
-from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.run import Defined, Frame, Run
 from advisor.frontend.spmd.values import (
     Argument,
     Arguments,
@@ -28,7 +27,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.syntax.trees import parts_of
+from advisor.frontend.trees import parts_of
 from advisor.ir.spmd.program import RANK, CallSite
 from advisor.ir.spmd.ranks import CommKind
 from advisor.ir.spmd.steps import (
@@ -80,7 +79,7 @@ def enter(run: Run, function: Function, given: Arguments, span: Span) -> Value:
         return Opaque(f"the result of `{function.name}`", varies=True)
     names = parameters(function, given, run)
     depth = run.frame.outer + run.frame.depth
-    site = CallSite(run.frame.function, span, depth)
+    site = CallSite(span, depth)
     if site not in defined.sites:
         defined.sites.append(site)
     returned, steps = follow(run, defined, names, depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from advisor.frontend.spmd import symbols
+from advisor.frontend.spmd import values
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     NOBODY,
@@ -37,12 +37,12 @@ def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
     if one == other:
         return one
     match one, other:
-        case (Opaque(why=symbols.BROADCAST), value) | (value, Opaque(why=symbols.BROADCAST)):
+        case (Opaque(why=values.BROADCAST), value) | (value, Opaque(why=values.BROADCAST)):
             # the same name on both paths: the root has what the others are sent
             return value
-        case (Opaque(why=symbols.RECEIVED), Number() as n) | (
+        case (Opaque(why=values.RECEIVED), Number() as n) | (
             Number() as n,
-            Opaque(why=symbols.RECEIVED),
+            Opaque(why=values.RECEIVED),
         ):
             # one rank has what it sends to the others under the same name
             return Number(None, n.dtype, varies=True)
@@ -114,7 +114,7 @@ def _default(one: Number, other: Number, name: str, run: Run) -> Expr | None:
     if not isinstance(one.expr, Sym) or other.expr is None:
         return None
     fact = run.symbols.facts.get(one.expr.name)
-    if fact is None or fact.value is not None or fact.origin != symbols.COMMAND_LINE:
+    if fact is None or fact.value is not None or fact.origin != values.COMMAND_LINE:
         return None
     if isinstance(other.expr, Num):
         line = run.statement.start_line

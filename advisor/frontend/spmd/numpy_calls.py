@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from advisor.dtypes import dtype_of, is_dtype
-from advisor.frontend.expressions.calls import METHODS
+from advisor.frontend.calls import METHODS
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.numpy_created import (
     allocated,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.frontend.naming.names import ARRAY_MODULES
+from advisor.frontend.bindings import ARRAY_MODULES
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -22,7 +22,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_shapes import Shape, count_of
+from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, num, sym
 

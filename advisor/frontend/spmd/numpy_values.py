@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 
 import advisor.ir.values as forms
-from advisor.frontend.expressions.arguments import Given
-from advisor.frontend.expressions.calls import MADE_OF_NUMBERS, VIEWS, Calls
+from advisor.frontend.arguments import Given
+from advisor.frontend.calls import MADE_OF_NUMBERS, VIEWS, Calls
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.numpy_created import (
@@ -33,11 +33,10 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_shapes import Shape, joined, resized
 from advisor.numpy_table import (
     ELEMENTWISE,
     PARAMETERS,
@@ -45,7 +44,10 @@ from advisor.numpy_table import (
     ROWS,
     SAME_AS,
     UNKNOWN_DTYPE,
+    Shape,
+    joined,
     reduced_dtype,
+    resized,
 )
 from advisor.source import Span
 from costdb.expr import Expr, log2, num

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from advisor.frontend.spmd import communicators
-from advisor.frontend.spmd.payloads import derive, partner_of, payload_of
+from advisor.frontend.spmd.communicators import derive, partner_of, payload_of
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.symbols import BROADCAST, RECEIVED
 from advisor.frontend.spmd.values import (
+    BROADCAST,
     IN_PLACE,
+    RECEIVED,
     Argument,
     Arguments,
     Array,
@@ -114,7 +115,6 @@ def communicate(
     around : tuple of Span
         The receiver and the name of the method.
     """
-    run.frame.communicators.setdefault(communicator)
     managed = communicators.management(communicator, method, arguments, run, span)
     if managed is not None:
         return managed
@@ -153,13 +153,12 @@ def communicate(
         tag=_tag(named, run),
         root=_root(op, named, run),
         operation=_combining(op, named),
-        request=None if blocking else run.target or run.text_of(span),
         result=run.target or None if blocking else None,
         places={**_places(named), "receiver": around[0], "method": around[1]},
         receiver=run.text_of(around[0]),
     )
     if persistent:
-        return Request(made.request or "", starts=made)
+        return Request(starts=made)
     if made.pickled and op is Op.RECV:
         made = replace(made, comes=_coming(made, "tag" in named, run))
     elif made.pickled and op in (Op.SEND, Op.SENDRECV):
@@ -265,7 +264,7 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
     text = run.text_of(span)
     comes = None if made.comes is None else _of_payload(made.comes, run, span, text)
     if not made.blocking:
-        return Request(made.request or "", gives=comes)
+        return Request(gives=comes)
     if not made.pickled:
         return Nothing()
     match made.op:
@@ -324,7 +323,7 @@ def _requests(value: Value | None) -> list[Request]:
 
 def waited(value: Value | None, run: Run, span: Span) -> Value:
     """Note that requests are waited for; return what that gives."""
-    run.emit(Wait(tuple(request.text for request in _requests(value)), span))
+    run.emit(Wait(span))
     return Nothing()
 
 
@@ -413,13 +412,12 @@ def window_method(window: Window, name: str, arguments: Arguments, run: Run, spa
         send=payload if op is not Op.GET else None,
         receive=payload if op is Op.GET else received,
         dest=partner_of(named.get("target_rank") or named.get("rank")),
-        request=None if blocking else run.target or run.text_of(span),
         places=_places(named),
         receiver=window.name,
         window=window.name,
     )
     run.emit(made)
-    return Nothing() if made.request is None else Request(made.request)
+    return Nothing() if blocking else Request()
 
 
 def _window_memory(window: Window, name: str, run: Run, span: Span) -> Value:

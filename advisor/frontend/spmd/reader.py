@@ -8,21 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
+
+import libcst as cst
 
 from advisor.files import decode_source
-from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import KernelComment
-from advisor.frontend.spmd.expressions import evaluate
-from advisor.frontend.spmd.frames import Context, Defined, Entered, Siblings, TooMuch, file_of
-from advisor.frontend.spmd.functions import follow, parameters
-from advisor.frontend.spmd.joining import join
-from advisor.frontend.spmd.operations import is_method
-from advisor.frontend.spmd.options import mpirun_ranks
-from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.statements import block
-from advisor.frontend.spmd.symbols import Symbols
-from advisor.frontend.spmd.values import External, Text
-from advisor.frontend.syntax.prefilter import (
+from advisor.frontend.comments import read_comments
+from advisor.frontend.directives import KernelComment
+from advisor.frontend.prefilter import (
     BUFFER_METHOD,
     callers_of,
     imports_mpi,
@@ -30,17 +23,21 @@ from advisor.frontend.syntax.prefilter import (
     may_communicate,
     sends_by_parameter,
 )
+from advisor.frontend.spmd.builtin_calls import mpirun_ranks
+from advisor.frontend.spmd.expressions import evaluate
+from advisor.frontend.spmd.functions import follow, is_compiled_as_called, parameters
+from advisor.frontend.spmd.joining import join
+from advisor.frontend.spmd.operations import is_method
+from advisor.frontend.spmd.run import Context, Defined, Entered, Run, Siblings, TooMuch, file_of
+from advisor.frontend.spmd.statements import block
+from advisor.frontend.spmd.values import Array, External, Number, Symbols, Text, Value
 from advisor.ir.kernel import SourceContext
-from advisor.ir.spmd.program import (
-    MODULE,
-    RANKS,
-    THREADS,
-    Program,
-    SizeFact,
-    SpmdFunction,
-)
+from advisor.ir.spmd.memory import Contiguity, Order, View
+from advisor.ir.spmd.program import MODULE, RANKS, THREADS, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
+from advisor.observed import Layout, Seen, SeenArray, SeenNumber
 from advisor.source import SourceProblem, Span
+from costdb.expr import Expr, free_symbols, to_text
 from costdb.wording import DOTTED_NAME, IDENTIFIER
 
 _IDENTIFIER = re.compile(IDENTIFIER)
@@ -101,7 +98,7 @@ def read_program(path: str, source: str, file: Followed | None = None) -> Progra
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    if not may_communicate(source) and not may_be_given_communicator(path, source.encode()):
+    if not may_communicate(source) and not may_be_given_communicator(path, source):
         return None
     if not imports_mpi(source):
         found = _as_called(path, source)
@@ -113,7 +110,7 @@ def read_program(path: str, source: str, file: Followed | None = None) -> Progra
     if functions:
         return reading.program(home, source, functions)
     # a module that has MPI's constants of its own may still be given its communicator
-    given = imports_mpi(source) and sends_by_parameter(source.encode())
+    given = imports_mpi(source) and sends_by_parameter(source)
     return _as_called(path, source) if given else None
 
 
@@ -257,7 +254,6 @@ class _Reading:
                     whole=run.span(node),
                     body=way.steps,
                     parameters=tuple(p.name.value for p in node.params.params),
-                    communicators=way.communicators,
                     buffers=way.buffers,
                     calls=tuple(sites),
                     depth=max((site.depth for site in sites), default=0),
@@ -267,8 +263,7 @@ class _Reading:
         found.sort(key=lambda function: function.span)
         if self.top is not None and context is run.home:
             way, whole = self.top, run.span(context.tree.module)
-            more = way.communicators, way.buffers
-            found.append(SpmdFunction(MODULE, _START, whole, way.steps, (), *more))
+            found.append(SpmdFunction(MODULE, _START, whole, way.steps, (), way.buffers))
         return tuple(function for function in found if communicates(function.body))
 
     def program(
@@ -331,3 +326,161 @@ def communicates(body: tuple[Step, ...]) -> bool:
         or (isinstance(visit.step, Loop) and visit.step.kind is LoopKind.THREADS)
         for visit in walk(body, into_calls=True)
     )
+
+
+# What the calls in a file tell of the arguments of functions that numba compiles.
+#
+# The file is followed as SPMD programs are: arrays have the shape, element type and storage order
+# of the place that makes them. What all calls of a function agree on is a fact of its parameters,
+# as if a run had shown it; what they differ in stays unknown. Calls from other files may pass other
+# things: facts are what findings are priced with, and never why an edit is allowed.
+
+
+_TEXT_LENGTH = 60
+_NUMBERS = {"bool": "bool", "int": "int64", "float": "float64", "complex": "complex128"}
+
+
+def called(
+    path: str,
+    source: str,
+    given: Mapping[str, int | float] = MappingProxyType({}),
+    given_by: Mapping[str, str] = MappingProxyType({}),
+    file: Followed | None = None,
+) -> tuple[Seen, ...]:
+    """Return what a file's own calls tell of its compiled functions, in the order of the source.
+
+    Functions that it does not call are left out, and so are those of which calls differ in the
+    element type or the storage order of an array, or pass one array twice: what is said of loops
+    holds where arrays do not overlap.
+
+    Parameters
+    ----------
+    path, source : str
+    given : mapping of str to number
+        Sizes of the file, over what its source says of them.
+    given_by : mapping of str to str
+        What gave them, where it was not ``-D``.
+    file : Followed, optional
+        The same file, where somebody else may follow it too.
+
+    Raises
+    ------
+    SourceProblem
+        When the file does not parse, or a comment to the tool cannot be right.
+    """
+    reading = (file or Followed(path, source)).alone
+    if reading.is_cut_short:
+        return ()
+    run, functions = reading.run, reading.run.home.defined
+    facts = run.symbols.facts
+    stated = dict(facts)
+    for name in facts.keys() & given.keys():
+        facts[name] = SizeFact(given[name], given_by.get(name, "-D"))
+    # one name for several functions: a call may be of any
+    several = {name.partition(":")[0] for name in functions if ":" in name}
+    made = [
+        seen
+        for name, defined in functions.items()
+        if name.partition(":")[0] not in several
+        and defined.sites
+        and is_compiled_as_called(defined.function.node, run)
+        and (seen := _seen(name, defined, run)) is not None
+    ]
+    # the program that the file may be is read with what its source says
+    facts.update(stated)
+    return tuple(sorted(made, key=lambda seen: seen.line))
+
+
+def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
+    node = defined.function.node
+    line = run.span(node.name).start_line
+    # the first way is what holds in all of them
+    names = defined.entered[0].names
+    call = f"call in line {defined.sites[0].span.start_line}"
+    arrays: list[SeenArray] = []
+    numbers: list[SeenNumber] = []
+    for parameter in _parameters(node):
+        value = names.get(parameter)
+        if isinstance(value, Array):
+            array = _array(parameter, value.view, _shapes(parameter, defined), run)
+            if array is None:
+                return None
+            arrays.append(array)
+        elif isinstance(value, Number):
+            numbers.append(_number(parameter, value, call, run))
+        elif _is_an_array_elsewhere(parameter, defined):
+            return None
+    if not arrays or any(_is_passed_twice(way.names, _parameters(node)) for way in defined.entered):
+        return None
+    return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=len(defined.sites))
+
+
+def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
+    params = node.params
+    found = (*params.posonly_params, *params.params, *params.kwonly_params)
+    return tuple(parameter.name.value for parameter in found)
+
+
+def _is_passed_twice(names: Mapping[str, Value], parameters: Iterable[str]) -> bool:
+    """Return whether two arguments are parts of one array."""
+    given = [value for name in parameters if isinstance(value := names.get(name), Array)]
+    memory = {(value.view.buffer.name, value.view.buffer.number) for value in given}
+    return len(memory) < len(given)
+
+
+def _is_an_array_elsewhere(parameter: str, defined: Defined) -> bool:
+    """Return whether a call passes an array where not all do, or not one of the same kind."""
+    return any(isinstance(way.names.get(parameter), Array) for way in defined.entered)
+
+
+def _shapes(parameter: str, defined: Defined) -> str:
+    """Return the shapes that an argument has in all calls, in their terms."""
+    first, *others = defined.entered
+    # where ways differ, the first one is what they have in common
+    ways = others if any(way.names != first.names for way in others) else [first]
+    found = [way.names.get(parameter) for way in ways]
+    shapes = [value.view.shape for value in found if isinstance(value, Array)]
+    told = [", ".join(map(to_text, shape)) for shape in shapes if shape is not None]
+    return "; ".join(told) if len(told) == len(ways) else ""
+
+
+def _array(name: str, view: View, shapes: str, run: Run) -> SeenArray | None:
+    """Return an argument; None where its element type or how it lies in memory is not known."""
+    layout, shape = _layout(view), view.shape
+    if layout is None or shape is None or view.dtype is None:
+        return None
+    values = [run.symbols.value(extent) for extent in shape]
+    extents = tuple(value for value in values if value is not None and value >= 0)
+    known = extents if len(extents) == len(shape) else None
+    return SeenArray(
+        name, view.dtype, len(shape), layout, known, None, _made(view, shape, run), shapes
+    )
+
+
+def _layout(view: View) -> Layout | None:
+    contiguity = view.contiguity
+    if contiguity is Contiguity.NO:
+        return "A"
+    several = view.shape is None or len(view.shape) > 1
+    if contiguity is Contiguity.UNKNOWN or (several and view.order is Order.UNKNOWN):
+        return None
+    return "F" if several and view.order is Order.F else "C"
+
+
+def _made(view: View, shape: tuple[Expr, ...], run: Run) -> str:
+    """Return which line makes an array, and what binds the sizes that it is made of."""
+    allocation = view.buffer.allocation
+    text = " ".join(allocation.text.split())
+    if len(text) > _TEXT_LENGTH:
+        text = f"{text[: _TEXT_LENGTH - 4]} ..."
+    facts = run.symbols.facts
+    names = sorted(frozenset().union(*map(free_symbols, shape)) & facts.keys())
+    sizes = "".join(f"; {name}: {facts[name].origin}" for name in names)
+    return f"line {allocation.span.start_line}: {text}{sizes}"
+
+
+def _number(name: str, value: Value, call: str, run: Run) -> SeenNumber:
+    assert isinstance(value, Number)
+    whole = value.dtype == "int" and not value.varies
+    known = run.symbols.value(value.expr) if whole else None
+    return SeenNumber(name, _NUMBERS.get(value.dtype, value.dtype), known, call)

@@ -3,5 +3,5 @@
 :mod:`~advisor.ir.spmd.ranks` has communicators and partners, :mod:`~advisor.ir.spmd.memory`
 arrays and views of them, :mod:`~advisor.ir.spmd.payloads` what is sent,
 :mod:`~advisor.ir.spmd.steps` the statements of a function, :mod:`~advisor.ir.spmd.program` whole
-functions and files, and :mod:`~advisor.ir.spmd.proposal` what a rule offers.
+functions and files, and :mod:`~advisor.ir.spmd.program` what a rule offers.
 """

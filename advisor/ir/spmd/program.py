@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isqrt
+from typing import Protocol
 
 from advisor.ir.kernel import SourceContext
+from advisor.ir.proposal import Legality, Rule
 from advisor.ir.spmd.memory import Buffer
-from advisor.ir.spmd.ranks import Communicator
-from advisor.ir.spmd.steps import Communicate, Step, Unknown, Visit, walk
-from advisor.source import Span
+from advisor.ir.spmd.steps import Communicate, Loop, Step, Visit, walk
+from advisor.source import Edit, Span
 from costdb.expr import Expr, ExprError, evaluate
 from costdb.records import dataclass, field
 
@@ -135,13 +136,11 @@ class CallSite:
 
     Attributes
     ----------
-    caller : str
     span : Span
     depth : int
         Loops around the call, with those around its caller's own calls.
     """
 
-    caller: str
     span: Span
     depth: int
 
@@ -160,8 +159,6 @@ class SpmdFunction:
         All of it.
     body : tuple of Step
     parameters : tuple of str
-    communicators : tuple of Communicator
-        In the order of their first use.
     buffers : tuple of Buffer
         Those that the function makes.
     calls : tuple of CallSite
@@ -178,7 +175,6 @@ class SpmdFunction:
     whole: Span
     body: tuple[Step, ...]
     parameters: tuple[str, ...] = ()
-    communicators: tuple[Communicator, ...] = ()
     buffers: tuple[Buffer, ...] = ()
     calls: tuple[CallSite, ...] = ()
     depth: int = 0
@@ -193,11 +189,6 @@ class SpmdFunction:
         for visit in self.visits():
             if isinstance(visit.step, Communicate):
                 yield visit, visit.step
-
-    def unknowns(self) -> tuple[Unknown, ...]:
-        """Return what is not understood, calls included, in program order."""
-        found = walk(self.body, into_calls=True)
-        return tuple(visit.step for visit in found if isinstance(visit.step, Unknown))
 
     def weight(self, visit: Visit) -> int:
         """Return how many loops a step is in, with those around the function's calls."""
@@ -232,3 +223,60 @@ class Program:
     def function(self, name: str) -> SpmdFunction | None:
         """Return a function by its name."""
         return next((f for f in self.functions if f.name == name), None)
+
+
+# What a rule about SPMD programs offers: other operations in the place of some.
+#
+# The engine prices both sides with the same models, at the sizes and ranks that the source or the
+# user gives, and ranks by the gain. A rule states operations; it never states a cost.
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramProposal:
+    """One way to write part of a program otherwise.
+
+    Attributes
+    ----------
+    title : str
+        What to do, as an imperative: "send the array as a buffer".
+    reason : str
+        Why it can be faster, without numbers.
+    span : Span
+        The line that a person should look at: the call.
+    function : SpmdFunction
+    before, after : tuple of Step
+        The steps that change, and what stands in their place. Steps that stay as they are need
+        not be there. Loops that enclose the change are given in `loops`, not here; a loop that
+        the change removes or adds is a step.
+    loops : tuple of Loop
+        Around the steps in the function, outermost first: ``visit.loops``.
+    legality : Legality
+    edits : callable returning tuple of Edit
+        Builds the edits; called only when somebody looks at them. Empty where the source cannot
+        be changed mechanically.
+    conditions : tuple of str
+        What has to be true beyond what the source shows; told with the finding.
+    """
+
+    title: str
+    reason: str
+    span: Span
+    function: SpmdFunction
+    before: tuple[Step, ...]
+    after: tuple[Step, ...]
+    legality: Legality
+    loops: tuple[Loop, ...] = ()
+    edits: Callable[[], tuple[Edit, ...]] = tuple
+    conditions: tuple[str, ...] = ()
+
+
+class ProgramTransform(Rule, Protocol):
+    """A rule about SPMD programs, found through the group ``advise.program_transforms``."""
+
+    def propose_program(self, program: Program) -> Iterable[ProgramProposal]:
+        """Yield every alternative to what the program does.
+
+        Proposals that speak of the same `span` compete; the fastest is told, the others are its
+        alternatives.
+        """
+        ...

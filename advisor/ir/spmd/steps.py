@@ -80,8 +80,6 @@ class Communicate:
         0 where it is left out.
     operation : str or None
         ``"SUM"``, ``"MAX"``, ...; None where it is not known. Collectives only.
-    request : str or None
-        What a request is assigned to, as in the source.
     result : str or None
         What the returned value is assigned to, as in the source.
     places : mapping of str to Span
@@ -112,7 +110,6 @@ class Communicate:
     tag: Expr | None = None
     root: Expr | None = None
     operation: str | None = None
-    request: str | None = None
     result: str | None = None
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     receiver: str = ""
@@ -129,11 +126,9 @@ class Communicate:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """``request.Wait()``, ``Waitall`` and their like; `requests` as in the source."""
+    """``request.Wait()``, ``Waitall`` and their like."""
 
-    requests: tuple[str, ...]
     span: Span
-    all: bool = True
 
 
 @dataclass(frozen=True, slots=True)

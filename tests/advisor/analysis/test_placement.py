@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from advisor.analysis.facts import Facts
 from advisor.analysis.lower import Unpriced, lower
-from advisor.analysis.placed.owners import place
-from advisor.analysis.placed.placement import Placement, local_extents
+from advisor.analysis.owners import place
+from advisor.analysis.placement import Placement, local_extents
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from costdb.expr import evaluate, num

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.analysis.facts import Facts
 from advisor.analysis.lower import lower
-from advisor.analysis.placed.along import Along, dealt, in_blocks, taking_part
+from advisor.analysis.placement import Along, dealt, in_blocks, taking_part
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel

@@ -13,10 +13,9 @@ from dataclasses import replace
 from importlib import import_module
 
 from advisor import engine
-from advisor.edits import split_lines
 from advisor.engine import FileResult, Options
 from advisor.finding import Applicability, Coverage, Finding, Fix, Remark, Verdict
-from advisor.source import Edit, SourceProblem, Span
+from advisor.source import Edit, SourceProblem, Span, split_lines
 from tests.advisor.report.report_samples import SHIFTS
 
 _WORD = re.compile(r"\b(SLOW|RISKY|MANUAL|OVERLAP|SPOILS|PING|PONG)([0-9]*)\b")

@@ -13,10 +13,10 @@ import pytest
 
 from advisor import engine
 from advisor.finding import Applicability, Finding
-from advisor.frontend.syntax import prefilter
+from advisor.frontend import prefilter
 from advisor.ir.proposal import Legality
 from advisor.ir.spmd.program import Program as Read
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import ProgramProposal
 from advisor.ir.spmd.steps import Loop, LoopKind, Op
 from costdb.expr import num
 from tests.advisor.cli.commands import EXAMPLES, ROOT, Program

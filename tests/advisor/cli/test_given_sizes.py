@@ -9,7 +9,7 @@ from commands import EXAMPLES, Program
 
 from advisor.cli.common import names_in
 from advisor.frontend.kernels import read_kernels
-from advisor.ranking.sizes import bindable, checked_sizes
+from advisor.ranking.compare import bindable, checked_sizes
 from advisor.source import SourceProblem
 from tests.advisor.verify.commented_kernel import box_sum_text
 

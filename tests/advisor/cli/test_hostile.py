@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.files import LARGEST_BYTES, read_bytes
-from advisor.frontend.syntax.guard import (
+from advisor.frontend.trees import (
     MOST_BRACKETS,
     MOST_CHAINED,
     MOST_LEVELS,

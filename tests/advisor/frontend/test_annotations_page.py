@@ -9,8 +9,8 @@ import pytest
 import advisor
 from advisor import Block, Cyclic, Dist
 from advisor.distribution import ArraySpec, spec_of_dist
-from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import (
+from advisor.frontend.comments import read_comments
+from advisor.frontend.directives import (
     AnyDirective,
     ArrayComment,
     KernelComment,

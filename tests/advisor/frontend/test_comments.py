@@ -20,8 +20,8 @@ from advisor.distribution import (
     NotDistributed,
     check_spec,
 )
-from advisor.frontend.advise_comments.comments import parse_comment, read_comments, scan_comments
-from advisor.frontend.advise_comments.directives import (
+from advisor.frontend.comments import parse_comment, read_comments, scan_comments
+from advisor.frontend.directives import (
     AnyDirective,
     ArrayComment,
     CommentError,
@@ -279,7 +279,7 @@ def test_reading_plain_comments_imports_no_parser_library() -> None:
     program = textwrap.dedent(
         """
         import sys
-        from advisor.frontend.advise_comments.comments import read_comments
+        from advisor.frontend.comments import read_comments
         read_comments("# advise: kernel N=3\\n# advise: x: i4[N] over (row) on mesh(row=2)")
         print(*sorted({name.partition(".")[0] for name in sys.modules}))
         """

@@ -15,8 +15,8 @@ from advisor.analysis.lower import Unpriced, lower
 from advisor.engine import Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes, content_of
+from advisor.ir.dependence import least_index, non_negative_within
 from advisor.ir.kernel import Kernel
-from advisor.ir.signs import least_index, non_negative_within
 from advisor.ir.statements import Choice, Loop, Stated, Statement, Store, Unknown, Unrolled
 from advisor.ir.values import Read, Scalar
 from advisor.ranking import compare

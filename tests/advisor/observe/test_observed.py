@@ -14,8 +14,9 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.statements import Store, Unknown, Unrolled, walk
-from advisor.observations import FUNCTION, Observations
 from advisor.observed import (
+    FUNCTION,
+    Observations,
     Seen,
     SeenArray,
     SeenLoop,

@@ -16,9 +16,8 @@ from advisor.cli.app import main
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ranking import compare
-from advisor.ranking.compare import Costed, cost, in_parts, time_s
+from advisor.ranking.compare import Costed, bind_sizes, cost, in_parts, time_s
 from advisor.ranking.rank import Ranked, rank
-from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
 from costdb.estimate import Priced
 from costdb.expr import ExprError

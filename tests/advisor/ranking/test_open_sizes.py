@@ -11,11 +11,10 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.compare import KEPT, Costed, compared, cost, shortlist
+from advisor.ranking.compare import KEPT, Costed, Sizes, bind_sizes, compared, cost, shortlist
 from advisor.ranking.joint import best_plan
 from advisor.ranking.open_sizes import best_where_open
 from advisor.ranking.rank import rank
-from advisor.ranking.sizes import Sizes, bind_sizes
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.ir.proposal import Proposal, Transform
+from advisor.source import apply_edits
 from tests.transforms.checks import (
     Rewrite,
     check_square,

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from advisor.analysis.spmd.lower import lower_steps
-from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import ProgramProposal
 from advisor.ir.spmd.steps import Step
 from advisor.ranking.programs import bind_program
+from advisor.source import apply_edits
 from costdb.expr import evaluate
 from costdb.process.terms import Leaf, Process, Sequential
 from costdb.work import Superstep

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from advisor.edits import apply_edits
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
+from advisor.source import apply_edits
 
 MARGIN = 2
 """Subscripts reach so far beyond an index; loops keep that distance from both ends."""

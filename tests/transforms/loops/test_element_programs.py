@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Unknown, walk
+from advisor.source import apply_edits
 from costdb.expr import evaluate, free_symbols
 from tests.transforms.loops.element_programs import LEFT
 from transforms.loops import raised, vectorise

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability
 from advisor.frontend.spmd.reader import read_program
+from advisor.source import apply_edits
 from tests.transforms.generated.dealt_programs import (
     MADE,
     proposals,

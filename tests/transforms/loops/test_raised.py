@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS, ROWS
+from advisor.source import apply_edits
 from tests.transforms.checks import without_places
 from transforms.loops.array_statements import IF_NOT_EMPTY
 from transforms.loops.raised import TRANSFORM

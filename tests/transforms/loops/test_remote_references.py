@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.edits import apply_edits
+from advisor.source import apply_edits
 from tests.transforms.generated.gather_programs import (
     placed,
     run,

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
+from advisor.source import apply_edits
 from tests.transforms.checks import only_kernel
 from transforms.loops.scattered_sums import TRANSFORM
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.ir.spmd.proposal import ProgramTransform
+from advisor.ir.spmd.program import ProgramTransform
 from advisor.ir.spmd.steps import Loop
 from costdb.expr import evaluate
 from tests.transforms.spmd_running import program_text, proposals, rewritten, run_side_by_side

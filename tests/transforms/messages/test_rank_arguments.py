@@ -29,7 +29,8 @@ EVERYWHERE = [(rank, size) for size in range(1, 65) for rank in range(size)]
 @pytest.fixture(scope="module")
 def world() -> Communicator:
     (function,) = program("x = np.zeros(9)\ncomm.Bcast(x)\n").functions
-    return function.communicators[0]
+    ((_, broadcast),) = function.operations()
+    return broadcast.communicator
 
 
 def drawn_condition(source: random.Random, world: Communicator) -> Expr:

@@ -4,7 +4,7 @@ import pytest
 
 from advisor import engine
 from advisor.engine import Options
-from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.program import ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Copy
 from tests.transforms.spmd_running import HEADER, read
 from transforms.messages.partition_axis import TRANSFORM

@@ -1,0 +1,459 @@
+"""Work of array expressions: halos, traversals, and operations that make arrays of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from advisor.analysis import calls, operations
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.halos import Halos
+from advisor.analysis.messages import fetch, fetched
+from advisor.analysis.operations import PRODUCTS, STATEMENTS
+from advisor.analysis.owners import (
+    Operand,
+    Pairs,
+    advance,
+    local_region,
+    pairs_of,
+    selected,
+    stretched,
+    traversed,
+    value_placement,
+    without_points,
+)
+from advisor.analysis.placement import (
+    Placement,
+    is_spread_in_steps,
+    local_count,
+    local_counts,
+    local_extents,
+    region_placement,
+)
+from advisor.distribution import NotDistributed
+from advisor.dtypes import itemsize_of
+from advisor.ir.kernel import Kernel
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
+from advisor.ir.statements import Scatter, Store, is_total
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Fill,
+    Flip,
+    Fourier,
+    Gather,
+    MatMul,
+    PeriodicPad,
+    Point,
+    Read,
+    Reduction,
+    Roll,
+    Scalar,
+    Scan,
+    Sort,
+    Strided,
+    Subscript,
+    Tally,
+    Transpose,
+    Value,
+    reads,
+)
+from advisor.numpy_table import strong
+from costdb.expr import ZERO, Expr
+from costdb.process.terms import Leaf, Process
+from costdb.records import dataclass, field, replace
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Interpretation,
+    Statement,
+    Visit,
+)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What a fused array statement computes, and from which operands, each with its value."""
+
+    operands: list[tuple[Value, Operand]] = field(default_factory=list)
+    operations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """A kernel's arrays at one point of it, and the work of expressions over them.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    placed : mapping of str to Placement
+    facts : Facts
+    halos : Halos
+    in_calls : bool
+        Whether to find the calls of the library that a statement consists of, besides what it
+        touches and computes as a whole.
+    """
+
+    kernel: Kernel
+    placed: Mapping[str, Placement]
+    facts: Facts
+    halos: Halos
+    in_calls: bool = True
+
+    def type_of(self, name: str) -> ArrayType:
+        """Return the element type and shape of a named array."""
+        return ArrayType(self.kernel.dtype(name), self.kernel.extents(name))
+
+    def placement(self, name: str) -> Placement:
+        """Return where a named array lives."""
+        if name not in self.placed:
+            raise NotPriced(f"nothing says how `{name}` is distributed")
+        return self.placed[name]
+
+    def sizes_bytes(self) -> Iterator[Expr]:
+        """Yield the bytes that the busiest rank holds of every array."""
+        for name, placement in self.placed.items():
+            found = self.type_of(name)
+            extents = local_extents(placement, found.extents, self.facts)
+            yield calls.product(extents) * itemsize_of(found.dtype)
+
+    def bound(self, name: str, value: Value) -> list[Process]:
+        """Return the work of binding a name to a fresh array."""
+        if isinstance(value, Fill) and not value.value:
+            return []
+        found, placement = self.type_of(name), self.placement(name)
+        if _makes_array(value) and value_placement(value, self.placed) == placement:
+            return self._made(value)[0]
+        return self._computed(value, whole(found.extents), found, placement, name)
+
+    def stored(self, store: Store) -> list[Process]:
+        """Return the work of changing elements of an existing array."""
+        if is_total(store):
+            # outside of loops over elements, each rank does it for itself
+            return self.number(store.value)
+        found, placement = self.type_of(store.array), self.placement(store.array)
+        made = self._computed(
+            store.value, store.region, found, placement, store.array, in_place=store.in_place
+        )
+        if self.in_calls and _is_single(store.region):
+            # the interpreter's own work, which only a machine with rates of calls prices
+            from advisor.analysis.calls import single
+
+            made.append(Leaf(single(store)))
+        return made
+
+    def number(self, value: Value) -> list[Process]:
+        """Return the work of computing one number that all ranks then have."""
+        sent = self._sent(value)
+        if not self.in_calls or not is_of_elements(value) or isinstance(value, Scalar):
+            return sent
+        return [Leaf(calls.steps_of(value)), *sent]
+
+    def _sent(self, value: Value) -> list[Process]:
+        """Return what a number takes apart from the steps of the interpreter."""
+        match value:
+            case Scalar() | Read(_, ()):
+                return []
+            case Reduction():
+                return self._made(value)[0]
+            case Read(array, _):
+                return operations.broadcast(self.type_of(array), self.placement(array))
+            case Elementwise(_, parts):
+                return [process for part in parts for process in self._sent(part)]
+            case Gather(_, places):
+                return self._sent(places)
+            case Copy(operand, _):
+                return self._sent(operand)
+        raise NotPriced("a number computed from arrays in a way that is not understood")
+
+    def _computed(
+        self,
+        value: Value,
+        region: tuple[Subscript, ...],
+        found: ArrayType,
+        placement: Placement,
+        name: str = "",
+        *,
+        in_place: bool | None = None,
+    ) -> list[Process]:
+        """Return one fused statement: its temporaries, its halos, its traversal.
+
+        It changes elements of a named array where `in_place` is not None, and else makes one.
+        """
+        gathered = _Gathered()
+        made = self._collect(value, gathered, region, placement)
+        wide = [stretched(operand, region) for _, operand in gathered.operands]
+        pairs = [(operand, pairs_of(operand, region)) for operand in wide]
+        made += fetched(pairs, region, placement, self.facts, self.halos)
+        counts = local_counts(placement, region, self.facts)
+        loaded = [traversed(operand, region, counts, self.facts) for operand in wide]
+        memory = selected(found, placement, region, counts, self.facts)
+        accesses = (*map(Access, loaded), Access(memory, store=True))
+        operations = gathered.operations * calls.product(counts)
+        # what is compiled is one loop, and calls no library
+        made_of: tuple[ArrayCall, ...] | None = None if self.kernel.context.is_compiled else ()
+        # a single element is the interpreter's own work
+        if self.in_calls and not _is_single(region):
+            walked = [(operand.name or "", operand.region) for operand in wide]
+            target = calls.Target(
+                name,
+                found,
+                region,
+                memory,
+                placement.order,
+                in_place is None,
+                bool(in_place),
+                self._advance(name, region, walked),
+            )
+            leaves = {
+                id(one): calls.Leaf(
+                    place,
+                    operand.name or "",
+                    operand.region,
+                    self._advance(operand.name or "", operand.region, walked),
+                )
+                for (one, operand), place in zip(gathered.operands, loaded, strict=True)
+            }
+            made_of = calls.Evaluation(target, self.type_of, leaves).run(value)
+        made.append(Leaf(Statement(accesses, operations, STATEMENTS, made_of)))
+        return made
+
+    def _advance(
+        self,
+        name: str,
+        region: tuple[Subscript, ...],
+        others: list[tuple[str, tuple[Subscript, ...]]],
+    ) -> Expr | None:
+        if not name:
+            return None
+        found, placement = self.type_of(name), self.placement(name)
+        return advance(name, found, placement, region, others, self.facts)
+
+    def _collect(
+        self,
+        value: Value,
+        gathered: _Gathered,
+        region: tuple[Subscript, ...],
+        placement: Placement,
+    ) -> list[Process]:
+        """Gather the operands of a fused statement; return the work before it."""
+        match value:
+            case Scalar() | Fill():
+                return []
+            case Copy(operand, _):
+                return self._collect(operand, gathered, region, placement)
+        one_element = not region_extents(region)
+        if not one_element and not describe(value, self.type_of).extents:
+            if isinstance(value, Read):
+                return self._element(value, region, placement)
+            return self.number(value)
+        match value:
+            case Read(array, part):
+                gathered.operands.append((value, self.named(array, part)))
+                return []
+            case Elementwise(_, parts):
+                gathered.operations += 1
+                return [
+                    process
+                    for part in parts
+                    for process in self._collect(part, gathered, region, placement)
+                ]
+            case Expand() | Transpose():
+                made, own = self._shown(value)
+            case MatMul():
+                made, own = self._product(value, region, placement)
+            case _:
+                made, own = self._made(value)
+        gathered.operands.append((value, own))
+        return made
+
+    def _element(
+        self, value: Read, region: tuple[Subscript, ...], placement: Placement
+    ) -> list[Process]:
+        """Return what brings one element to all ranks that compute a region with it."""
+        alone: Pairs = [(own, None) for own in range(len(value.region))]
+        pairs = [(self.named(value.array, value.region), alone)]
+        return fetched(pairs, region, placement, self.facts, self.halos)
+
+    def _shown(self, value: Value) -> tuple[list[Process], Operand]:
+        """Return an operand whose dimensions are shown in another order, or with new ones."""
+        if isinstance(value, Expand | Transpose):
+            made, inner = self._shown(value.operand)
+            view = list(inner.view or ())
+            if isinstance(value, Expand):
+                view.insert(value.axis, None)
+            else:
+                view = [view[axis] for axis in value.axes]
+            return made, replace(inner, view=tuple(view))
+        if isinstance(value, Read):
+            kept = tuple(d for d, part in enumerate(value.region) if not isinstance(part, Point))
+            return [], replace(self.named(value.array, value.region), view=kept)
+        made, own = self._made(value)
+        return made, replace(own, view=tuple(range(len(own.region))))
+
+    def _product(
+        self, value: MatMul, region: tuple[Subscript, ...], placement: Placement
+    ) -> tuple[list[Process], Operand]:
+        """Return the work of a matrix product whose result is needed in a region."""
+        kept = [d for d, part in enumerate(region) if not isinstance(part, Point)]
+        if any(isinstance(part, Strided) for part in region):
+            raise NotPriced("a matrix product stored into a slice with a step")
+        found = describe(value, self.type_of)
+        if len(kept) != len(found.extents):
+            raise NotPriced("a matrix product within a statement of other shape")
+        made, left = self._shown(value.left)
+        more, right = self._shown(value.right)
+        made += more
+        if any(isinstance(part, Strided) for part in (*left.region, *right.region)):
+            raise NotPriced("a matrix product of slices with a step")
+        assert left.view is not None and right.view is not None
+        # rows of the one go with rows of the result, columns of the other with its columns
+        sides = ((left, {left.view[0]: kept[0]}), (right, {right.view[1]: kept[1]}))
+        for operand, going in sides:
+            pairs = [(own, going.get(own)) for own in range(len(operand.region))]
+            made += fetched([(operand, pairs)], region, placement, self.facts, self.halos)
+        rows, columns = (local_count(placement, d, region[d], self.facts) for d in kept)
+        depth = describe(value.left, self.type_of).extents[1]
+        inner = region_placement(placement, region)
+        factors = (
+            Visit(calls.dense((rows, depth), found.dtype), left.name or ""),
+            Visit(calls.dense((depth, columns), found.dtype), right.name or ""),
+        )
+        accesses = (
+            *(Access(factor.region) for factor in factors),
+            Access(local_region(found, inner, (rows, columns), self.facts), store=True),
+        )
+        call = ArrayCall(
+            ArrayOperation.MATMUL,
+            found.dtype,
+            rows * columns,
+            Visit(calls.dense((rows, columns), found.dtype)),
+            factors,
+            fresh=True,
+            length=depth,
+        )
+        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, (call,))))
+        return made, _fresh(found, inner)
+
+    def _made(self, value: Value) -> tuple[list[Process], Operand]:
+        """Return the work of an operation that makes an array of its own, and that array."""
+        match value:
+            case Read(array, region):
+                if is_spread_in_steps(self.placement(array), region):
+                    raise NotPriced("an operation other than arithmetic on a slice with a step")
+                return self._part(value)
+            case Scalar() | Fill() | Copy() | Elementwise() | Expand() | Transpose() | MatMul():
+                found = describe(value, self.type_of)
+                placement = self._placed(value)
+                made = self._computed(value, whole(found.extents), found, placement)
+                return made, _fresh(found, placement)
+            case Gather():
+                return self._gather(value)
+            case Tally():
+                return self._tally(value)
+            case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
+                pass
+        found = describe(value, self.type_of)
+        if isinstance(value, Reduction):
+            part = value.operand
+            made, source = self._part(part) if isinstance(part, Read) else self._made(part)
+            factors: tuple[Visit, ...] = ()
+            if value.fused and self.in_calls:
+                # what they are multiplied by is a matter of their calls
+                made, factors = operations.without_calls(made)
+            made += operations.reduction(value, source, found, self.facts, factors)
+            placement = source.placement if value.axis is None else self._placed(value)
+            return made, _fresh(found, placement)
+        made, source = self._made(value.operand)
+        placement = self._placed(value)
+        copied = partial(operations.copy, source, found, placement, self.facts)
+        match value:
+            case Scan(_, axis, _, _, _):
+                made.append(operations.scan(axis, source, found, placement, self.facts))
+            case Roll(_, axis, amount):
+                if placement.is_spread(axis):
+                    reach = operations.rolled(source, axis, amount)
+                    made += fetch(source.name, reach, self.facts, self.halos)
+                made.append(copied(ArrayOperation.ROLL))
+            case PeriodicPad(_, axis, before, after):
+                made += operations.wrapped(source, axis, before, after, self.facts)
+                made.append(copied(ArrayOperation.PAD))
+            case Flip(_, axis):
+                if placement.is_spread(axis):
+                    raise NotPriced("a reversal along a distributed dimension")
+                made.append(copied(ArrayOperation.VIEW))
+            case Fourier():
+                made += operations.fourier(value, source, found, placement, self.facts)
+            case Sort(_, axis):
+                made.append(operations.sorting(axis, source, found, placement, self.facts))
+        return made, _fresh(found, placement)
+
+    def _part(self, read: Read) -> tuple[list[Process], Operand]:
+        """Return a part of an array as an array of its own, of which a view is made."""
+        array, placement = self.type_of(read.array), self.placement(read.array)
+        part = ArrayType(array.dtype, region_extents(read.region))
+        own = _fresh(part, region_placement(placement, read.region))
+        if is_whole(read.region, array.extents):
+            return [], replace(own, name=read.array)
+        counts = local_counts(placement, read.region, self.facts)
+        memory = selected(array, placement, read.region, counts, self.facts)
+        view = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
+        made: list[Process] = [view] if self.in_calls else []
+        return made, replace(own, part=without_points(memory, read.region))
+
+    def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
+        made, places = self._made(value.places)
+        _, table = self._made(value.operand)
+        made += operations.remote(table, places, (False,), self.facts)
+        return made, _fresh(describe(value, self.type_of), places.placement)
+
+    def _tally(self, value: Tally) -> tuple[list[Process], Operand]:
+        made, places = self._made(value.places)
+        if value.weights is not None:
+            made += self._made(value.weights)[0]
+        found = describe(value, self.type_of)
+        dims = (NotDistributed(),)
+        counted = _fresh(found, Placement(found.extents, (ZERO,), dims, places.placement.mesh, "C"))
+        return [*made, *operations.tally(places, counted, self.facts)], counted
+
+    def scattered(self, statement: Scatter) -> list[Process]:
+        """Return the work of combining values into places that only the data know."""
+        made, places = self._made(statement.places)
+        added = describe(statement.value, self.type_of)
+        if added.extents and not isinstance(statement.value, Scalar | Fill):
+            made += self._made(statement.value)[0]
+        table = self.named(statement.array, whole(self.kernel.extents(statement.array)))
+        # each increment reads its place and writes it
+        casts = strong(added.dtype) != table.array.dtype
+        made += operations.remote(table, places, (False, True), self.facts, casts=casts)
+        if statement.by_element:
+            times = calls.product(local_extents(places.placement, places.array.extents, self.facts))
+            loads = 2 + len(reads(statement.value))
+            made.append(Leaf(Interpretation(times, loads=loads, stores=1, operations=1)))
+        return made
+
+    def named(self, name: str, region: tuple[Subscript, ...]) -> Operand:
+        """Return a region of a named array."""
+        return Operand(name, self.type_of(name), self.placement(name), region)
+
+    def _placed(self, value: Value) -> Placement:
+        placement = value_placement(value, self.placed)
+        if placement is None:
+            raise NotPriced("an array that nothing says how it is distributed")
+        return placement
+
+
+def _is_single(region: tuple[Subscript, ...]) -> bool:
+    return all(isinstance(part, Point) for part in region)
+
+
+def _fresh(found: ArrayType, placement: Placement) -> Operand:
+    """Return all of an array without a name."""
+    return Operand(None, found, placement, whole(found.extents))
+
+
+def _makes_array(value: Value) -> bool:
+    return isinstance(value, Scan | Roll | PeriodicPad | Flip | Reduction | Fourier | Sort)

@@ -1,1 +1,0 @@
-"""Work of loops: over single elements, in turn, in a pipeline, or with another index."""

@@ -1,0 +1,356 @@
+"""Work of operations on one rank's part of an array, with the collectives they need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from advisor.analysis.calls import dense, product, view
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.halos import OneRead, Reach
+from advisor.analysis.owners import Operand, held, local_region
+from advisor.analysis.placement import Placement, local_extents
+from advisor.distribution import CyclicDim
+from advisor.dtypes import itemsize_of
+from advisor.ir.dependence import largest
+from advisor.ir.shapes import ArrayType
+from advisor.ir.values import Fourier, Range, Reduction
+from advisor.numpy_table import strong
+from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, minimum, num
+from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Collective,
+    CollectiveKind,
+    Message,
+    Pattern,
+    PrefixScan,
+    Region,
+    RemoteElements,
+    Statement,
+    Visit,
+)
+
+STATEMENTS = "array statements"
+PRODUCTS = "matrix products"
+_BUFFERED = 8192
+"""Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
+_SUMMED = frozenset({"add", "multiply", "mean", "spread", "count_nonzero"})
+"""Operations that are done in the type of their result, and not of their operand."""
+
+
+def broadcast(found: ArrayType, placement: Placement) -> list[Process]:
+    """Return what brings one element of an array to all ranks."""
+    ranks = product(tuple(map(placement.ranks, range(len(placement.dims)))))
+    if ranks == ONE:
+        return []
+    one = dense((ONE,), found.dtype)
+    return [Leaf(Collective(CollectiveKind.BROADCAST, ranks, one, "broadcast"))]
+
+
+def rolled(source: Operand, axis: int, amount: Expr) -> Reach:
+    """Return what a periodic shift reads of other ranks."""
+    placement, extents = source.placement, source.array.extents
+    spread = [d for d in range(len(extents)) if placement.is_spread(d)]
+    read = OneRead(
+        {d: -amount if d == axis else ZERO for d in spread},
+        {d: (ZERO, extent) for d, extent in enumerate(extents) if d not in spread},
+    )
+    regions = {d: placement.along(d, Range(ZERO, extents[d])) for d in spread}
+    return Reach(source.array, placement, regions, (read,), wraps_after=extents[axis])
+
+
+def wrapped(source: Operand, axis: int, before: Expr, after: Expr, facts: Facts) -> list[Process]:
+    """Return what the ranks at the ends fetch for a periodic rim.
+
+    No rank is at both ends, unless it is alone, so the wider side counts.
+    """
+    placement, found = source.placement, source.array
+    if not placement.is_spread(axis):
+        return []
+    if isinstance(placement.dims[axis], CyclicDim):
+        raise NotPriced("a periodic rim along a cyclically distributed dimension")
+    extents = local_extents(placement, found.extents, facts)
+    layers = largest((before, after), facts.minima)
+    counts = tuple(layers if d == axis else extent for d, extent in enumerate(extents))
+    region = local_region(found, placement, counts, facts)
+    sent = Leaf(Message(region, f"halo messages, axis {axis}"))
+    several = placement.along(axis, Range(ZERO, found.extents[axis])).several
+    return [sent if several == ONE else Branch(several, sent, NOTHING)]
+
+
+def copy(
+    source: Operand,
+    found: ArrayType,
+    placement: Placement,
+    facts: Facts,
+    operation: ArrayOperation,
+) -> Process:
+    """Return a copy of the local part into an array of its own.
+
+    A library that only shows it otherwise (`operation` is a view) copies nothing.
+    """
+    accesses = _passed(source, found, placement, facts)
+    call = view()
+    if operation is not ArrayOperation.VIEW:
+        call = _call(operation, source, found, accesses)
+    return Leaf(Statement(accesses, ZERO, STATEMENTS, (call,)))
+
+
+def scan(
+    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> Process:
+    """Return a prefix operation along one axis."""
+    if isinstance(placement.dims[axis], CyclicDim) and placement.is_spread(axis):
+        raise NotPriced("a scan along a cyclically distributed dimension")
+    accesses = _passed(source, found, placement, facts)
+    counts = accesses[1].region.counts
+    edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
+    call = _call(ArrayOperation.SCAN, source, found, accesses, axis)
+    casts = _casts(call, source.array.dtype)
+    stored = Visit(accesses[1].region)
+    added = ArrayCall(
+        ArrayOperation.BINARY, found.dtype, product(counts), stored, (stored,), fresh=False
+    )
+    return Leaf(
+        PrefixScan(
+            ranks=placement.ranks(axis),
+            edge=local_region(found, placement, edge, facts),
+            block=accesses[1].region,
+            label=f"prefix scan, axis {axis}",
+            calls=(*casts, call),
+            correction=(added,),
+        )
+    )
+
+
+def without_calls(made: list[Process]) -> tuple[list[Process], tuple[Visit, ...]]:
+    """Return the work of products without their last call, and what that multiplies.
+
+    What the factors themselves are made by stays.
+    """
+    match made:
+        case [*before, Leaf(Statement(calls=(*others, call)) as work)]:
+            return [*before, Leaf(replace(work, calls=tuple(others)))], call.operands
+    raise NotPriced("a product of something that is not computed element by element")
+
+
+def reduction(
+    value: Reduction,
+    source: Operand,
+    found: ArrayType,
+    facts: Facts,
+    factors: tuple[Visit, ...] = (),
+) -> list[Process]:
+    """Return a reduction along one axis, or over all of them.
+
+    Where there are `factors`, their products are summed as they are computed.
+    """
+    memory, axis, dtype = held(source, facts), value.axis, source.array.dtype
+    counts, elements = memory.counts, product(memory.counts)
+    kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
+    casts: tuple[ArrayCall, ...] = ()
+    call = ArrayCall(
+        ArrayOperation.MATVEC if factors else ArrayOperation.REDUCE,
+        dtype,
+        elements,
+        Visit(dense(kept, found.dtype)) if kept else None,
+        factors or (Visit(memory, source.name or ""),),
+        fresh=bool(kept),
+        axis_from_last=None if axis is None or factors else len(counts) - 1 - axis,
+        length=elements if axis is None else counts[axis],
+    )
+    if not factors and value.operation in _SUMMED:
+        call = replace(call, dtype=strong(found.dtype))
+        casts = _casts(call, dtype)
+    if casts and casts[0].result:
+        # from the buffer, not from memory
+        call = replace(call, operands=(casts[0].result,))
+    made: list[Process] = [Leaf(Statement((Access(memory),), elements, STATEMENTS, (*casts, call)))]
+    along = range(len(counts)) if axis is None else (axis,)
+    ranks = product(tuple(source.placement.ranks(d) for d in along))
+    if ranks != ONE:
+        region = dense(kept or (ONE,), found.dtype)
+        made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
+    return made
+
+
+def _casts(call: ArrayCall, dtype: str) -> tuple[ArrayCall, ...]:
+    """Return the casts of a call's operand to the type that it is combined in.
+
+    The library casts as many elements at a time as its buffer has, combines these and goes on.
+    """
+    (operand,) = call.operands
+    if strong(dtype) == strong(call.dtype) or not operand.region.counts:
+        return ()
+    itemsize, counts = itemsize_of(call.dtype), operand.region.counts
+    # every row lies where the one before it lay
+    held = (*counts[:-1], minimum(counts[-1], _BUFFERED))
+    pitches = (*(ZERO for _ in counts[1:]), num(itemsize))
+    buffer = Visit(Region(itemsize, held, pitches))
+    return (ArrayCall(ArrayOperation.CAST, call.dtype, product(counts), buffer, (operand,)),)
+
+
+def fourier(
+    value: Fourier, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> list[Process]:
+    """Return transforms along one axis; a distributed one is transposed there and back."""
+    axis = value.axis
+    each = 5 * log2(found.extents[axis])
+    transforms = ArrayOperation.FFT, axis
+    work = along_lines(source, found, placement, each, transforms, facts, "Fourier transforms")
+    if not placement.is_spread(axis):
+        return [work]
+    if value.butterflies:
+        if isinstance(placement.dims[axis], CyclicDim):
+            raise NotPriced("butterflies along a cyclically distributed dimension")
+        # in each of the last log2 P butterfly steps, a rank exchanges its whole part with another;
+        # where P is no power of two, the next one bounds it
+        part = local_region(found, placement, local_extents(placement, found.extents, facts), facts)
+        exchange = Leaf(Message(part, f"butterfly exchanges, axis {axis}"))
+        steps = ceil(log2(placement.ranks(axis)))
+        return [SeqLoop(f"butterfly.axis{axis}", ONE, steps, exchange), work]
+    counts = list(local_extents(placement, found.extents, facts))
+    others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
+    if not others:
+        raise NotPriced("a Fourier transform with no local dimension to exchange for")
+    ranks = placement.ranks(axis)
+    counts[others[0]] = ceil_div(counts[others[0]], ranks)
+    piece = local_region(found, placement, tuple(counts), facts)
+    label = f"transposition (all-to-all), axis {axis}"
+    there = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, label))
+    return [there, work, there]
+
+
+def sorting(
+    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> Process:
+    """Return a sort along an axis that every rank holds whole."""
+    if placement.is_spread(axis):
+        raise NotPriced("a sort along a distributed dimension")
+    compared, sorts = log2(found.extents[axis]), (ArrayOperation.SORT, axis)
+    return along_lines(source, found, placement, compared, sorts, facts, "sort")
+
+
+def along_lines(
+    source: Operand,
+    found: ArrayType,
+    placement: Placement,
+    operations: Expr,
+    what: tuple[ArrayOperation, int],
+    facts: Facts,
+    label: str,
+) -> Process:
+    """Return an operation that passes over the local part with some work an element."""
+    accesses = _passed(source, found, placement, facts)
+    call = _call(what[0], source, found, accesses, what[1])
+    work = product(accesses[1].region.counts) * operations
+    return Leaf(Statement(accesses, work, label, (call,)))
+
+
+def _passed(
+    source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> tuple[Access, Access]:
+    """Return the loads of an operand, and the stores to the array that is made of it."""
+    counts = local_extents(placement, found.extents, facts)
+    stored = local_region(found, placement, counts, facts)
+    return Access(held(source, facts)), Access(stored, store=True)
+
+
+def _call(
+    operation: ArrayOperation,
+    source: Operand,
+    found: ArrayType,
+    accesses: tuple[Access, Access],
+    axis: int | None = None,
+) -> ArrayCall:
+    """Return a call that makes an array out of another one."""
+    counts = accesses[1].region.counts
+    return ArrayCall(
+        operation,
+        found.dtype,
+        product(counts),
+        Visit(dense(counts, found.dtype)),
+        (Visit(accesses[0].region, source.name or ""),),
+        fresh=True,
+        axis_from_last=None if axis is None else len(counts) - 1 - axis,
+        length=None if axis is None else counts[axis],
+    )
+
+
+def remote(
+    table: Operand, places: Operand, stores: tuple[bool, ...], facts: Facts, *, casts: bool = False
+) -> list[Process]:
+    """Return references to uniformly random elements of a vector.
+
+    They are read, or combined with values where `stores` holds True; the library converts these
+    one by one where it `casts` them.
+    """
+    threads = table.placement.ranks(0)
+    counts = local_extents(places.placement, places.array.extents, facts)
+    if threads == ONE:
+        return [_own_references(table, places, counts, stores, facts, casts=casts)]
+    return [
+        Leaf(
+            RemoteElements(
+                product(counts),
+                itemsize_of(table.array.dtype),
+                threads,
+                Pattern.BASELINE,
+                mixed=True,
+                label="remote references",
+                store=store,
+            )
+        )
+        for store in stores
+    ]
+
+
+def tally(places: Operand, counted: Operand, facts: Facts) -> list[Process]:
+    """Return the counting of one's own places, and the adding up of what all ranks counted."""
+    counts = local_extents(places.placement, places.array.extents, facts)
+    made = [_own_references(counted, places, counts, (False, True), facts)]
+    ranks = product(tuple(map(places.placement.ranks, range(len(counts)))))
+    if ranks != ONE:
+        sums = dense(counted.array.extents, counted.array.dtype)
+        made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, sums, "reduction")))
+    return made
+
+
+def _own_references(
+    table: Operand,
+    places: Operand,
+    counts: tuple[Expr, ...],
+    stores: tuple[bool, ...],
+    facts: Facts,
+    *,
+    casts: bool = False,
+) -> Process:
+    """Return references to random places of an array that one rank holds.
+
+    Which lines they touch depends on the data. Rates of array operations price them by the length
+    of the array; without such rates each counts as a line of its own, which is the most.
+    """
+    extents = local_extents(table.placement, table.array.extents, facts)
+    held = Visit(local_region(table.array, table.placement, extents, facts), table.name or "")
+    index = Visit(local_region(places.array, places.placement, counts, facts), places.name or "")
+    dtype, elements = table.array.dtype, product(counts)
+    taken = Visit(dense(counts, dtype))
+    scatters = True in stores
+    combined = ArrayOperation.ADD_AT_CAST if casts else ArrayOperation.ADD_AT
+    call = ArrayCall(
+        combined if scatters else ArrayOperation.TAKE,
+        dtype,
+        elements,
+        held if scatters else taken,
+        (index,) if scatters else (held, index),
+        fresh=not scatters,
+        length=product(extents),
+    )
+    whole_array = product(extents) * itemsize_of(dtype)
+    anywhere = Region(itemsize_of(dtype), (elements,), (whole_array,))
+    accesses = [Access(index.region), Access(anywhere)]
+    accesses += [Access(anywhere, store=True)] if scatters else []
+    work = elements if scatters else ZERO
+    return Leaf(Statement(tuple(accesses), work, "references to random places", (call,)))

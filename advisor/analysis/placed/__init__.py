@@ -1,1 +1,0 @@
-"""Where elements lie: which rank owns, computes or takes part in what."""

@@ -1,0 +1,626 @@
+"""How an array, or a part of one, lies on the ranks that own it.
+
+Arrays are aligned with a template, the index space that is distributed: element ``i`` of an
+array sits at ``i + origin`` of its template. An array made of shifted slices of another keeps
+that array's template, so that its elements stay with the ranks that compute them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeVar
+
+from advisor.analysis.facts import Bounds, Facts, NotPriced
+from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
+from advisor.ir.kernel import DeclaredArray
+from advisor.ir.shapes import length_of
+from advisor.ir.values import (
+    Point,
+    Range,
+    Strided,
+    Subscript,
+    bounds_in,
+    ceil_steps,
+    floor_steps,
+    residue,
+)
+from costdb.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    ceil_div,
+    conditional,
+    equal,
+    floor_div,
+    free_symbols,
+    gcd,
+    less,
+    maximum,
+    minimum,
+    num,
+    sym,
+)
+from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
+
+# How a region lies along one distributed dimension, and how much of it the busiest rank owns.
+
+
+# How many indices of a range the rank has that has most of them.
+#
+# A range with one end that a loop moves and one that it does not, as eliminations work on, is
+# counted from the fixed end. No remainder of the moving end is then needed, and sums over the loop
+# have closed forms.
+
+
+def in_blocks(low: Expr, high: Expr, piece: Expr, bounds: Bounds) -> Expr:
+    """Return the most indices of ``low <= i < high`` that lie in one of consecutive blocks.
+
+    Parameters
+    ----------
+    low, high : Expr
+    piece : Expr
+        Length of a block, at least 1; the first begins at 0.
+    bounds : Bounds
+    """
+    length = _length(low, high, bounds)
+    if _moves(low, bounds) and not _moves(high, bounds):
+        # the blocks that end below `high`, and what is left of `high` above the last of them
+        last = floor_div(high, piece) * piece
+        return minimum(piece, maximum(last - low, minimum(high - last, length)))
+    if _moves(high, bounds) and low != ZERO and not _moves(low, bounds):
+        first = ceil_div(low, piece) * piece
+        return minimum(piece, maximum(high - first, minimum(first - low, length)))
+    return largest_part(low, length, piece)
+
+
+def dealt(low: Expr, high: Expr, piece: Expr, ranks: Expr, bounds: Bounds) -> Expr:
+    """Return the most indices of ``low <= i < high`` that one of `ranks` owns in turn.
+
+    Parameters
+    ----------
+    low, high : Expr
+    piece : Expr
+        Indices that are dealt at a time, at least 1.
+    ranks : Expr
+    bounds : Bounds
+    """
+    length = _length(low, high, bounds)
+    if piece == ONE:
+        return ceil_div(length, ranks)
+    if _moves(low, bounds) and not _moves(high, bounds):
+        return _from_end(length, (high - 1) % piece + 1, piece, ranks, bounds)
+    if _moves(high, bounds) and not _moves(low, bounds):
+        return _from_end(length, piece - low % piece, piece, ranks, bounds)
+    return busiest(low, length, piece, ranks)
+
+
+def largest_part(low: Expr, length: Expr, piece: Expr) -> Expr:
+    """Return the most of `length` indices from `low` on that lie in one piece."""
+    if low == ZERO:
+        return minimum(length, piece)
+    head = minimum(length, piece - low % piece)
+    return maximum(head, minimum(piece, length - head))
+
+
+def busiest(low: Expr, length: Expr, piece: Expr, ranks: Expr) -> Expr:
+    """Return the most of `length` indices from `low` on that one of `ranks` owns in turn.
+
+    Every rank owns one piece of each whole round; of what is left, a rank owns a piece, or
+    what there is of one.
+    """
+    if piece == ONE:
+        return ceil_div(length, ranks)
+    around = piece * ranks
+    return floor_div(length, around) * piece + largest_part(low, length % around, piece)
+
+
+def _from_end(length: Expr, begun: Expr, piece: Expr, ranks: Expr, bounds: Bounds) -> Expr:
+    """Count pieces dealt from the end of a range whose first piece has `begun` indices.
+
+    With that piece taken for whole, its owner has a piece of each round and lacks what was
+    not there; the owner of the next piece lacks nothing, but comes one piece later.
+    """
+    lacking = piece - begun
+    around = piece * ranks
+    place = length + lacking
+    rounds, rest = floor_div(place, around) * piece, place % around
+    first = minimum(rest, piece) - lacking
+    second = minimum(maximum(rest - piece, 0), piece)
+    most = rounds + maximum(first, second)
+    # a single rank has no other after it
+    return most if bounds.non_negative(ranks - 2) else minimum(length, most)
+
+
+def _length(low: Expr, high: Expr, bounds: Bounds) -> Expr:
+    length = high - low
+    return length if bounds.non_negative(length) else maximum(0, length)
+
+
+def _moves(expr: Expr, bounds: Bounds) -> bool:
+    return not bounds.maxima.keys().isdisjoint(free_symbols(expr))
+
+
+INTERIOR_RANKS = 3
+"""Ranks along a dimension from which on some rank has neighbours on both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Indices ``low <= i < high`` of a dimension that is distributed.
+
+    Attributes
+    ----------
+    low, high : Expr
+        In the index space that is distributed. What lies outside it (a rim of wrapped copies)
+        belongs to the owner of the nearest index inside.
+    extent : Expr
+        Of that index space.
+    ranks : Expr
+        Number of ranks it is spread over.
+    dim : AxisMap
+        Block or cyclic.
+    """
+
+    low: Expr
+    high: Expr
+    extent: Expr
+    ranks: Expr
+    dim: AxisMap
+
+    @property
+    def piece(self) -> Expr:
+        """Consecutive indices that a rank owns at a time."""
+        if isinstance(self.dim, CyclicDim):
+            return num(self.dim.k)
+        return _block(self.extent, self.ranks)
+
+    @property
+    def length(self) -> Expr:
+        """Number of indices."""
+        return self.high - self.low
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all indices of the distributed space."""
+        return self.low == ZERO and self.high == self.extent
+
+    @property
+    def nearly_whole(self) -> bool:
+        """Whether only a constant number of indices is missing."""
+        return self.is_few(self.extent - self.length)
+
+    @property
+    def has_full_block(self) -> bool:
+        """Whether some rank surely has a whole block of the indices, as far as they are few."""
+        has_interior = isinstance(self.ranks, Num) and self.ranks.value >= INTERIOR_RANKS
+        return self.is_whole or (self.nearly_whole and has_interior)
+
+    def is_few(self, indices: Expr) -> bool:
+        """Return whether some indices are a constant number, and fewer than a rank owns at once.
+
+        Where all sizes have values, every number is a constant; the values then decide.
+        """
+        if not isinstance(indices, Num):
+            return False
+        piece = self.piece
+        return not isinstance(piece, Num) or indices.value < piece.value
+
+    @property
+    def several(self) -> Expr:
+        """1 where more than one rank owns indices of the dimension, else 0."""
+        return ONE if isinstance(self.ranks, Num) and self.ranks != ONE else less(ONE, self.ranks)
+
+    def count(self, facts: Facts) -> Expr:
+        """Return how many of the indices the rank that has most of them owns.
+
+        Exact, except for regions that leave out a constant number of indices of a dimension
+        over three ranks or more: they count as having some rank away from both edges, which
+        is an upper bound where the blocks are as small as that constant.
+        """
+        return _count(self, facts.bounds)
+
+
+@lru_cache(maxsize=1024)
+def _block(extent: Expr, ranks: Expr) -> Expr:
+    return ceil_div(extent, ranks)
+
+
+@lru_cache(maxsize=4096)
+def _count(along: Along, bounds: Bounds) -> Expr:
+    before, after = -along.low, along.high - along.extent
+    if _surely_positive(before, bounds) or _surely_positive(after, bounds):
+        return _with_rim(along, before, after, bounds)
+    if along.length == ONE:
+        return ONE
+    piece, ranks = along.piece, along.ranks
+    if isinstance(along.dim, CyclicDim):
+        return dealt(along.low, along.high, piece, ranks, bounds)
+    if along.has_full_block:
+        return piece
+    return in_blocks(along.low, along.high, piece, bounds)
+
+
+def _with_rim(along: Along, before: Expr, after: Expr, bounds: Bounds) -> Expr:
+    """Count where the ranks at the edges hold a rim besides their own part."""
+    if not (bounds.non_negative(before) and bounds.non_negative(after)):
+        raise NotPriced("an array that reaches beyond one edge of what is distributed only")
+    parts = [along.piece + before]
+    if after != ZERO:
+        last_start = (ceil_div(along.extent, along.piece) - 1) * along.piece
+        parts.append(along.high - last_start)
+    return conditional(along.several, maximum(*parts), along.length)
+
+
+def _surely_positive(expr: Expr, bounds: Bounds) -> bool:
+    return expr != ZERO and bounds.non_negative(expr)
+
+
+# How many ranks take part when one of them sends what others compute with: where the computed
+# region is dealt out like the array that is read, only the owners of the region need what is sent.
+
+
+def taking_part(at: Expr, region: Along, facts: Facts) -> Expr:
+    """Return how many ranks own index `at` or some of a region, that owner included.
+
+    Exact where `at` lies within the region or next to it; otherwise at most one more.
+
+    Parameters
+    ----------
+    at : Expr
+        In the index space that is distributed.
+    region : Along
+        What is computed, in the same space.
+    facts : Facts
+    """
+    if region.length == ONE and region.low == at:
+        return ONE
+    low, high = region.low, region.high
+    if not facts.non_negative(at - low):
+        low = at if facts.non_negative(low - at) else minimum(low, at)
+    if not facts.non_negative(high - at - 1):
+        high = at + 1 if facts.non_negative(at + 1 - high) else maximum(high, at + 1)
+    together = owners(low, high, region)
+    gap_below, gap_above = region.low - at - 1, at - region.high
+    if (low, high) == (region.low, region.high) or ZERO in (gap_below, gap_above):
+        return together
+    apart = owners(region.low, region.high, region) + 1
+    if not facts.non_negative(region.length - 1):
+        apart = conditional(less(0, region.length), apart, ONE)
+    return minimum(together, apart)
+
+
+def owners(low: Expr, high: Expr, region: Along) -> Expr:
+    """Return how many ranks own some of ``low <= i < high``, which is not empty."""
+    pieces = floor_div(high - 1, region.piece) - floor_div(low, region.piece) + 1
+    return minimum(region.ranks, pieces) if isinstance(region.dim, CyclicDim) else pieces
+
+
+# How every so many indices of a distributed dimension are shared out over ranks.
+#
+# Where ranks own whole multiples of the step at a time, indices of one progression are shared out
+# as consecutive ones are in pieces shorter by that factor: index ``i`` counts as ``i // step``,
+# whatever its remainder, and all that is known of ranges holds of progressions. Elsewhere the
+# remainders change from block to block, and what a block has of a progression is bounded by what
+# it has of the range around it.
+
+OTHER_PIECES = "a slice with a step along a dimension dealt out in pieces that are no multiple"
+
+
+@dataclass(frozen=True, slots=True)
+class Progression:
+    """Every `step`-th index from `low` on, below `stop`, of a dimension that is distributed.
+
+    Attributes
+    ----------
+    low, stop : Expr
+        In the index space that is distributed.
+    step : int
+        At least 2.
+    extent, ranks, dim
+        As for :class:`~advisor.analysis.placement.Along`.
+    """
+
+    low: Expr
+    stop: Expr
+    step: int
+    extent: Expr
+    ranks: Expr
+    dim: AxisMap
+
+    @property
+    def length(self) -> Expr:
+        """Number of indices."""
+        return ceil_steps(self.stop - self.low, self.step)
+
+    @property
+    def hull(self) -> Along:
+        """The range from the first index to the last, or up to `stop` if few indices are beyond."""
+        wide = self._wide
+        return wide if wide.is_whole or wide.nearly_whole else self._narrow
+
+    @property
+    def _wide(self) -> Along:
+        return Along(self.low, self.stop, self.extent, self.ranks, self.dim)
+
+    @property
+    def _narrow(self) -> Along:
+        return replace(self._wide, high=self.low + (self.length - 1) * self.step + 1)
+
+    @property
+    def fits(self) -> Expr:
+        """1 where ranks own multiples of the step at a time, else 0."""
+        piece = self.hull.piece
+        if residue(piece, self.step) is not None:
+            return num(residue(piece, self.step) == 0)
+        return equal(piece % self.step, 0)
+
+    @property
+    def compressed(self) -> Along:
+        """The indices as a range over pieces that are shorter by the step.
+
+        Only where the step `fits`. A range that nearly ends with the dimension may count one
+        index too many at its end.
+
+        Raises
+        ------
+        NotPriced
+            Where a piece that is dealt out is no multiple of the step.
+        """
+        extent = ceil_steps(self.extent, self.step)
+        low = floor_steps(self.low, self.step)
+        high = low + self.length
+        beyond = self.extent - self.stop
+        if isinstance(beyond, Num) and beyond.value >= 0:
+            high = extent - floor_steps(beyond, self.step)
+        dim = self.dim
+        if isinstance(dim, CyclicDim):
+            if dim.k % self.step:
+                raise NotPriced(OTHER_PIECES)
+            high, dim = low + self.length, CyclicDim(dim.axes, dim.k // self.step)
+        return Along(low, high, extent, self.ranks, dim)
+
+    def offset_of(self, start: Expr) -> Expr | None:
+        """Return how far a progression from `start` on lies from this one when compressed.
+
+        None where that depends on sizes.
+        """
+        if residue(start, self.step) is None or residue(self.low, self.step) is None:
+            return None
+        return floor_steps(start, self.step) - floor_steps(self.low, self.step)
+
+    def count(self, facts: Facts) -> Expr:
+        """Return how many of the indices the rank that has most of them owns.
+
+        Exact where blocks are a multiple of the step and where pieces of one index are dealt
+        out, apart from what :meth:`Along.count` says; else at most one more.
+
+        Raises
+        ------
+        NotPriced
+            Where a piece of several indices that is dealt out is no multiple of the step.
+        """
+        if not isinstance(self.dim, CyclicDim):
+            around = self._wide if self._wide.has_full_block else self._narrow
+            return ceil_steps(around.count(facts), self.step)
+        if self.dim.k == 1:
+            # the owners of a progression are every so many ranks, in turn
+            return ceil_div(self.length * gcd(self.step, self.ranks), self.ranks)
+        return self.compressed.count(facts)
+
+    @property
+    def local_step(self) -> Expr:
+        """How far apart in its owner's memory two indices are that follow one another there."""
+        if isinstance(self.dim, CyclicDim) and self.dim.k == 1:
+            return floor_div(self.step, gcd(self.step, self.ranks))
+        return num(self.step)
+
+
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Layout of an array over ranks and in each rank's memory.
+
+    Attributes
+    ----------
+    template : tuple of Expr
+        Extents of the index space that is distributed.
+    origin : tuple of Expr
+        Template coordinates of the array's first element.
+    dims : tuple of AxisMap
+        Distribution of each dimension.
+    mesh : MeshSpec
+    order : {"C", "F"}
+        Storage order.
+    """
+
+    template: tuple[Expr, ...]
+    origin: tuple[Expr, ...]
+    dims: tuple[AxisMap, ...]
+    mesh: MeshSpec
+    order: StorageOrder
+
+    def ranks(self, dimension: int) -> Expr:
+        """Return the number of ranks that a dimension is spread over."""
+        return ranks_of(self.mesh, self.dims[dimension].axes)
+
+    def is_spread(self, dimension: int) -> bool:
+        """Return whether more than one rank may own parts of a dimension."""
+        return self.ranks(dimension) != ONE
+
+    def progression(self, dimension: int, part: Strided) -> Progression:
+        """Return how a slice with a step lies along a distributed dimension."""
+        origin = self.origin[dimension]
+        return Progression(
+            origin + part.start,
+            origin + part.stop,
+            part.step,
+            self.template[dimension],
+            self.ranks(dimension),
+            self.dims[dimension],
+        )
+
+    def hull(self, dimension: int, part: Subscript) -> Along:
+        """Return how what lies between the first and the last index of a subscript does."""
+        if isinstance(part, Strided):
+            return self.progression(dimension, part).hull
+        return self.along(dimension, part)
+
+    def along(self, dimension: int, part: Range | Point) -> Along:
+        """Return how a subscript of an array placed here lies along a distributed dimension."""
+        low = self.origin[dimension] + low_of(part)
+        return Along(
+            low,
+            low + length_of(part),
+            self.template[dimension],
+            self.ranks(dimension),
+            self.dims[dimension],
+        )
+
+    def along_as(self, dimension: int, other: Placement, its_dimension: int) -> bool:
+        """Return whether equal template coordinates of two dimensions are owned by equal ranks."""
+        return (self.template[dimension], self.dims[dimension], self.mesh) == (
+            other.template[its_dimension],
+            other.dims[its_dimension],
+            other.mesh,
+        )
+
+    def matches(self, other: Placement) -> bool:
+        """Return whether equal template coordinates are owned by equal ranks."""
+        return (self.template, self.dims, self.mesh) == (other.template, other.dims, other.mesh)
+
+
+NOWHERE = Placement((), (), (), MeshSpec(()), "C")
+"""Of a number, which every rank has."""
+
+
+@lru_cache(maxsize=1024)
+def ranks_of(mesh: MeshSpec, axes: tuple[str, ...]) -> Expr:
+    """Return the number of ranks along some mesh axes together."""
+    extents = dict(mesh.axes)
+    product = ONE
+    for axis in axes:
+        extent = extents[axis]
+        product = product * (num(extent) if isinstance(extent, int) else sym(extent))
+    return product
+
+
+def declared_placement(array: DeclaredArray) -> Placement:
+    """Return the placement that a declaration states."""
+    spec = array.spec
+    origin = tuple(ZERO for _ in array.extents)
+    return Placement(array.extents, origin, spec.dims, spec.mesh, spec.order)
+
+
+def is_spread_in_steps(source: Placement, region: tuple[Subscript, ...]) -> bool:
+    """Return whether a region has a slice with a step along a distributed dimension."""
+    return any(isinstance(part, Strided) and source.is_spread(d) for d, part in enumerate(region))
+
+
+def region_placement(source: Placement, region: tuple[Subscript, ...]) -> Placement:
+    """Return where a region of an array lives, as an array of its own.
+
+    What is made of every so many elements of a distributed dimension is cut into blocks of its
+    own, which lie beside those of the dimension where these are multiples of the step.
+
+    Raises
+    ------
+    NotPriced
+        Where its elements are not neighbours of one another along a dimension that is dealt out.
+    """
+    if any(
+        isinstance(part, Strided) and source.is_spread(d) and isinstance(source.dims[d], CyclicDim)
+        for d, part in enumerate(region)
+    ):
+        raise NotPriced("an array of its own out of a slice with a step of a dealt out dimension")
+    kept = [(d, part) for d, part in enumerate(region) if not isinstance(part, Point)]
+    places = [_place(source, d, part) for d, part in kept]
+    return Placement(
+        template=tuple(template for template, _ in places),
+        origin=tuple(origin for _, origin in places),
+        dims=tuple(source.dims[d] for d, _ in kept),
+        mesh=source.mesh,
+        order=source.order,
+    )
+
+
+def _place(source: Placement, dimension: int, part: Range | Strided) -> tuple[Expr, Expr]:
+    """Return the extent of what is distributed, and where in it a slice begins."""
+    template, origin = source.template[dimension], source.origin[dimension]
+    if not isinstance(part, Strided):
+        return template, origin + part.low
+    if source.is_spread(dimension):
+        return ceil_steps(template, part.step), floor_steps(origin + part.start, part.step)
+    # along a dimension that is not distributed, elements that are apart may count as neighbours
+    return length_of(part), ZERO
+
+
+def low_of(part: Subscript) -> Expr:
+    """Return the first index that a subscript selects."""
+    return bounds_in(part)[0]
+
+
+def local_step(placement: Placement, dimension: int, part: Subscript) -> Expr:
+    """Return how many elements lie between those that a subscript selects, in a rank's memory."""
+    if not isinstance(part, Strided):
+        return ONE
+    if placement.is_spread(dimension):
+        return placement.progression(dimension, part).local_step
+    return num(part.step)
+
+
+def in_steps(
+    pitches: tuple[Expr, ...], placement: Placement, region: tuple[Subscript, ...]
+) -> tuple[Expr, ...]:
+    """Return how far neighbours in a region lie apart, from how far those in its array do."""
+    if not any(isinstance(part, Strided) for part in region):
+        return pitches
+    steps = (local_step(placement, dimension, part) for dimension, part in enumerate(region))
+    return tuple(pitch * step for pitch, step in zip(pitches, steps, strict=True))
+
+
+def local_count(placement: Placement, dimension: int, part: Subscript, facts: Facts) -> Expr:
+    """Return how many of the indices that a subscript selects the busiest rank owns."""
+    return _local_count(placement, dimension, part, facts.bounds)
+
+
+@lru_cache(maxsize=4096)
+def _local_count(placement: Placement, dimension: int, part: Subscript, bounds: Bounds) -> Expr:
+    # variants of a kernel ask the same of the arrays that they leave alone
+    facts = Facts(bounds)
+    if placement.is_spread(dimension):
+        if isinstance(part, Strided):
+            return placement.progression(dimension, part).count(facts)
+        return placement.along(dimension, part).count(facts)
+    count = length_of(part)
+    return count if facts.non_negative(count) else maximum(0, count)
+
+
+def local_counts(
+    placement: Placement, region: tuple[Subscript, ...], facts: Facts
+) -> tuple[Expr, ...]:
+    """Return how much of a region the busiest rank owns, along each dimension."""
+    return tuple(local_count(placement, d, part, facts) for d, part in enumerate(region))
+
+
+def local_extents(
+    placement: Placement, extents: tuple[Expr, ...], facts: Facts
+) -> tuple[Expr, ...]:
+    """Return the shape of the largest part of an array that a rank holds."""
+    return local_counts(placement, tuple(Range(ZERO, extent) for extent in extents), facts)
+
+
+@lru_cache(maxsize=1024)
+def pitches_bytes(
+    extents: tuple[Expr, ...], order: StorageOrder, itemsize_bytes: int
+) -> tuple[Expr, ...]:
+    """Return the distance in memory between neighbours along each dimension of a dense array."""
+    step: Expr = num(itemsize_bytes)
+    steps: dict[int, Expr] = {}
+    dimensions = range(len(extents))
+    for dimension in reversed(dimensions) if order == "C" else dimensions:
+        steps[dimension] = step
+        step = step * extents[dimension]
+    return tuple(steps[dimension] for dimension in dimensions)

@@ -1,0 +1,510 @@
+"""Array expressions of the source, as values of the intermediate form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import pairwise
+
+import libcst as cst
+
+from advisor.dtypes import Kind, UnknownDtype, dtype_of
+from advisor.frontend.arguments import Given, function_of
+from advisor.frontend.bindings import dotted, resolve
+from advisor.frontend.calls import METHODS, Calls
+from advisor.frontend.indices import (
+    Known,
+    Selection,
+    known,
+    scalar,
+    selection,
+    whole_number,
+)
+from advisor.frontend.scope import Scope
+from advisor.frontend.trees import NotUnderstood
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Fill,
+    Flip,
+    Gather,
+    Point,
+    Range,
+    Read,
+    Reduction,
+    Scalar,
+    Scan,
+    Transpose,
+    Value,
+)
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, Shape, strong
+from costdb.expr import Expr, to_text
+from costdb.records import dataclass, replace
+
+# What NumPy's functions are given in a kernel, and the values that they make there.
+
+
+_BUILTIN_TYPES = frozenset({"int", "float", "bool", "complex"})
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDoor:
+    """What a kernel's arguments say, and the values that operations on arrays are."""
+
+    scope: Scope
+    value: Callable[[Known], Value]
+
+    def array(self, argument: Known, name: str) -> Value:
+        """Return the array that an argument is."""
+        value = self.value(argument)
+        if isinstance(value, Scalar):
+            raise NotUnderstood(f"np.{name} of a number")
+        return value
+
+    def integer(self, argument: Known) -> int | None:
+        """Return a whole number that depends on no size."""
+        return whole_number(known(argument, self.scope))
+
+    def size(self, argument: Known, name: str) -> Expr:
+        """Return a whole number over sizes."""
+        return scalar(argument, self.scope)
+
+    def shape(self, argument: Known) -> Shape:
+        """Return a shape that is written out, or that of an array."""
+        items = self.items(argument)
+        return tuple(scalar(one, self.scope) for one in ((argument,) if items is None else items))
+
+    def items(self, argument: Known) -> Sequence[Known] | None:
+        """Return what a tuple or list consists of."""
+        found = known(argument, self.scope)
+        return found if isinstance(found, tuple) else None
+
+    def dtype(self, argument: Known) -> str:
+        """Return the name of the element type that an expression such as ``np.int32`` denotes."""
+        node, scope = argument, self.scope
+        if isinstance(node, cst.Attribute) and node.attr.value == "dtype":
+            return self.type_of(self.array(node.value, "dtype")).dtype
+        if isinstance(node, cst.SimpleString):
+            name = str(node.evaluated_value)
+        elif isinstance(node, cst.Name) and node.value in _BUILTIN_TYPES:
+            if scope.not_builtin(node.value):
+                raise NotUnderstood(f"`{node.value}` may be something other than the builtin")
+            name = node.value
+        else:
+            full = (isinstance(node, cst.CSTNode) and resolve(node, scope.imports)) or ""
+            if not full.startswith("numpy."):
+                raise NotUnderstood("an element type that cannot be read")
+            name = full.removeprefix("numpy.")
+        try:
+            return dtype_of(name).name
+        except UnknownDtype as error:
+            raise NotUnderstood(str(error)) from error
+
+    def text(self, argument: Known) -> str | None:
+        """Return a text that is written out."""
+        return str(argument.evaluated_value) if isinstance(argument, cst.SimpleString) else None
+
+    def truth(self, argument: Known) -> bool | None:
+        """Return a truth value that is written out."""
+        known = isinstance(argument, cst.Name) and argument.value in ("True", "False")
+        return argument.value == "True" if known and isinstance(argument, cst.Name) else None
+
+    def is_none(self, argument: Known) -> bool:
+        """Return whether an argument is None."""
+        return isinstance(argument, cst.Name) and argument.value == "None"
+
+    def constant(self, argument: Known) -> tuple[str, str]:
+        """Return a number that is written out."""
+        if isinstance(argument, cst.Integer | cst.Float):
+            return argument.value, "int64" if isinstance(argument, cst.Integer) else "float64"
+        raise NotUnderstood("np.full with a value that is no literal")
+
+    def type_of(self, value: Value) -> ArrayType:
+        """Return element type and shape of a value."""
+        return self.scope.type_of(value)
+
+    def made(self, form: Value) -> Value:
+        """Return an operation, once shapes and element types agree."""
+        match form:
+            case Elementwise():
+                return self._applied(form)
+            case Flip(Scan(Flip(inner, first), along, operation, dtype, False), last) if (
+                first == along == last
+            ):
+                # a scan of a reversed array, reversed back, is a scan from the other end
+                form = Scan(inner, along, operation, dtype, reverse=True)
+            case Reduction(Elementwise(_, sides), axis, fused=True):
+                # the elements of a vector are multiplied with those of another, never stretched
+                shapes = [self.type_of(side).extents for side in sides]
+                one, other = (
+                    shapes if axis is None else (shape[axis : axis + 1] for shape in shapes)
+                )
+                if not one or one != other:
+                    raise NotUnderstood("a product of arrays whose extents may differ")
+        self.type_of(form)
+        return form
+
+    def _applied(self, form: Elementwise) -> Value:
+        """Return an operation element by element, of numbers alone a number."""
+        operation, parts = form.operation, form.operands
+        found = self.type_of(form)
+        numbers = [part for part in parts if isinstance(part, Scalar)]
+        if operation == "power" and self.type_of(parts[0]).dtype == "bool":
+            raise NotUnderstood("a power of booleans, whose type depends on the exponent")
+        if len(numbers) < len(parts):
+            return form
+        if operation == "power" and not _has_known_type(*numbers):
+            raise NotUnderstood("a power of a number, whose type depends on its sign")
+        # unlike an operator, a function makes NumPy's number of a Python one
+        dtype = strong(found.dtype) if form.called else found.dtype
+        return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", dtype)
+
+    def copy(self, operand: Value, dtype: str, order: str, *, always: bool) -> Value:
+        """Return a copy, or the operand itself where nothing about it has to change.
+
+        What may share the memory of its operand, the caller of this has to find out.
+        """
+        own = self.type_of(operand).dtype
+        copied = Copy(operand, dtype or own)
+        if always or copied.dtype != own:
+            return copied
+        if not isinstance(operand, Read) or order == "K":
+            return operand
+        whole_array = is_whole(operand.region, self.scope.array_type(operand.array).extents)
+        declared = self.scope.declared.get(operand.array)
+        lies = declared is not None and declared.spec.order == order
+        return operand if whole_array and lies else copied
+
+    def fill(
+        self, value: str, shape: Shape | None, dtype: str, order: str, like: Value | None = None
+    ) -> Value:
+        """Return a new array."""
+        assert shape is not None
+        return Fill(value, shape, dtype)
+
+    def vector(self, extent: Expr | None, dtype: str) -> Value:
+        """Return a new vector, which takes as long to make as one of a constant."""
+        if extent is None:
+            raise NotUnderstood("a vector of a length that is not known")
+        return Fill("arange", (extent,), dtype)
+
+    def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
+        """Return a part of an array that has a name."""
+        if not isinstance(operand, Read):
+            raise NotUnderstood("a part of something other than an array that has a name")
+        along = [d for d, part in enumerate(operand.region) if not isinstance(part, Point)][axis]
+        part = operand.region[along]
+        if not isinstance(part, Range) or part.high == part.low:
+            raise NotUnderstood("a part of nothing, or of a slice with a step")
+        inner = Range(part.low + before, part.high - behind)
+        region = (*operand.region[:along], inner, *operand.region[along + 1 :])
+        return Read(operand.array, region)
+
+    def flat(self, operand: Value) -> Value:
+        """Refuse an array as a vector."""
+        raise NotUnderstood("the elements of all axes in a row")
+
+    def joined(self, name: str, parts: Known, axis: int) -> Value:
+        """Refuse to join arrays, whose parts may lie on different ranks."""
+        raise NotUnderstood(f"the time of np.{name} is not known")
+
+    def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
+        """Refuse what takes a time that is not known."""
+        raise NotUnderstood(f"the time of np.{name} is not known")
+
+
+def _has_known_type(base: Scalar, exponent: Scalar) -> bool:
+    """Return whether the type of a power of numbers follows from the types of both.
+
+    A whole number to a negative power is a fraction, and a negative one to a fraction is complex.
+    """
+    if exponent.dtype == PYTHON_INTEGER:
+        whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
+        return not whole_base or exponent.text.isdigit()
+    return base.dtype != PYTHON_INTEGER or base.text.isdigit()
+
+
+def value_of(node: Known, scope: Scope) -> Value:
+    """Return the value of an expression over arrays and numbers.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything outside the understood language.
+    """
+    if isinstance(node, Expr):
+        return Scalar(to_text(node), PYTHON_INTEGER)
+    value = _value_of(node, scope)
+    if not isinstance(value, Scalar) or not isinstance(node, cst.CSTNode):
+        return value
+    return Scalar(value.text, value.dtype, scope.span(node))
+
+
+def _value_of(node: Known, scope: Scope) -> Value:
+    match node:
+        case cst.Name(value=name):
+            return _named(name, scope)
+        case cst.Integer():
+            return Scalar(node.value, PYTHON_INTEGER)
+        case cst.Float():
+            return Scalar(node.value, PYTHON_FLOAT)
+        case cst.UnaryOperation(operator=cst.Not()):
+            return _truth("logical_not", [value_of(node.expression, scope)], scope)
+        case cst.UnaryOperation():
+            return _signed(node, scope)
+        case cst.BinaryOperation(operator=cst.MatrixMultiply()):
+            left, right = value_of(node.left, scope), value_of(node.right, scope)
+            return Calls(_door(scope)).product(left, right)
+        case cst.BinaryOperation():
+            return _operation(function_of(node.operator), (node.left, node.right), scope)
+        case cst.Comparison():
+            nodes = [node.left, *(part.comparator for part in node.comparisons)]
+            made = [
+                _operation(function_of(part.operator), pair, scope)
+                for part, pair in zip(node.comparisons, pairwise(nodes), strict=True)
+            ]
+            return made[0] if len(made) == 1 else _truth("logical_and", made, scope)
+        case cst.BooleanOperation():
+            operation = "logical_and" if isinstance(node.operator, cst.And) else "logical_or"
+            sides = [value_of(node.left, scope), value_of(node.right, scope)]
+            return _truth(operation, sides, scope)
+        case cst.Subscript():
+            return _subscripted(node, scope)
+        case cst.IfExp():
+            return _chosen(node, scope)
+        case cst.Call():
+            return _call(node, scope)
+        case cst.Attribute():
+            return _attribute(node, scope)
+    raise NotUnderstood("this kind of expression is not understood")
+
+
+def _truth(operation: str, parts: Sequence[Value], scope: Scope) -> Value:
+    """Return what joins truth values of single elements."""
+    if any(scope.type_of(part) != ArrayType("bool", ()) for part in parts):
+        raise NotUnderstood("the truth of something other than a comparison of numbers")
+    made = parts[0] if len(parts) > 1 else Elementwise(operation, tuple(parts))
+    for part in parts[1:]:
+        made = Elementwise(operation, (made, part))
+    return made
+
+
+def _signed(node: cst.UnaryOperation, scope: Scope) -> Value:
+    """Return what one of Python's operators before an operand makes of it."""
+    operation, operand = function_of(node.operator), value_of(node.expression, scope)
+    if operation is None or (operation == "invert" and isinstance(operand, Scalar)):
+        raise NotUnderstood("this operator is not understood on numbers")
+    if operation == "positive":
+        known = isinstance(operand, Scalar)
+        return operand if known else Copy(operand, scope.type_of(operand).dtype)
+    if isinstance(operand, Scalar):
+        return Scalar("-" + operand.text, operand.dtype)
+    return Elementwise(operation, (operand,))
+
+
+def whole_read(name: str, scope: Scope) -> Read:
+    """Return all of what an array's name denotes."""
+    return scope.select(name, whole(scope.extents_of(name)))
+
+
+def _named(name: str, scope: Scope) -> Value:
+    if scope.is_array(name):
+        return whole_read(name, scope)
+    if name in scope.scalars:
+        return Scalar(name, PYTHON_INTEGER)
+    if name in scope.numbers:
+        return Scalar(name, scope.numbers[name])
+    if name in scope.elements:
+        return scope.elements[name]
+    raise scope.unknown(name)
+
+
+def _attribute(node: cst.Attribute, scope: Scope) -> Value:
+    full = resolve(node, scope.imports)
+    if full in ("numpy.pi", "numpy.e", "numpy.inf", "math.pi", "math.e"):
+        return Scalar(full, PYTHON_FLOAT)
+    if node.attr.value == "T":
+        operand = value_of(node.value, scope)
+        dimensions = len(scope.type_of(operand).extents)
+        return Transpose(operand, tuple(reversed(range(dimensions))))
+    return _number(node, scope, f"attribute `{node.attr.value}` is not understood")
+
+
+def _number(node: cst.BaseExpression, scope: Scope, otherwise: str) -> Value:
+    """Return what stands for an expression in a written-out tuple or a shape, and whole numbers."""
+    found = known(node, scope)
+    if found is node or isinstance(found, tuple):
+        raise NotUnderstood(otherwise)
+    return value_of(found, scope)
+
+
+def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], scope: Scope) -> Value:
+    if operation is None:
+        raise NotUnderstood("this operator is not understood on arrays")
+    return _door(scope).made(Elementwise(operation, tuple(value_of(n, scope) for n in nodes)))
+
+
+def _chosen(node: cst.IfExp, scope: Scope) -> Value:
+    """Return one of two numbers, as elements of arrays decide: both count as computed."""
+    made = _operation("where", (node.test, node.body, node.orelse), scope)
+    if isinstance(made, Scalar) or scope.type_of(made).extents or not scope.by_element:
+        raise NotUnderstood("a choice between two values by something other than elements")
+    if isinstance(made, Elementwise):
+        condition, *ways = made.operands
+        return replace(made, operands=(as_mask(condition, scope), *ways))
+    return made
+
+
+def as_mask(value: Value, scope: Scope) -> Value:
+    """Return what decides a choice as booleans: a number does so where it is not 0."""
+    if isinstance(value, Scalar) or scope.type_of(value).dtype == "bool":
+        return value
+    return Elementwise("not_equal", (value, Scalar("0", PYTHON_INTEGER)))
+
+
+def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
+    if isinstance(node.value, cst.Name) and scope.is_array(node.value.value):
+        name = node.value.value
+        extents = scope.extents_of(name)
+        places = _places(node.slice, scope)
+        if places is not None and len(extents) == 1:
+            return Gather(whole_read(name, scope), places)
+        try:
+            found = selection(node.slice, extents, scope)
+        except NotUnderstood as refused:
+            place = element_place(node.slice, scope)
+            if mask_within(node, scope) is not None:
+                raise NotUnderstood(MASKED) from refused
+            if place is None or len(extents) != 1:
+                raise refused
+            return Gather(whole_read(name, scope), place)
+        return _selected(scope.select(name, found.region), found, scope)
+    if known(node, scope) is not node:
+        return _number(node, scope, "a tuple")
+    inner = value_of(node.value, scope)
+    extents = scope.type_of(inner).extents
+    found = selection(node.slice, extents, scope)
+    if not is_whole(found.region, extents):
+        raise NotUnderstood("a subscript of an expression")
+    return _selected(inner, found, scope)
+
+
+def _selected(value: Value, found: Selection, scope: Scope) -> Value:
+    """Return a value with axes reversed and put in."""
+    for axis in found.flipped:
+        value = _door(scope).made(Flip(value, axis))
+    return reduce(Expand, found.expanded, value)
+
+
+MASKED = "elements that a mask chooses: only the data know how many"
+
+
+def _index(
+    elements: Sequence[cst.SubscriptElement], scope: Scope
+) -> tuple[Value, ArrayType] | None:
+    """Return the only index of a subscript with its type; None where it is no single value."""
+    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
+        return None
+    try:
+        value = value_of(elements[0].slice.value, scope)
+        return value, scope.type_of(value)
+    except NotUnderstood:
+        return None
+
+
+def mask_within(node: cst.Subscript, scope: Scope) -> Value | None:
+    """Return the truth values that choose elements of a whole array; None for another subscript."""
+    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
+        return None
+    found = _index(node.slice, scope)
+    return (
+        found[0]
+        if found and found[1] == ArrayType("bool", scope.extents_of(node.value.value))
+        else None
+    )
+
+
+def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
+    """Return the place of ``x[places[i]]``, which only the data know; None for any other."""
+    place, found = _index(elements, scope) or (None, None)
+    if place is None or found is None or isinstance(place, Scalar) or found.extents:
+        return None
+    is_place = kind_of_or_none(found.dtype) is Kind.INTEGER and is_of_elements(place)
+    return place if is_place else None
+
+
+def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
+    """Return the array of places of ``x[places]``; None where it is another subscript."""
+    node = getattr(elements[0].slice, "value", None)
+    if len(elements) != 1 or not isinstance(node, cst.Name) or not scope.is_array(node.value):
+        return None
+    places = whole_read(node.value, scope)
+    found = scope.type_of(places)
+    if found.dtype == "bool":
+        raise NotUnderstood(MASKED)
+    if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
+        raise NotUnderstood("an array as subscript that is no vector of whole numbers")
+    return places
+
+
+def _door(scope: Scope) -> KernelDoor:
+    return KernelDoor(scope, lambda node: value_of(node, scope))
+
+
+def _call(node: cst.Call, scope: Scope) -> Value:
+    full = resolve(node.func, scope.imports)
+    if full is not None and full.startswith("numpy."):
+        return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
+        receiver = value_of(node.func.value, scope)
+        if not isinstance(receiver, Scalar):
+            return Calls(_door(scope)).method(node.func.attr.value, receiver, _given(node.args))
+    if full in _OF_MATH and len(node.args) == 1 and not node.args[0].star:
+        operand = value_of(node.args[0].value, scope)
+        if isinstance(operand, Scalar):
+            return Scalar(f"{full}({operand.text})", PYTHON_FLOAT)
+        if not scope.type_of(operand).extents:
+            return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
+    if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
+        if node.func.value == "len":
+            return _number(node, scope, "a length that is not known")
+        made = _builtin(node.func.value, node.args, scope)
+        if made is not None:
+            return made
+    called = dotted(node.func) or "this expression"
+    raise NotUnderstood(f"the call of `{called}` is not understood")
+
+
+_OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
+
+
+_EXTREMES = {"min": "minimum", "max": "maximum"}
+
+
+def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
+    """Return the value of a call of a builtin function; None for those that are not read."""
+    if any(argument.keyword or argument.star for argument in given):
+        return None
+    nodes = tuple(argument.value for argument in given)
+    if name == "abs" and len(nodes) == 1:
+        return _operation("absolute", nodes, scope)
+    if name in ("float", "int") and len(nodes) == 1:
+        operand = value_of(nodes[0], scope)
+        if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
+            return Copy(operand, "float64" if name == "float" else "int64")
+    if name in _EXTREMES and len(nodes) > 1:
+        parts = [value_of(node, scope) for node in nodes]
+        if any(scope.type_of(part).extents for part in parts):
+            raise NotUnderstood(f"`{name}` of whole arrays")
+        return reduce(lambda a, b: _door(scope).made(Elementwise(_EXTREMES[name], (a, b))), parts)
+    return None
+
+
+def _given(arguments: Sequence[cst.Arg]) -> list[Given[Known]]:
+    return [
+        Given(one.value, None if one.keyword is None else one.keyword.value, bool(one.star))
+        for one in arguments
+    ]

@@ -1,0 +1,381 @@
+"""Which names a file binds, scope by scope, by Python's rules of scoping."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+
+import libcst as cst
+
+from advisor.dtypes import is_dtype
+from advisor.frontend.trees import nodes_in, parts_of
+
+# Names in source: dotted expressions, and what the file's imports make of them.
+
+
+ARRAY_MODULES = frozenset({"numpy", "jax.numpy", "cupy", "dask.array", "cupynumeric"})
+"""Modules that follow NumPy's interface; their functions are read as NumPy's."""
+
+IMMUTABLE_ARRAYS = frozenset({"jax.numpy"})
+"""Those of them whose arrays cannot be changed in place."""
+
+
+def dotted(node: cst.BaseExpression) -> str | None:
+    """Return ``a.b.c`` for a chain of attributes of a name, None for anything else."""
+    parts: list[str] = []
+    # by their types: what is neither is asked often, and takes long to tell from an abstract class
+    while type(node) is cst.Attribute:
+        parts.append(node.attr.value)
+        node = node.value
+    if type(node) is not cst.Name:
+        return None
+    parts.append(node.value)
+    return ".".join(reversed(parts))
+
+
+def imported_names(statements: Iterable[cst.BaseSmallStatement]) -> dict[str, str]:
+    """Return what each imported name stands for, such as ``{"np": "numpy"}``."""
+    table: dict[str, str] = {}
+    for statement in statements:
+        if isinstance(statement, cst.Import):
+            for alias in statement.names:
+                whole = dotted(alias.name) or ""
+                name = alias.evaluated_alias
+                if name is not None:
+                    table[name] = whole
+                else:
+                    head = whole.split(".", 1)[0]
+                    table[head] = head
+        elif isinstance(statement, cst.ImportFrom):
+            if statement.module is None or statement.relative:
+                continue
+            if isinstance(statement.names, cst.ImportStar):
+                continue
+            module = dotted(statement.module) or ""
+            for alias in statement.names:
+                bound = alias.evaluated_alias or alias.evaluated_name
+                table[bound] = f"{module}.{alias.evaluated_name}"
+    return table
+
+
+def resolve(node: cst.BaseExpression, imports: Mapping[str, str]) -> str | None:
+    """Return the full dotted name an expression denotes, through the file's imports.
+
+    Every module of `ARRAY_MODULES` is given the name ``numpy``.
+    """
+    name = dotted(node)
+    if name is None:
+        return None
+    head, _, rest = name.partition(".")
+    if head not in imports:
+        return None
+    full = f"{imports[head]}.{rest}" if rest else imports[head]
+    for module in ARRAY_MODULES:
+        if full == module or full.startswith(module + "."):
+            return "numpy" + full.removeprefix(module)
+    return full
+
+
+def array_module_name(imports: Mapping[str, str], used: frozenset[str]) -> str | None:
+    """Return the name of a module with NumPy's interface whose arrays change in place.
+
+    Where several are imported, it is the one that the kernel uses by name; None where that
+    does not tell them apart.
+    """
+    known = [name for name, module in imports.items() if module in ARRAY_MODULES]
+    if len({imports[name] for name in known}) > 1:
+        known = [name for name in known if name in used]
+    if len({imports[name] for name in known}) != 1:
+        return None
+    return None if imports[known[0]] in IMMUTABLE_ARRAYS else known[0]
+
+
+SOMETHING = ""
+"""What a name stands for that is bound other than by an import."""
+
+# star imports of these bind no name of a builtin that the front end gives a meaning
+_HARMLESS_STARS = frozenset({"advisor", "math", "typing"})
+
+
+def bindings_of(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
+    """Yield the names that a node by itself binds, each with the import that it stands for then."""
+    if type(node) not in _BINDING:
+        # most nodes; to ask each of them for every class of the cases takes longer
+        return
+    names: Iterable[str] = ()
+    match node:
+        case cst.Import() | cst.ImportFrom():
+            known = imported_names([node])
+            yield from known.items()
+            if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
+                # relative imports stand for something, but nobody knows what
+                bound = (alias.evaluated_alias or alias.evaluated_name for alias in node.names)
+                names = (name for name in bound if name not in known)
+        case cst.FunctionDef(name=bound) | cst.ClassDef(name=bound) | cst.TypeAlias(name=bound):
+            names = (bound.value,)
+        case (
+            cst.MatchAs(name=cst.Name(value=name))
+            | cst.MatchStar(name=cst.Name(value=name))
+            | cst.MatchMapping(rest=cst.Name(value=name))
+        ):
+            names = (name,)
+        case (
+            cst.AssignTarget(target=target)
+            | cst.AugAssign(target=target)
+            | cst.AnnAssign(target=target)
+            | cst.For(target=target)
+            | cst.CompFor(target=target)
+            | cst.NamedExpr(target=target)
+            | cst.Del(target=target)
+            | cst.AsName(name=target)
+        ):
+            names = target_names(target)
+    yield from ((name, SOMETHING) for name in names)
+
+
+_BINDING = frozenset({
+    cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr, cst.Del,
+    cst.AsName, cst.FunctionDef, cst.ClassDef, cst.TypeAlias, cst.MatchAs, cst.MatchStar,
+    cst.MatchMapping, cst.Import, cst.ImportFrom,
+})  # fmt: skip
+"""The nodes that bind names by themselves."""
+
+
+def target_names(node: cst.BaseExpression) -> Iterator[str]:
+    """Yield every name that an assignment to `node` binds."""
+    if isinstance(node, cst.Name):
+        yield node.value
+    elif isinstance(node, cst.Tuple | cst.List):
+        for element in node.elements:
+            yield from target_names(element.value)
+
+
+def counted_names(node: cst.CSTNode) -> Counter[str]:
+    """Return every name that stands in a piece of source, and how often."""
+    return Counter(one.value for one in nodes_in(node) if type(one) is cst.Name)
+
+
+def names_in(node: cst.CSTNode) -> frozenset[str]:
+    """Return every name that stands in a piece of source."""
+    return frozenset(counted_names(node))
+
+
+@lru_cache(maxsize=512)
+def assigned_names(node: cst.CSTNode) -> frozenset[str]:
+    """Return every name that a piece of source binds, in whatever scope.
+
+    Loops are followed once for every way in which their function is entered, and an editor asks
+    for the same nodes after every key.
+    """
+    return frozenset(name for one in nodes_in(node) for name, _ in bindings_of(one))
+
+
+def escaping_indices(node: cst.CSTNode) -> frozenset[str]:
+    """Return the indices of loops whose names are also used outside of those loops."""
+    indices: set[str] = set()
+    outside: set[str] = set()
+
+    def look(part: cst.CSTNode, around: frozenset[str]) -> None:
+        if isinstance(part, cst.Name) and part.value not in around:
+            outside.add(part.value)
+        own = frozenset(target_names(part.target)) if isinstance(part, cst.For) else frozenset()
+        indices.update(own)
+        for inner in parts_of(part):
+            if not isinstance(part, cst.For) or inner is not part.target:
+                look(inner, around | own if inner is getattr(part, "body", None) else around)
+
+    look(node, frozenset())
+    return frozenset(outside & indices)
+
+
+class ScopeKind(Enum):
+    """What opens a scope; names of a class are not seen from the functions within it."""
+
+    MODULE = "module"
+    CLASS = "class"
+    FUNCTION = "function"
+    COMPREHENSION = "comprehension"
+
+
+@dataclass(slots=True)
+class NameScope:
+    """The names of one scope.
+
+    Attributes
+    ----------
+    kind : ScopeKind
+    bound : dict of str to list of str
+        For every binding of a name the full name of what is imported, or `SOMETHING`.
+    used : set of str
+        Names that stand in the scope itself.
+    later : set of str
+        Names that stand in scopes within, whose code may run at another time.
+    elsewhere : set of str
+        Names declared ``global`` or ``nonlocal``.
+    stars : set of str
+        Modules of which every name is imported.
+    """
+
+    kind: ScopeKind
+    bound: dict[str, list[str]] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    later: set[str] = field(default_factory=set)
+    elsewhere: dict[str, ScopeKind] = field(default_factory=dict)
+    stars: set[str] = field(default_factory=set)
+
+
+class ScopeVisitor:
+    """Keeps the scopes around the node that is visited, the module first."""
+
+    def __init__(self) -> None:
+        self.scopes = [NameScope(ScopeKind.MODULE)]
+        self._alias = SOMETHING
+
+    @property
+    def module(self) -> NameScope:
+        """The names of the module itself."""
+        return self.scopes[0]
+
+    def visit(self, tree: cst.CSTNode) -> None:
+        """Look at a node and all that is within it, in the order of the source."""
+        pending = [(tree, False)]
+        while pending:
+            node, is_done = pending.pop()
+            if is_done:
+                self.left(node)
+                continue
+            self.seen(node)
+            if type(node) in _SCOPES:
+                self.scopes.append(NameScope(_SCOPES[type(node)]))
+                self.entered(node)
+            pending.append((node, True))
+            pending.extend([(part, False) for part in reversed(list(parts_of(node)))])
+
+    def entered(self, node: cst.CSTNode) -> None:
+        """Look at a node whose scope has just been opened."""
+
+    def left(self, node: cst.CSTNode) -> None:
+        """Close the scope of a node that has one, once all within it was seen."""
+        if type(node) in _ASSIGNMENTS:
+            self._alias = SOMETHING
+        if type(node) in _SCOPES:
+            closed = self.scopes.pop()
+            self.scopes[-1].later |= closed.used | closed.later
+
+    def seen(self, node: cst.CSTNode) -> None:
+        """Note the names that a node uses and binds."""
+        match node:
+            case cst.Name(value=name):
+                self.scopes[-1].used.add(name)
+            case cst.Global(names=names) | cst.Nonlocal(names=names):
+                is_global = isinstance(node, cst.Global)
+                kind = ScopeKind.MODULE if is_global else ScopeKind.FUNCTION
+                self.scopes[-1].elsewhere.update({item.name.value: kind for item in names})
+            case cst.ImportFrom(module=module, names=cst.ImportStar()):
+                self.scopes[-1].stars.add(module.value if isinstance(module, cst.Name) else "")
+            case cst.Param(name=cst.Name(value=name)):
+                self._bound(name)
+            case (
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value)
+                | cst.AnnAssign(target=cst.Name(), value=cst.BaseExpression() as value)
+                | cst.TypeAlias(value=value)
+            ):
+                self._alias = self._element_type(value)
+            case cst.NamedExpr(target=target):
+                # within a comprehension it binds the name in the function around
+                around = [s for s in self.scopes if s.kind is not ScopeKind.COMPREHENSION]
+                for one in target_names(target):
+                    around[-1].bound.setdefault(one, []).append(SOMETHING)
+            case _:
+                pass
+        for name, imported in bindings_of(node):
+            self._bound(name, imported)
+
+    def _bound(self, name: str, target: str = SOMETHING) -> None:
+        """Note a binding in the scope that the name belongs to."""
+        declared = self.scopes[-1].elsewhere.get(name)
+        scopes = [self.scopes[-1]]
+        if declared is ScopeKind.MODULE:
+            scopes = [self.module]
+        elif declared is ScopeKind.FUNCTION:
+            # which of the functions around binds it does not matter: none is certain of it
+            scopes = [s for s in self.scopes[:-1] if s.kind is ScopeKind.FUNCTION]
+        for scope in scopes:
+            scope.bound.setdefault(name, []).append(target or self._alias)
+
+    def _element_type(self, value: cst.BaseExpression) -> str:
+        """Return the full name of an imported element type that is given another name."""
+        full = resolve(value, Imports(self.scopes)) or ""
+        module, _, name = full.rpartition(".")
+        return full if module == "numpy" and is_dtype(name) else SOMETHING
+
+
+_ASSIGNMENTS = frozenset({cst.Assign, cst.AnnAssign, cst.TypeAlias})
+
+_SCOPES: dict[type[cst.CSTNode], ScopeKind] = {
+    cst.FunctionDef: ScopeKind.FUNCTION,
+    cst.Lambda: ScopeKind.FUNCTION,
+    cst.ClassDef: ScopeKind.CLASS,
+    cst.GeneratorExp: ScopeKind.COMPREHENSION,
+    cst.ListComp: ScopeKind.COMPREHENSION,
+    cst.SetComp: ScopeKind.COMPREHENSION,
+    cst.DictComp: ScopeKind.COMPREHENSION,
+}
+
+
+class Imports(Mapping[str, str]):
+    """The names that surely stand for an import within the last of nested scopes.
+
+    A live view: what the scopes come to bind later is seen as well. A name that is bound in two
+    ways is none of them, unless both are modules with NumPy's interface.
+    """
+
+    def __init__(self, scopes: Sequence[NameScope]) -> None:
+        self._scopes = scopes
+
+    def __getitem__(self, name: str) -> str:
+        for scope in reversed(list(_seen(self._scopes))):
+            if name in scope.bound:
+                target = _agreed(scope.bound[name])
+                if target is not None:
+                    return target
+                break
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        names = dict.fromkeys(name for scope in _seen(self._scopes) for name in scope.bound)
+        return (name for name in names if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def bound_anywhere(scopes: Sequence[NameScope]) -> frozenset[str]:
+    """Return the names that are no builtins within the last of nested scopes."""
+    return frozenset().union(*(scope.bound for scope in _seen(scopes)))
+
+
+def star_imports(scopes: Sequence[NameScope]) -> bool:
+    """Return whether unknown names may be bound, so that no builtin is certain."""
+    return any(scope.stars - _HARMLESS_STARS for scope in scopes)
+
+
+def _seen(scopes: Sequence[NameScope]) -> Iterator[NameScope]:
+    for position, scope in enumerate(scopes):
+        if scope.kind is not ScopeKind.CLASS or position == len(scopes) - 1:
+            yield scope
+
+
+def _agreed(targets: list[str]) -> str | None:
+    distinct = set(targets)
+    if SOMETHING in distinct:
+        return None
+    if len(distinct) == 1:
+        return targets[0]
+    if distinct <= ARRAY_MODULES:
+        # either may be there at run time: what one of them cannot do is not to be relied on
+        return next(iter(distinct & IMMUTABLE_ARRAYS), "numpy")
+    return None

@@ -1,0 +1,622 @@
+"""What NumPy's functions and methods of arrays mean: operations on arrays, for every door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Generic
+
+from advisor.dtypes import Kind
+from advisor.frontend.arguments import A, Door, Given, matched
+from advisor.frontend.trees import NotUnderstood
+from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.values import (
+    Elementwise,
+    Expand,
+    Flip,
+    Fourier,
+    Gather,
+    MatMul,
+    PeriodicPad,
+    Reduction,
+    Roll,
+    Scan,
+    Sort,
+    Tally,
+    Transpose,
+    Value,
+)
+from advisor.numpy_table import (
+    COPIES,
+    ELEMENTWISE,
+    PARAMETERS,
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    REDUCTIONS,
+    ROWS,
+    SAME_AS,
+    SCANS,
+    UNKNOWN_DTYPE,
+    moved,
+    promote,
+    reduced_dtype,
+    transformed,
+)
+from costdb.expr import Expr, ceil, num
+
+_OF_DATA = frozenset(
+    ["nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "setdiff1d"]
+)
+_FILLED = {"zeros": "0", "ones": "1", "empty": ""}
+METHODS = frozenset(
+    [
+        "copy",
+        "astype",
+        "transpose",
+        "dot",
+        "conj",
+        "conjugate",
+        "clip",
+        "round",
+        "take",
+        "searchsorted",
+        "swapaxes",
+    ]
+).union(SCANS, REDUCTIONS.keys() - {"count_nonzero", "linalg.norm"})
+_METHOD_PARAMETERS = {
+    "astype": ("dtype", "order", "casting"),
+    "conj": (),
+    "conjugate": (),
+    "copy": ("order",),
+    "clip": ("min", "max", "out"),
+}
+"""Where they are not those of the function of the same name."""
+ONE, ZERO = num(1), num(0)
+
+
+class Calls(Generic[A]):
+    """Reads calls by what a front end makes of them."""
+
+    def __init__(self, door: Door[A]) -> None:
+        self.door = door
+
+    def function(self, name: str, given: Sequence[Given[A]]) -> Value:
+        """Return the value of ``np.name(...)``.
+
+        Raises
+        ------
+        NotUnderstood
+            For a function, or an argument, outside the understood language.
+        """
+        if name in _OF_DATA:
+            raise NotUnderstood(f"np.{name}, whose length only the data know")
+        called, name = name, SAME_AS.get(name, name)
+        if name in ELEMENTWISE:
+            return self._elementwise(ELEMENTWISE[name], given)
+        if name == "einsum":
+            return self._einsum(given)
+        if name not in PARAMETERS:
+            raise NotUnderstood(f"np.{called} is not understood")
+        first, *others = PARAMETERS[name]
+        arguments = dict(matched(given, (first, *others), called))
+        if first not in arguments:
+            raise NotUnderstood(f"`{called}` without `{first}`")
+        argument = arguments.pop(first)
+        if name in _MADE_OF:
+            return self._made(called, argument, arguments)
+        return self._of(name, self.door.array(argument, called), arguments)
+
+    def method(self, name: str, operand: Value, given: Sequence[Given[A]]) -> Value:
+        """Return the value of a method of an array."""
+        if name not in METHODS:
+            raise NotUnderstood(f"`{name}` is not understood")
+        if name == "transpose" and len(given) > 1:
+            return self._transposed(operand, [one.value for one in given])
+        parameters = _METHOD_PARAMETERS.get(name) or PARAMETERS.get(name, ())[1:]
+        order = "C" if name == "copy" else "K"
+        return self._of(name, operand, matched(given, parameters, name), order)
+
+    def _elementwise(self, operation: str, given: Sequence[Given[A]]) -> Value:
+        """Read a function that takes its operands by position, and nothing else."""
+        if operation == "where" and len(given) == 1:
+            raise NotUnderstood("the places where something holds: only the data know how many")
+        if len(given) != ROWS[operation].operands or any(a.keyword or a.star for a in given):
+            raise NotUnderstood(f"the arguments of `{operation}` are not understood")
+        operands = tuple(self.door.value(one.value) for one in given)
+        return self.door.made(Elementwise(operation, operands, called=True))
+
+    def _applied(self, operation: str, *operands: Value) -> Value:
+        return self.door.made(Elementwise(operation, operands))
+
+    def _of(self, name: str, operand: Value, arguments: Mapping[str, A], order: str = "K") -> Value:
+        """Return what a function makes of an array."""
+        if not self._is_none(arguments.get("out")):
+            raise NotUnderstood(f"`out=` of `{name}` is not understood")
+        if name in COPIES:
+            return self._copied(name, operand, arguments, order)
+        if name in REDUCTIONS:
+            return self._reduction(name, operand, arguments)
+        door, found = self.door, self.door.type_of(operand)
+        match name:
+            case "conj" | "conjugate":
+                if kind_of_or_none(found.dtype) not in (None, Kind.COMPLEX):
+                    return operand
+                return self._applied("conjugate", operand)
+            case "transpose":
+                axes = arguments.get("axes")
+                return self._transposed(operand, () if axes is None else [axes])
+            case "swapaxes" | "moveaxis" | "rollaxis":
+                rank, places = len(found.extents), [*arguments.values()]
+                source = self._axis(places[0] if places else None, rank, name)
+                target = self._axis(places[1], rank, name) if len(places) > 1 else 0
+                return door.made(Transpose(operand, moved(name, source, target, rank)))
+            case "dot" | "matmul" | "inner" | "vdot" | "outer":
+                return self._multiplied(name, operand, self._array(arguments, "b", name))
+            case "cumsum" | "cumprod":
+                return self._scan(name, operand, arguments)
+            case "clip":
+                return self._clipped(operand, arguments)
+            case "round":
+                return self._rounded(operand, arguments)
+            case "diff":
+                return self._difference(operand, arguments)
+            case "sort":
+                return door.made(Sort(operand, self._last_axis(arguments, operand, name)))
+            case "flip":
+                flipped = self._axes(arguments.get("axis"), len(found.extents), name)
+                for along in range(len(found.extents)) if flipped is None else flipped:
+                    operand = door.made(Flip(operand, along))
+                return operand
+            case "searchsorted":
+                wanted = self._array(arguments, "v", name)
+                shape = door.type_of(wanted).extents
+                return door.unpriced(name, (operand, wanted), shape, "int64")
+            case "take":
+                return self._taken(operand, self._array(arguments, "indices", name))
+            case "bincount":
+                return self._tallied(operand, arguments)
+            case "roll":
+                return self._rolled(operand, arguments)
+            case "pad":
+                return self._padded(operand, arguments)
+            case "zeros_like" | "ones_like" | "empty_like" | "full_like":
+                kind = name.removesuffix("_like")
+                value = _FILLED.get(kind) or self._constant(kind, arguments)[0]
+                dtype = self._dtype(arguments, found.dtype)
+                return door.fill(value, found.extents, dtype, "K", operand)
+        return self._fourier(name.removeprefix("fft."), operand, arguments)
+
+    def _copied(self, name: str, operand: Value, arguments: Mapping[str, A], order: str) -> Value:
+        """Return an array in memory of its own, or the same one where that does as well."""
+        copy, stated = arguments.get("copy"), arguments.get("order")
+        if copy is not None and self.door.truth(copy) is not True:
+            raise NotUnderstood(f"np.{name} that may share the memory of its operand")
+        order = COPIES[name].order or order
+        if stated is not None:
+            order = self.door.text(stated) or "?"
+        dtype = self._dtype(arguments, None if name == "astype" else "")
+        return self.door.copy(operand, dtype, order, always=COPIES[name].always)
+
+    def _made(self, name: str, first: A, arguments: Mapping[str, A]) -> Value:
+        """Return what a function makes of numbers, or of several arrays."""
+        door = self.door
+        match SAME_AS.get(name, name):
+            case "zeros" | "ones" | "empty" | "full" as kind:
+                value, default = self._constant(kind, arguments)
+                dtype, order = self._dtype(arguments, default), arguments.get("order")
+                lies = "C" if order is None else door.text(order) or "?"
+                return door.fill(value, door.shape(first), dtype, lies)
+            case "eye":
+                rows, columns = door.size(first, "N"), arguments.get("M")
+                across = rows
+                if columns is not None and not door.is_none(columns):
+                    across = door.size(columns, "M")
+                return door.fill("eye", (rows, across), self._dtype(arguments, "float64"), "C")
+            case "arange":
+                return self._arange(first, arguments)
+            case "linspace":
+                for end in (first, self._required(arguments, "stop", name)):
+                    if door.type_of(door.value(end)).extents:
+                        raise NotUnderstood("np.linspace between arrays")
+                count = arguments.get("num")
+                extent = num(50) if count is None else door.size(count, "num")
+                if not self._is_false(arguments.get("retstep")):
+                    raise NotUnderstood("np.linspace that returns its step too")
+                return door.vector(extent, self._dtype(arguments, "float64"))
+        node = arguments.get("axis")
+        axis = 0 if node is None else door.integer(node)
+        if axis is None or not self._is_none(arguments.get("dtype")):
+            raise NotUnderstood(f"np.{name} along an axis, or of a type, that is not known")
+        return door.joined(SAME_AS.get(name, name), first, axis)
+
+    def _arange(self, first: A, arguments: Mapping[str, A]) -> Value:
+        door = self.door
+        bounds = [first, *(arguments[one] for one in ("stop", "step") if one in arguments)]
+        types = [door.type_of(door.value(bound)) for bound in bounds]
+        if any(found.extents for found in types):
+            raise NotUnderstood("np.arange between arrays")
+        whole = all(_is_whole(found.dtype) for found in types)
+        known = all(found.dtype != UNKNOWN_DTYPE for found in types)
+        dtype = self._dtype(
+            arguments, ("int64" if whole else "float64") if known else UNKNOWN_DTYPE
+        )
+        if not whole:
+            return door.vector(None, dtype)
+        ends = [door.size(bound, f"bound{k}") for k, bound in enumerate(bounds)]
+        extent: Expr | None = ends[0] if len(ends) == 1 else ends[1] - ends[0]
+        if len(ends) == 3 and extent is not None:
+            extent = None if ends[2] == ZERO else ceil(extent / ends[2])
+        return door.vector(extent, dtype)
+
+    # arguments ---------------------------------------------------------------------------
+
+    def _is_none(self, argument: A | None) -> bool:
+        return argument is None or self.door.is_none(argument)
+
+    def _is_false(self, argument: A | None) -> bool:
+        if argument is None:
+            return True
+        found = self.door.truth(argument)
+        if found is None:
+            raise NotUnderstood("a truth value that is not written out")
+        return not found
+
+    def _required(self, arguments: Mapping[str, A], parameter: str, name: str) -> A:
+        if parameter not in arguments:
+            raise NotUnderstood(f"`{name}` without `{parameter}`")
+        return arguments[parameter]
+
+    def _array(self, arguments: Mapping[str, A], parameter: str, name: str) -> Value:
+        return self.door.array(self._required(arguments, parameter, name), name)
+
+    def _dtype(self, arguments: Mapping[str, A], default: str | None) -> str:
+        wanted = arguments.get("dtype")
+        if wanted is not None and not self.door.is_none(wanted):
+            return self.door.dtype(wanted)
+        if default is None:
+            raise NotUnderstood("an element type that is not stated")
+        return default
+
+    def _constant(self, name: str, arguments: Mapping[str, A]) -> tuple[str, str]:
+        if name != "full":
+            return _FILLED[name], "float64"
+        return self.door.constant(self._required(arguments, "fill_value", name))
+
+    def _axis(self, argument: A | None, dimensions: int, name: str) -> int:
+        """Return an axis counted from the first; it may be left out for a vector."""
+        if argument is None and dimensions == 1:
+            return 0
+        number = None if argument is None else self.door.integer(argument)
+        if number is None or not -dimensions <= number < dimensions:
+            raise NotUnderstood(f"the axis of `{name}` is not a literal of a {dimensions}-d array")
+        return number % dimensions
+
+    def _axes(self, argument: A | None, dimensions: int, name: str) -> tuple[int, ...] | None:
+        """Return axes in order; None where none is stated."""
+        if argument is None or self.door.is_none(argument):
+            return None
+        items = self.door.items(argument)
+        axes = [
+            self._axis(one, dimensions, name) for one in ([argument] if items is None else items)
+        ]
+        if len(set(axes)) != len(axes) or not axes:
+            raise NotUnderstood("along no axis, or along one twice")
+        return tuple(sorted(axes))
+
+    def _last_axis(self, arguments: Mapping[str, A], operand: Value, name: str) -> int:
+        dimensions, axis = self._dimensions(operand), arguments.get("axis")
+        if not dimensions:
+            raise NotUnderstood(f"np.{name} of a number")
+        return dimensions - 1 if axis is None else self._axis(axis, dimensions, name)
+
+    def _dimensions(self, value: Value) -> int:
+        return len(self.door.type_of(value).extents)
+
+    def _is_complex(self, value: Value) -> bool:
+        return self.door.type_of(value).dtype.startswith("complex")
+
+    # reductions --------------------------------------------------------------------------
+
+    def _reduction(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
+        door, found, row = self.door, self.door.type_of(operand), REDUCTIONS[name]
+        axes = self._axes(arguments.get("axis"), len(found.extents), name)
+        kept = not self._is_false(arguments.get("keepdims"))
+        dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
+
+        def along(value: Value, operation: str) -> Value:
+            return self._reduced(value, axes, kept, operation, dtype)
+
+        if row.operation == "unpriced":
+            shape = list(found.extents)
+            for axis in reversed(range(len(shape)) if axes is None else axes):
+                shape[axis : axis + 1] = [ONE] * kept
+            return door.unpriced(name, (operand,), tuple(shape), dtype)
+        match name:
+            case "linalg.norm":
+                return self._norm(operand, arguments, axes, kept)
+            case "ptp":
+                ends = along(operand, "maximum"), along(operand, "minimum")
+                return self._applied("subtract", *ends)
+            case "var" | "std":
+                mean = door.made(Reduction(operand, None, "mean", dtype))
+                if axes is not None:
+                    mean = self._reduced(operand, axes, True, "mean", dtype)
+                off = self._applied("subtract", operand, mean)
+                # over fewer than all of them, or of complex numbers, it is not their mean
+                plain = not {"ddof", "correction"} & arguments.keys() and found.dtype == dtype
+                squares = self._applied("square", off)
+                squares = along(squares, "mean" if plain else "spread")
+                return self._applied("sqrt", squares) if name == "std" else squares
+        if name in ("argmax", "argmin") and axes is not None and len(axes) > 1:
+            raise NotUnderstood("a place along several axes")
+        made = along(operand, row.operation)
+        if "initial" in arguments:
+            if found.dtype == "bool":
+                raise NotUnderstood("truth values compared with a number")
+            return self._applied(row.operation, made, door.value(arguments["initial"]))
+        return made
+
+    def _reduced(
+        self,
+        operand: Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        operation: str,
+        dtype: str,
+    ) -> Value:
+        """Return a reduction, however many axes."""
+        dimensions = self._dimensions(operand)
+        if axes is None and kept:
+            axes = tuple(range(dimensions))
+        if axes is None or (len(axes) == dimensions > 1 and not kept):
+            return self.door.made(Reduction(operand, None, operation, dtype))
+        for axis in reversed(axes):
+            operand = self.door.made(Reduction(operand, axis, operation, dtype))
+        for axis in axes if kept else ():
+            operand = self.door.made(Expand(operand, axis))
+        return operand
+
+    def _norm(
+        self, operand: Value, arguments: Mapping[str, A], axes: tuple[int, ...] | None, kept: bool
+    ) -> Value:
+        door, found, order = self.door, self.door.type_of(operand), arguments.get("ord")
+        dtype = reduced_dtype("spread", found.dtype)
+        if dtype == UNKNOWN_DTYPE:
+            raise NotUnderstood("elements of unknown type")
+        if order is not None and not door.is_none(order):
+            if door.integer(order) != 2:
+                raise NotUnderstood("a norm other than the Euclidean one")
+            if len(found.extents) != 1:
+                raise NotUnderstood("the spectral norm of a matrix")
+        squares = self._applied("square", operand)
+        # the squares of complex numbers are not what is summed
+        operation = "add" if found.dtype == dtype else "spread"
+        return self._applied("sqrt", self._reduced(squares, axes, kept, operation, dtype))
+
+    def _scan(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
+        door, found, row = self.door, self.door.type_of(operand), SCANS[name]
+        dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
+        if self._is_none(arguments.get("axis")) and len(found.extents) != 1:
+            operand, axis = door.flat(operand), 0
+        else:
+            given = None if self._is_none(arguments.get("axis")) else arguments["axis"]
+            axis = self._axis(given, len(found.extents), name)
+        return door.made(Scan(operand, axis, row.operation, dtype))
+
+    # products ----------------------------------------------------------------------------
+
+    def _multiplied(self, name: str, left: Value, right: Value) -> Value:
+        ranks = self._dimensions(left), self._dimensions(right)
+        if name == "outer" and ranks == (1, 1):
+            sides = Expand(left, 1), Expand(right, 0)
+            return self._applied("multiply", *map(self.door.made, sides))
+        if name == "outer":
+            raise NotUnderstood("np.outer of something other than two vectors")
+        if name == "vdot":
+            left = self._applied("conjugate", left) if self._is_complex(left) else left
+            return self._summed(left, right, None)
+        if name == "inner" and ranks[1] == 2:
+            right = self.door.made(Transpose(right, (1, 0)))
+        return self.product(left, right)
+
+    def product(self, left: Value, right: Value) -> Value:
+        """Return the product of two matrices, of a matrix and a vector, or of two vectors.
+
+        A product with a vector is a sum of products along one axis: where that axis is
+        distributed, each rank sums its part.
+        """
+        match self._dimensions(left), self._dimensions(right):
+            case 2, 1:
+                return self._summed(left, Expand(right, 0), 1)
+            case 1, 2:
+                return self._summed(Expand(left, 1), right, 0)
+            case 1, 1:
+                return self._summed(left, right, None)
+        return self.door.made(MatMul(left, right))
+
+    def _summed(self, left: Value, right: Value, axis: int | None) -> Value:
+        sides = (side.operand if isinstance(side, Expand) else side for side in (left, right))
+        dtype = promote(*(self.door.type_of(side).dtype for side in sides))
+        products = Elementwise("multiply", (left, right))
+        return self.door.made(Reduction(products, axis, "add", dtype, fused=True))
+
+    def _einsum(self, given: Sequence[Given[A]]) -> Value:
+        """Return the value of ``np.einsum("ij,jk->ik", a, b)`` and its like.
+
+        Raises
+        ------
+        NotUnderstood
+            For any other contraction than products of matrices and vectors.
+        """
+        door = self.door
+        values = [one.value for one in given if not one.keyword]
+        if len(values) != 3 or len(values) != len(given) or any(one.star for one in given):
+            raise NotUnderstood("np.einsum of something other than two arrays")
+        text = door.text(values[0])
+        if text is None:
+            raise NotUnderstood("np.einsum whose subscripts are no literal")
+        operands, arrow, result = text.replace(" ", "").partition("->")
+        one, comma, two = operands.partition(",")
+        left, right = (door.array(value, "einsum") for value in values[1:])
+        ranks = [self._dimensions(value) for value in (left, right)]
+        if not arrow or not comma or [len(one), len(two)] != ranks:
+            raise NotUnderstood("np.einsum whose subscripts do not fit its arrays")
+        shared = set(one) & set(two)
+        for axes in (one, two, result):
+            if len(set(axes)) != len(axes):
+                raise NotUnderstood("np.einsum along a diagonal")
+        if len(shared) == 1 and not shared & set(result) and max(ranks) <= 2:
+            kept = "".join(axis for axis in one + two if axis not in shared)
+            if sorted(kept) == sorted(result):
+                # the axis that both have is the last of the one and the first of the other
+                if len(one) == 2 and one[1] not in shared:
+                    left = door.made(Transpose(left, (1, 0)))
+                if len(two) == 2 and two[0] not in shared:
+                    right = door.made(Transpose(right, (1, 0)))
+                made = self.product(left, right)
+                return made if kept == result else door.made(Transpose(made, (1, 0)))
+        if one == two and result == one:
+            return self._applied("multiply", left, right)
+        if one == two and not result:
+            return self._summed(left, right, None)
+        raise NotUnderstood("this contraction by np.einsum is not understood")
+
+    # others ------------------------------------------------------------------------------
+
+    def _transposed(self, operand: Value, given: Sequence[A]) -> Value:
+        dimensions = self._dimensions(operand)
+        axes: Sequence[A] | None = given
+        if len(given) == 1:
+            axes = () if self.door.is_none(given[0]) else self.door.items(given[0])
+        if axes is None:
+            raise NotUnderstood("the axes of a transposition are no literal tuple")
+        order = tuple(self._axis(axis, dimensions, "transpose") for axis in axes)
+        if order and sorted(order) != list(range(dimensions)):
+            raise NotUnderstood("the axes of a transposition are no permutation")
+        return self.door.made(Transpose(operand, order or tuple(reversed(range(dimensions)))))
+
+    def _clipped(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        stated: dict[str, Value] = {}
+        for name, end in (("maximum", "min"), ("minimum", "max")):
+            bound = arguments.get(f"a_{end}", arguments.get(end))
+            if bound is not None and not self.door.is_none(bound):
+                stated[name] = self.door.value(bound)
+        if not stated:
+            raise NotUnderstood("a clip without bounds")
+        name = "clip" if len(stated) == 2 else next(iter(stated))
+        return self._applied(name, operand, *stated.values())
+
+    def _rounded(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        decimals, found = arguments.get("decimals"), self.door.type_of(operand)
+        if found.dtype == "bool":
+            raise NotUnderstood("rounding of booleans")
+        real = kind_of_or_none(found.dtype) in (Kind.FLOATING, Kind.COMPLEX)
+        if not real or (decimals is not None and self.door.integer(decimals) != 0):
+            return self.door.unpriced("round", (operand,), found.extents, found.dtype)
+        return self._applied("rint", operand)
+
+    def _difference(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        times = arguments.get("n")
+        if times is not None and self.door.integer(times) != 1:
+            raise NotUnderstood("np.diff of another order than the first")
+        axis = self._last_axis(arguments, operand, "diff")
+        found = self.door.type_of(operand)
+        ends = self.door.between(operand, axis, 1, 0), self.door.between(operand, axis, 0, 1)
+        return self._applied("not_equal" if found.dtype == "bool" else "subtract", *ends)
+
+    def _taken(self, operand: Value, places: Value) -> Value:
+        found = self.door.type_of(places)
+        if self._dimensions(operand) != 1 or not found.extents:
+            raise NotUnderstood("np.take from something other than a vector")
+        if kind_of_or_none(found.dtype) is not Kind.INTEGER:
+            raise NotUnderstood("np.take at places that are no whole numbers")
+        return self.door.made(Gather(operand, places))
+
+    def _tallied(self, places: Value, arguments: Mapping[str, A]) -> Value:
+        found = self.door.type_of(places)
+        if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
+            raise NotUnderstood("np.bincount of something other than a vector of whole numbers")
+        # with larger numbers than that the result would be longer, and fit nothing else
+        least = self._required(arguments, "minlength", "bincount")
+        extent, weights = self.door.size(least, "minlength"), arguments.get("weights")
+        if weights is None or self.door.is_none(weights):
+            return self.door.made(Tally(places, None, extent, "int64"))
+        return self.door.made(
+            Tally(places, self.door.array(weights, "bincount"), extent, "float64")
+        )
+
+    def _rolled(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        shift, axis = self._required(arguments, "shift", "roll"), arguments.get("axis")
+        dimensions, shifts = self._dimensions(operand), self.door.items(shift)
+        if shifts is None:
+            along = self._axis(axis, dimensions, "roll")
+            return self.door.made(Roll(operand, along, self.door.size(shift, "shift")))
+        axes = None if axis is None else self.door.items(axis)
+        if axes is None or len(axes) != len(shifts) or not shifts:
+            raise NotUnderstood("np.roll whose shifts and axes are not written out side by side")
+        for one, along_one in zip(shifts, axes, strict=True):
+            amount = self.door.size(one, "shift")
+            operand = self.door.made(
+                Roll(operand, self._axis(along_one, dimensions, "roll"), amount)
+            )
+        return operand
+
+    def _padded(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        given, door = operand, self.door
+        if door.text(self._required(arguments, "mode", "pad")) != "wrap":
+            raise NotUnderstood("np.pad other than mode='wrap'")
+        widths = door.items(self._required(arguments, "pad_width", "pad")) or ()
+        pairs = [door.items(width) or () for width in widths]
+        if len(pairs) != self._dimensions(operand) or any(len(pair) != 2 for pair in pairs):
+            raise NotUnderstood("np.pad whose widths are not written out by dimension")
+        for axis, pair in enumerate(pairs):
+            before, after = (door.size(part, "width") for part in pair)
+            if before != ZERO or after != ZERO:
+                operand = door.made(PeriodicPad(operand, axis, before, after))
+        return door.copy(given, "", "C", always=True) if operand is given else operand
+
+    def _fourier(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
+        """Return Fourier transforms along one axis or several, the last one first."""
+        door, found = self.door, self.door.type_of(operand)
+        if not self._is_none(arguments.get("n")) or not self._is_none(arguments.get("s")):
+            raise NotUnderstood("a Fourier transform of another length")
+        if found.dtype in (UNKNOWN_DTYPE, "float16", "float32", "complex64"):
+            # NumPy 2 keeps single precision, NumPy 1 does not
+            raise NotUnderstood("a Fourier transform in single precision, or of unknown type")
+        dimensions = len(found.extents)
+        if name.endswith(("2", "n")):
+            given = arguments.get("axes")
+            axes = tuple(range(dimensions)[-2:] if name[-1] == "2" else range(dimensions))
+            if given is not None and not door.is_none(given):
+                items = door.items(given)
+                if not items:
+                    raise NotUnderstood(f"the axes of `{name}` are not written out")
+                axes = tuple(self._axis(item, dimensions, name) for item in items)
+            if name[-1] == "2" and len(axes) < 2:
+                raise NotUnderstood(f"np.fft.{name} of a vector")
+        else:
+            axes = (self._last_axis(arguments, operand, name),)
+        one = name.rstrip("2n")
+        # the half that transforms of real numbers leave away is that of the last axis
+        steps = [
+            (one if k == 0 else one.replace("rfft", "fft"), axis)
+            for k, axis in enumerate(reversed(axes))
+        ]
+        for kind, axis in reversed(steps) if one == "irfft" else steps:
+            if "rfft" in kind:
+                shape = transformed(kind, door.type_of(operand).extents, axis)
+                dtype = "float64" if kind == "irfft" else "complex128"
+                operand = door.unpriced(f"fft.{kind}", (operand,), shape, dtype)
+            else:
+                operand = door.made(Fourier(operand, axis, "complex128", kind == "ifft"))
+        return operand
+
+
+MADE_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "eye", "arange", "linspace"})
+VIEWS = frozenset({"transpose", "swapaxes", "moveaxis", "rollaxis", "flip"})
+_MADE_OF = MADE_OF_NUMBERS | {"concatenate", "hstack", "vstack", "column_stack", "stack"}
+
+
+def _is_whole(dtype: str) -> bool:
+    return dtype == PYTHON_INTEGER or (
+        dtype != PYTHON_FLOAT and kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN)
+    )

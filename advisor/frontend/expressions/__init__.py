@@ -1,1 +1,0 @@
-"""Expressions of kernels, as values, regions and sizes of the intermediate form."""

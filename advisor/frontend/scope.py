@@ -1,0 +1,392 @@
+"""What the names of a kernel denote at one point of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import libcst as cst
+
+from advisor.dtypes import UnknownDtype
+from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.ir.dependence import bounds_of
+from advisor.ir.kernel import DeclaredArray
+from advisor.ir.nests import NO_INDEX, index_symbol
+from advisor.ir.shapes import ArrayType, describe, region_extents
+from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
+from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
+from advisor.source import Span
+from costdb.expr import Expr
+from costdb.records import dataclass, field
+
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What names denote at one point, apart from the arrays that are known by name."""
+
+    lost: frozenset[str]
+    views: Mapping[str, Read]
+    scalars: Mapping[str, Expr]
+    numbers: Mapping[str, str]
+    elements: Mapping[str, Value]
+
+
+_TABLES = ("views", "scalars", "numbers", "elements")
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names while a kernel's body is read from top to bottom.
+
+    Attributes
+    ----------
+    imports : mapping of str to str
+        What imported names stand for.
+    not_builtin : callable
+        Tells whether a name may be something other than the builtin of that name.
+    declared, locals : dict
+        Arrays; a name keeps one element type and shape.
+    views : dict of str to Read
+        Names that denote part of another array's memory.
+    scalars : dict of str to Expr
+        Integer variables whose value is an expression over sizes.
+    numbers : dict of str to str
+        Other numeric variables and their type.
+    minima : dict of str to int
+        Least value of a symbol, where it is not 1.
+    maxima : dict of str to Expr
+        Greatest value of the index of each loop around, outermost first.
+    starts : dict of str to Expr
+        Least value of the same indices, over those around them.
+    accumulating : set of str
+        Numbers that the loops around only accumulate, and that nothing within them may see.
+    elements : dict of str to Value
+        Numbers that an iteration computes from single elements, as what they are computed from.
+    by_element : bool
+        Whether the innermost loop around holds nothing but statements on single elements.
+    started : dict of str to Scalar
+        Numbers that were surely set since the loop around began its iteration, and to what.
+    totals : dict of str to ArrayType
+        Numbers that loops accumulate from elements, as arrays of no dimensions.
+    lost : set of str
+        Arrays whose names now denote something that is not known.
+    strided : set of str
+        Arrays that share memory with another in a way that regions cannot express.
+    renamed : set of str
+        Arrays whose names were exchanged.
+    loop_texts : dict of str to str
+        For the index of each loop its name, where the body leaves it alone.
+    implied : set of str
+        Arrays that the source needs where the statements read from it do not say so: for
+        their shape or element type, say.
+    loops : dict of int to int
+        The numbers of loops by the lines in which they begin, in the order of reading.
+    written_out : dict of str to Known
+        Names of tuples and lists of numbers that stand in the source, and that nothing changes.
+    bound_once : callable
+        Tells whether the kernel binds a name in one place only.
+    hints : mapping of str to str
+        Why parameters are not known that nothing declares, and what to write.
+    """
+
+    imports: Mapping[str, str]
+    span: Callable[[cst.CSTNode], Span]
+    not_builtin: Callable[[str], bool] = field(default=lambda name: False)
+    declared: dict[str, DeclaredArray] = field(default_factory=dict)
+    locals: dict[str, ArrayType] = field(default_factory=dict)
+    views: dict[str, Read] = field(default_factory=dict)
+    scalars: dict[str, Expr] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
+    minima: dict[str, int] = field(default_factory=dict)
+    maxima: dict[str, Expr] = field(default_factory=dict)
+    starts: dict[str, Expr] = field(default_factory=dict)
+    accumulating: set[str] = field(default_factory=set)
+    elements: dict[str, Value] = field(default_factory=dict)
+    by_element: bool = False
+    started: dict[str, Scalar] = field(default_factory=dict)
+    totals: dict[str, ArrayType] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    strided: set[str] = field(default_factory=set)
+    renamed: set[str] = field(default_factory=set)
+    loop_texts: dict[str, str] = field(default_factory=dict)
+    implied: set[str] = field(default_factory=set)
+    loops: dict[int, int] = field(default_factory=dict)
+    written_out: dict[str, Any] = field(default_factory=dict)
+    bound_once: Callable[[str], bool] = field(default=lambda name: False)
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+    def unknown(self, name: str) -> NotKnown:
+        """Return the problem that nothing says what a name denotes."""
+        return NotKnown(name, self.hints.get(name, f"`{name}` is not known here"))
+
+    def index(self, variable: str | None, line: int) -> str:
+        """Return the symbol of the index of the loop that begins in a line."""
+        number = self.loops.setdefault(line, len(self.loops) + 1)
+        return index_symbol(variable or NO_INDEX, number)
+
+    def is_array(self, name: str) -> bool:
+        """Return whether a name denotes an array or a view of one."""
+        return name in self.views or (self.has_array(name) and name not in self.lost)
+
+    def has_array(self, name: str) -> bool:
+        """Return whether a name denotes an array of its own somewhere in the kernel."""
+        return name in self.declared or name in self.locals
+
+    def array_type(self, name: str) -> ArrayType:
+        """Return the type of a declared or local array."""
+        if name not in self.lost:
+            array = self.declared.get(name) or self.locals.get(name)
+            if array is not None:
+                return ArrayType(array.dtype, array.extents)
+        if name in self.totals:
+            return self.totals[name]
+        reason = self.hints.get(name, f"`{name}` is not known to be an array")
+        raise NotKnown(name, reason)
+
+    def type_of(self, value: Value) -> ArrayType:
+        """Return element type and shape of a value."""
+        try:
+            return describe(value, self.array_type)
+        except (ShapeConflict, UnknownDtype) as error:
+            raise NotUnderstood(str(error)) from error
+
+    def select(self, name: str, region: tuple[Subscript, ...]) -> Read:
+        """Return a region of what a name denotes, in the index space of the array behind it."""
+        if name not in self.views:
+            return Read(name, region)
+        view = self.views[name]
+        parts = iter(region)
+        composed = (
+            outer if isinstance(outer, Point) else _within(outer, next(parts))
+            for outer in view.region
+        )
+        return Read(view.array, tuple(composed))
+
+    def extents_of(self, name: str) -> tuple[Expr, ...]:
+        """Return the shape of what a name denotes."""
+        if name in self.views:
+            return region_extents(self.views[name].region)
+        return self.array_type(name).extents
+
+    def bind_local(self, name: str, found: ArrayType) -> None:
+        """Let a name denote a fresh array from here on."""
+        if self.has_array(name):
+            self.lost.discard(name)
+            known = self.array_type(name)
+            if known != found:
+                raise NotUnderstood(f"`{name}` changes its shape or element type here")
+        self.forget(name)
+        self.lost.discard(name)
+        if not self.has_array(name):
+            self.locals[name] = found
+
+    def bind_view(self, name: str, view: Read) -> None:
+        """Let a name denote part of an array's memory from here on."""
+        if self.has_array(name):
+            raise NotUnderstood(f"`{name}` is rebound to another array's memory")
+        self.forget(name)
+        self.views[name] = view
+
+    def bind_scalar(self, name: str, value: Expr) -> None:
+        """Let a name denote a whole number."""
+        self._bind(name, value, self.scalars)
+
+    def bind_number(self, name: str, dtype: str) -> None:
+        """Let a name denote a number that is no expression over sizes."""
+        self._bind(name, dtype, self.numbers)
+
+    def bind_element(self, name: str, value: Value) -> None:
+        """Let a name denote what is computed from single elements of arrays."""
+        self._bind(name, value, self.elements)
+
+    def _bind(self, name: str, value: Entry, table: dict[str, Entry]) -> None:
+        if self.has_array(name):
+            raise NotUnderstood(f"`{name}` is an array elsewhere and a number here")
+        self.forget(name)
+        table[name] = value
+
+    def held_in(self, value: Value) -> tuple[tuple[str, Value], ...]:
+        """Return what a value is computed from that names denote, with these names."""
+        if not self.elements:
+            return ()
+        parts = tuple(parts_of(value))
+        return tuple((name, one) for name, one in self.elements.items() if one in parts)
+
+    def changed(self, array: str) -> None:
+        """Drop what was computed from an array that a statement changes."""
+        for name, value in list(self.elements.items()):
+            if any(read.array == array for read in reads(value)):
+                del self.elements[name]
+
+    def forget(self, name: str) -> None:
+        """Drop what a name denoted: it is about to denote something else."""
+        if self.has_array(name):
+            self.lost.add(name)
+        tables: tuple[dict[str, Any], ...]
+        tables = self.views, self.scalars, self.numbers, self.started, self.elements
+        for table in tables:
+            table.pop(name, None)
+        # what shared the memory of the old array goes on doing so, but not of the new one
+        for view, target in list(self.views.items()):
+            if target.array == name:
+                del self.views[view]
+
+    def unsettle(self, names: Iterable[str]) -> None:
+        """Keep of names that a loop binds only that they are arrays, if they are."""
+        for name in names:
+            lost = name in self.lost
+            self.forget(name)
+            if not lost:
+                self.lost.discard(name)
+
+    def moment(self) -> Moment:
+        """Return what names denote now."""
+        tables = (dict(getattr(self, name)) for name in _TABLES)
+        return Moment(frozenset(self.lost), *tables)
+
+    def restore(self, moment: Moment) -> None:
+        """Let names denote what they did at a moment."""
+        self.either(moment, moment)
+
+    def either(self, one: Moment, other: Moment) -> None:
+        """Keep what names denote at both of two moments, of which either may have been.
+
+        What is a number of one type at both stays one of that type; whether of Python or of NumPy,
+        where it was either.
+        """
+        mine, others = self._number_types(one), self._number_types(other)
+        self.lost = set(one.lost | other.lost)
+        for name in _TABLES:
+            setattr(self, name, _common(getattr(one, name), getattr(other, name)))
+        known = self.scalars.keys() | self.elements.keys()
+        for name in mine.keys() & others.keys() - known:
+            if mine[name] == others[name]:
+                self.numbers[name] = mine[name]
+            elif strong(mine[name]) == strong(others[name]):
+                self.numbers[name] = strong(mine[name])
+
+    def _number_types(self, moment: Moment) -> dict[str, str]:
+        found = dict.fromkeys(moment.scalars, PYTHON_INTEGER) | dict(moment.numbers)
+        for name, value in moment.elements.items():
+            with suppress(NotKnown, NotUnderstood):
+                found[name] = self.type_of(value).dtype
+        return found
+
+    def behind(self, names: Iterable[str]) -> frozenset[str]:
+        """Return names together with the arrays whose memory they denote."""
+        given = frozenset(names)
+        return given | {self.views[name].array for name in given & self.views.keys()}
+
+    def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the arrays that names denote, or once denoted."""
+        return frozenset(name for name in self.behind(names) if self.has_array(name))
+
+
+def _within(outer: Range | Strided, inner: Subscript) -> Subscript:
+    """Return a subscript of a view, as one of the dimension that the view is taken from."""
+    if isinstance(outer, Range):
+        match inner:
+            case Range(low, high):
+                return Range(outer.low + low, outer.low + high)
+            case Strided(start, stop, step):
+                return Strided(outer.low + start, outer.low + stop, step)
+            case Point(at):
+                return Point(outer.low + at)
+    if isinstance(inner, Point):
+        return Point(outer.start + inner.at * outer.step)
+    low, high = bounds_of(inner)
+    # behind the last index that is selected, or where the slice itself stops
+    last = outer.start + (high - 1) * outer.step + 1
+    stop = outer.stop if high == outer.count else last
+    step = inner.step if isinstance(inner, Strided) else 1
+    return Strided(outer.start + low * outer.step, stop, outer.step * step)
+
+
+def _common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:
+    return {name: value for name, value in one.items() if other.get(name) == value}
+
+
+# Values that are written out: numbers, tables of them, and loops over them.
+#
+# ``for dx, dy in ((0, 1), (1, 0)): ...`` does what its body does for each pair in turn, so it is
+# read so often, with the names bound to what stands there.
+
+
+_ONLY_READ = frozenset({"enumerate", "zip", "reversed", "len", "sum", "min", "max", "tuple"})
+"""Functions that leave a list as it is."""
+
+
+_LITERAL = (
+    cst.Tuple | cst.List | cst.Element | cst.Integer | cst.Float
+    | cst.UnaryOperation | cst.BinaryOperation | cst.BaseUnaryOp | cst.BaseBinaryOp
+)  # fmt: skip
+
+
+def is_of_literals(node: cst.BaseExpression) -> bool:
+    """Return whether a value is a tuple or list of numbers, or of such tuples."""
+    filled = isinstance(node, cst.Tuple | cst.List) and bool(node.elements)
+    return filled and all(isinstance(part, _LITERAL) for part in nodes_in(node))
+
+
+def is_kept(name: str, source: cst.CSTNode) -> bool:
+    """Return whether nothing in a piece of source can change the list that a name is bound to.
+
+    Parameters
+    ----------
+    name : str
+        It is bound once.
+    source : CSTNode
+        All that can see the name, with what binds it.
+    """
+
+    def is_it(node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Name) and node.value == name
+
+    seen = only_read = 0
+    for node in nodes_in(source):
+        seen += is_it(node)
+        match node:
+            case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
+                only_read += is_it(value)
+            case cst.Call(func=cst.Name(value=function)) if function in _ONLY_READ:
+                only_read += sum(is_it(argument.value) for argument in node.args)
+            case _:
+                pass
+        if isinstance(node, _STORING):
+            # takes back what the subscripts themselves count
+            only_read -= sum(map(is_it, _subscripted(node.target)))
+    return seen == only_read + 1
+
+
+_STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor
+
+
+def _subscripted(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """Yield what a store changes in a part of it."""
+    if isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _subscripted(element.value)
+    while isinstance(target, cst.Subscript):
+        target = target.value
+        yield target
+
+
+def looks_up(node: cst.For, scope: Scope) -> bool:
+    """Return whether a loop's index is a place in a written-out table."""
+    if not scope.written_out or not isinstance(node.target, cst.Name):
+        return False
+    index = node.target.value
+    for found in nodes_in(node.body):
+        base = found
+        while isinstance(base, cst.Subscript):
+            base = base.value
+        if isinstance(found, cst.Subscript) and isinstance(base, cst.Name):
+            places = (e.slice.value for e in found.slice if isinstance(e.slice, cst.Index))
+            if base.value in scope.written_out and any(
+                isinstance(place, cst.Name) and place.value == index for place in places
+            ):
+                return True
+    return False

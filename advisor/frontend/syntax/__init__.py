@@ -1,1 +1,0 @@
-"""From text to trees: what is passed over or refused unread, parsing, and how trees are walked."""
