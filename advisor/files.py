@@ -1,4 +1,4 @@
-"""Read Python files as their encoding declaration says, and replace files all at once."""
+"""Projects and their files: where the root is, reading by declared encodings, replacing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's functions as data: operands, loops, element types of results, classes of cost.
+"""NumPy's functions as data: operands, loops, element types, classes of cost; its shapes.
 
 Both readers ask here. A function without a row is not understood. The tests ask NumPy itself
 whether each row and each promotion is right.

@@ -59,9 +59,6 @@ class ParseProblem(SourceProblem):
     """The file is not Python, or not yet: an editor sees this with every half-typed line."""
 
 
-# Carry edits out on source text, and show them as a unified diff.
-
-
 # The line ends of Python and LibCST. str.splitlines would also cut at form feeds and U+2028.
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BARE_LINE_FEED = re.compile(r"(?<!\r)\n")

@@ -1,4 +1,4 @@
-"""Messages that bring neighbours' elements.
+"""Messages and collectives that bring the elements that a statement reads of other ranks.
 
 There is one message from each owner, for each direction, and for each corner that a diagonal
 offset needs. A message is counted where it is received.

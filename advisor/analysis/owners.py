@@ -1,4 +1,4 @@
-"""Where the elements of a kernel's arrays and values are computed: by the owners of others."""
+"""Where the elements of arrays and values are computed, and where operands lie beside them."""
 
 from __future__ import annotations
 

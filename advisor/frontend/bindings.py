@@ -1,4 +1,4 @@
-"""Which names a file binds, scope by scope, by Python's rules of scoping."""
+"""What names stand for, and which a file binds, scope by scope, by Python's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotations of the source, as specifications: meshes, distributions, element types.
+"""The kernels of a file, and what annotations declare: meshes, distributions, element types.
 
 The annotation is rebuilt from its syntax; nothing of the scanned file is executed.
 """

@@ -1,4 +1,4 @@
-"""Stores to parts of arrays: assignments, increments, ``out=``, scatters."""
+"""Conditions, and stores to parts of arrays: assignments, increments, ``out=``, scatters."""
 
 from __future__ import annotations
 

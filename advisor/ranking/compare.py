@@ -1,4 +1,4 @@
-"""One kernel priced as written and as proposed, on one machine."""
+"""One kernel priced as written and as proposed, on one machine, for sizes that are bound."""
 
 from __future__ import annotations
 

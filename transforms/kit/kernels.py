@@ -1,4 +1,4 @@
-"""Kernels as rules see them: nests that may be rewritten, bodies and values with other parts."""
+"""Kernels as rules see them: nests that may be rewritten, other parts, slices for elements."""
 
 from __future__ import annotations
 

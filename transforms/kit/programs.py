@@ -53,13 +53,14 @@ def offer(
     safe : bool
         The argument holds for every run: all ranks, sizes and data.
     conditions : tuple of str
+        What has to be true beyond what the source shows.
     """
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     if edits is None:
         applicability = Applicability.DISPLAY
     return ProgramProposal(
         title,
-        reason,
+        "; provided that ".join((reason, *conditions)),
         span,
         function,
         before,
@@ -67,7 +68,6 @@ def offer(
         Legality(applicability, argument),
         place.loops if isinstance(place, Visit) else place,
         edits or tuple,
-        conditions,
     )
 
 

@@ -1,4 +1,4 @@
-"""Assignments of an SPMD program: what names, attributes and elements then denote or hold."""
+"""Assignments, imports and classes of an SPMD program: what names then denote or hold."""
 
 from __future__ import annotations
 
@@ -253,8 +253,6 @@ def _constant(node: cst.BaseSmallStatement, constants: dict[str, Value], run: Ru
         case cst.AnnAssign(target=cst.Name(value=name), value=cst.BaseExpression() as value):
             constants[name] = as_size(name, run.evaluate(value, run), run)
 
-
-# What imported names stand for in an SPMD program.
 
 # libraries with communicators or receivers of their own, and everything of the standard library
 _KNOWN_NAMES = """

@@ -1,4 +1,4 @@
-"""Calls of builtins, of the standard library, and of methods of lists, dictionaries and strings."""
+"""Calls of builtins and the standard library, its parsers of options too, and their methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mpi4py's constants, and communicators: their sizes, ranks and topologies."""
+"""mpi4py's constants, communicators with sizes, ranks and topologies, and payloads."""
 
 from __future__ import annotations
 

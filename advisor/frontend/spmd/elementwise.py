@@ -129,10 +129,8 @@ def of_any(operation: str, operands: Many[Value], run: Run, span: Span) -> Value
 
 def of_numbers(name: str, values: Many[Value], run: Run) -> Number:
     """Return the result of a function of numbers."""
-    first = run.number(values[0])
-    found = calculated(name, first)
-    varies = any(isinstance(v, Number | Opaque) and v.varies for v in values)
-    return Number(found, "float", varies=found is None and (varies or run.symbols.varies(first)))
+    found = calculated(name, run.number(values[0]))
+    return Number(found, "float", varies=found is None and run.varies(*values))
 
 
 # Operators on abstract values: numbers by the expression language, arrays element by element.
@@ -166,12 +164,8 @@ def combine(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
         case (("Add" | "Modulo" | "Multiply"), Text(), _):
             return Text(None)
     found = calculated(operator, run.number(left), run.number(right))
-    varies = _varies(left, run) or _varies(right, run)
+    varies = run.varies(left, right)
     return Opaque("the operands are not known", found, varies=varies)
-
-
-def _varies(value: Value, run: Run) -> bool:
-    return isinstance(value, Number | Opaque) and (value.varies or run.symbols.varies(value.expr))
 
 
 def _numbers(operator: str, left: Number, right: Number, run: Run) -> Number:
@@ -182,7 +176,7 @@ def _numbers(operator: str, left: Number, right: Number, run: Run) -> Number:
         dtype = "bool"
     elif operator == "Divide":
         dtype = "complex" if dtype == "complex" else "float"
-    varies = _varies(left, run) or _varies(right, run)
+    varies = run.varies(left, right)
     found = calculated(operator, left.expr, right.expr)
     return Number(found, dtype, left.nobody or right.nobody, varies and found is None)
 
@@ -208,7 +202,7 @@ def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
             return Number(num(int((one == other) == (operator == "Equal"))), "bool")
         case (Nothing(), Nothing()) if operator in ("Is", "Equal"):
             return Number(num(1), "bool")
-    varies = _varies(left, run) or _varies(right, run)
+    varies = run.varies(left, right)
     found = calculated(operator, run.number(left), run.number(right))
     return Number(found, "bool", varies=varies)
 
@@ -217,7 +211,7 @@ def negate(operator: str, operand: Value, run: Run, span: Span) -> Value:
     """Return the result of a unary operator, by LibCST's name of it."""
     if isinstance(operand, Array):
         return elementwise((operand,), run, span, operator)
-    value, varies = run.number(operand), _varies(operand, run)
+    value, varies = run.number(operand), run.varies(operand)
     if operator == "Not":
         return Number(None if value is None else logical_not(value), "bool", varies=varies)
     minus = -value if value is not None and operator == "Minus" else None

@@ -326,18 +326,7 @@ def _foreign_call(function: Value, node: cst.Call, given: Arguments, run: Run) -
     for argument in given.all:
         builtin_calls.forget(argument.value, run)
     foreign = not isinstance(function, Opaque) or function.foreign
-    return Opaque(why, foreign=foreign, varies=any(_varies(a.value, run) for a in given.all))
-
-
-def _varies(value: Value, run: Run) -> bool:
-    match value:
-        case Number():
-            return value.varies or run.symbols.varies(value.expr)
-        case Opaque():
-            return value.varies
-        case Sequence(items=tuple() as items):
-            return any(_varies(item, run) for item in items)
-    return False
+    return Opaque(why, foreign=foreign, varies=run.varies(*(a.value for a in given.all)))
 
 
 def own_method(name: str, owner: Value) -> Function | None:

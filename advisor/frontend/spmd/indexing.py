@@ -1,4 +1,4 @@
-"""Subscripts of arrays and sequences."""
+"""Subscripts of arrays and sequences, and what loops and comprehensions go over."""
 
 from __future__ import annotations
 
@@ -257,9 +257,6 @@ def _picked(view: View, parts: tuple[Value, ...], run: Run, span: Span, text: st
     made = run.fresh(text, view.dtype, shape, Origin.COPY, span, copied=view)
     run.emit(Copy(made, view, span, allocates=True))
     return Array(made)
-
-
-# What loops and comprehensions go over, and what unpacking shows of it.
 
 
 # What unpacking and subscripts show of values.

@@ -96,8 +96,7 @@ def _mixed(one: Communicator, other: Communicator, name: str, run: Run) -> Value
 
 def _joined_numbers(one: Number, other: Number, name: str, run: Run) -> Number:
     dtype = one.dtype if one.dtype == other.dtype else "float"
-    varies = one.varies or other.varies
-    varies = varies or run.symbols.varies(one.expr) or run.symbols.varies(other.expr)
+    varies = run.varies(one, other)
     expr = one.expr
     if one.expr != other.expr:
         default = _default(one, other, name, run)

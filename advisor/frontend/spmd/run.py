@@ -436,6 +436,16 @@ class Run:
 
     # values ------------------------------------------------------------------------------
 
+    def varies(self, *values: Value) -> bool:
+        """Return whether any of some values may differ from rank to rank."""
+        for value in values:
+            match value:
+                case Number() | Opaque() if value.varies or self.symbols.varies(value.expr):
+                    return True
+                case Sequence(items=tuple() as items) if self.varies(*items):
+                    return True
+        return False
+
     def number(self, value: Value | None, name: str = "", place: Span | None = None) -> Expr | None:
         """Return the whole number that a value is, symbolic where need be; None for others.
 

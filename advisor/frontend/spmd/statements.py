@@ -1,4 +1,4 @@
-"""Statements of an SPMD program, followed in order."""
+"""Statements of an SPMD program, followed in order, and their conditions."""
 
 from __future__ import annotations
 

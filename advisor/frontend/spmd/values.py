@@ -1,4 +1,4 @@
-"""What an expression of an SPMD program may denote, as far as its source tells."""
+"""What an expression of an SPMD program may denote, and the symbols for what is not told."""
 
 from __future__ import annotations
 

@@ -254,8 +254,6 @@ class ProgramProposal:
     edits : callable returning tuple of Edit
         Builds the edits; called only when somebody looks at them. Empty where the source cannot
         be changed mechanically.
-    conditions : tuple of str
-        What has to be true beyond what the source shows; told with the finding.
     """
 
     title: str
@@ -267,7 +265,6 @@ class ProgramProposal:
     legality: Legality
     loops: tuple[Loop, ...] = ()
     edits: Callable[[], tuple[Edit, ...]] = tuple
-    conditions: tuple[str, ...] = ()
 
 
 class ProgramTransform(Rule, Protocol):
