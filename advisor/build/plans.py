@@ -6,15 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from advisor.analysis.array_statements.arrays import Arrays
+from advisor.analysis.facts import Facts
 from advisor.analysis.lower import Unpriced
+from advisor.analysis.processes import ranks_together, together
+from advisor.analysis.transfers.halos import Halos
+from advisor.build.layouts import placements
+from advisor.build.module import Module
+from advisor.build.text import NotBuiltError
+from advisor.build.writer import write
 from advisor.distribution import MeshSpec
-from advisor.ir.concrete import at_sizes
+from advisor.ir.concrete import at_sizes, rebuilt
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ir.statements import written
-from advisor.ranking.compare import WORTH, Costed, cost, time_s
+from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
+from costdb.arrays.reuse import with_distances
 from costdb.estimate import Missing
-from costdb.expr import ExprError
+from costdb.expr import ZERO, ExprError, num, substitute
 from costdb.machines import Machine
 
 AS_WRITTEN, BEST = "as-written", "best"
@@ -75,12 +84,38 @@ def plan_of(
     if machine is None:
         return Plan(steps, kernel, None, "no machine is chosen")
     try:
-        costed = cost(at_sizes(kernel, sizes), machine)
+        costed = built_cost(kernel, machine, sizes)
+    except NotBuiltError as error:
+        return Plan(steps, kernel, None, f"not built: {error.why}")
     except (Unpriced, ExprError) as unknown:
         return Plan(steps, kernel, None, str(unknown))
     if isinstance(costed, Missing):
         return Plan(steps, kernel, None, costed.what)
     return Plan(steps, kernel, costed)
+
+
+def built_cost(
+    kernel: Kernel, machine: Machine, sizes: Mapping[str, int | float]
+) -> Costed | Missing:
+    """Return the price of the program that a kernel is built as.
+
+    Raises
+    ------
+    NotBuiltError
+        It is not built.
+    ExprError, Unpriced
+        It has no price.
+    """
+    written = write(kernel, Module(sizes, set(), kernel.context.identifiers))
+    bound = {name: num(value) for name, value in sizes.items()}
+    process = rebuilt(written.work, lambda part: substitute(part, bound))
+    if machine.section("arrays"):
+        here = at_sizes(kernel, sizes)
+        placed = placements(here)
+        arrays = Arrays(here, placed, Facts(), Halos())
+        process = together(process, ranks_together(placed.values()))
+        process = with_distances(process, sum(arrays.sizes_bytes(), ZERO))
+    return cost_of(process, machine, kernel.span, closed=False)
 
 
 def proposed(

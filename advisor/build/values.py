@@ -33,6 +33,7 @@ from advisor.build.text import (
     operators,
     plus,
 )
+from advisor.build.work import brought, count_along, exchanged
 from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
@@ -286,9 +287,23 @@ class Values(Scope):
         if text not in self.fetched:
             self.fetched[text] = self.fresh(f"{self.name(array)}_there")
             self.line(f"{self.fetched[text]} = {text}")
+            self.bring(array, region, frame)
         marks = ["0" if isinstance(one, Point) else ":" for one in region]
         found = self.fetched[text]
         return found if "0" not in marks else f"{found}[{', '.join(marks)}]"
+
+    def bring(self, array: str, region: Sequence[Subscript], frame: Frame) -> None:
+        """Take note of what a rank fetches: all of it lies in an array of its own then."""
+        axes = iter(frame)
+        counts = [
+            ONE if isinstance(one, Point) else count_along(next(axes), self.facts)
+            for one in region
+        ]
+        found, placement = self.typed(array), self.placed[array]
+        moved = self.lowered.moved.get(array)
+        if moved is None:
+            moved = tuple(exchanged(found, placement, counts, self.facts))
+        self.does(*brought(moved, found, counts))
 
     def place_of(self, at: Expr, *, here: bool) -> str:
         """Return the index of one element, as a vector where it is to be fetched."""
@@ -515,6 +530,7 @@ class Values(Scope):
                 inner = self.value(operand, frame)
                 if not line:
                     return self.applied(value, inner), placement
+                self.scanned_as = dtype
                 if operation not in SCANNED:
                     raise NotBuiltError(f"no form of running `{operation}`")
                 text = (
