@@ -272,13 +272,13 @@ class Values(Scope):
         if here:
             return f"{self.name(array)}[at({', '.join(places)})]"
         computed = [axis for axis in (*self.computed, *frame) if axis.spread is not None]
-        needs = [f"len({self.own(axis, who)})" for axis in computed]
+        needs = [self.computes(axis, who) for axis in computed]
         needs += [
             f"{self.along(spread)}.holds({self.text(held)}, one)" for spread, held in self.held
         ]
         read = " ".join(places)
         # a range that is read along such an axis is empty where the axis is
-        needs = [one for one in dict.fromkeys(needs) if one[4:-2] not in read]
+        needs = [one for one in dict.fromkeys(needs) if _ranges(one) not in read]
         given = f"({', '.join(places)}{',' if len(places) == 1 else ''})"
         wanted = f"lambda one: {given}"
         if needs:
@@ -316,6 +316,14 @@ class Values(Scope):
         more = f", step={axis.step}" if axis.step != 1 else ""
         more += f", by={self.text(by)}" if by != ZERO else ""
         return f"{self.along(axis.spread)}.own({self.text(axis.low)}, {self.text(high)}{who}{more})"
+
+    def computes(self, axis: Axis, who: str) -> str:
+        """Return whether a rank computes any element along an axis."""
+        assert axis.spread is not None
+        if axis.step != 1:
+            return f"len({self.own(axis, who)})"
+        high = axis.low + axis.count
+        return f"{self.along(axis.spread)}.some({self.text(axis.low)}, {self.text(high)}{who})"
 
     def positions(self, one: Range | Strided, axis: Axis, who: str) -> str:
         """Return the indices of an array that a rank reads along an axis."""
@@ -622,6 +630,11 @@ def _picked(placement: Placement, kept: Sequence[int]) -> Placement:
         origin=tuple(placement.origin[d] for d in kept),
         dims=tuple(placement.dims[d] for d in kept),
     )
+
+
+def _ranges(need: str) -> str:
+    """Return how positions along an axis begin that is empty where a need does not hold."""
+    return need.removeprefix("len(").replace(".some(", ".own(").rstrip(")")
 
 
 def _plus(text: str, by: Expr, write: Callable[[Expr], str]) -> str:
