@@ -250,7 +250,8 @@ def fetch(array: Array, layout: Layout, need: Need, when: Need = always) -> Arra
 def padded(block: Array, widths: Sequence[tuple[int, int]]) -> Array:
     """Return a copy of a block with room for neighbours' elements on either side."""
     pairs = zip(block.shape, widths)  # noqa: B905
-    made = np.empty([low + n + high for n, (low, high) in pairs], block.dtype)
+    order: Any = "C" if block.flags.c_contiguous else "F" if block.flags.f_contiguous else "C"
+    made = np.empty([low + n + high for n, (low, high) in pairs], block.dtype, order)
     made[core(widths)] = block
     return made
 

@@ -21,8 +21,10 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
+from costdb.arrays.amounts import GIVEN_BACK
+from costdb.arrays.model import SECTION
 from costdb.arrays.reuse import with_distances
-from costdb.estimate import Missing
+from costdb.estimate import Missing, Priced
 from costdb.expr import ZERO, ExprError, num, substitute
 from costdb.machines import Machine
 
@@ -115,7 +117,26 @@ def built_cost(
         arrays = Arrays(here, placed, Facts(), Halos())
         process = together(process, ranks_together(placed.values()))
         process = with_distances(process, sum(arrays.sizes_bytes(), ZERO))
-    return cost_of(process, machine, kernel.span, closed=False)
+    found = cost_of(process, machine, kernel.span, closed=False)
+    if isinstance(found, Missing):
+        return found
+    return Costed(process, _kept(found.formula), lambda _: _kept(found.priced))
+
+
+def _kept(priced: Priced) -> Priced:
+    """Return a price in a process that has freed a large array, as one has that scattered it.
+
+    What the C library then does with freed memory is known: it keeps all but large arrays.
+    """
+    none = {f"{SECTION}.{GIVEN_BACK}": ZERO}
+    return replace(
+        priced,
+        microseconds=substitute(priced.microseconds, none),
+        terms=tuple(
+            replace(one, microseconds=substitute(one.microseconds, none)) for one in priced.terms
+        ),
+        coefficients={k: one for k, one in priced.coefficients.items() if k not in none},
+    )
 
 
 def proposed(

@@ -296,8 +296,7 @@ class Values(Scope):
         """Take note of what a rank fetches: all of it lies in an array of its own then."""
         axes = iter(frame)
         counts = [
-            ONE if isinstance(one, Point) else count_along(next(axes), self.facts)
-            for one in region
+            ONE if isinstance(one, Point) else count_along(next(axes), self.facts) for one in region
         ]
         found, placement = self.typed(array), self.placed[array]
         moved = self.lowered.moved.get(array)

@@ -145,10 +145,12 @@ def part_of(found: ArrayType, placement: Placement, facts: Facts, room: Sequence
     extents = local_extents(placement, found.extents, facts)
     itemsize = itemsize_of(found.dtype)
     wide = tuple(extent + more for extent, more in zip(extents, room, strict=True))
-    return Region(itemsize, extents, pitches_bytes(wide, "C" if any(room) else placement.order, itemsize))
+    return Region(itemsize, extents, pitches_bytes(wide, placement.order, itemsize))
 
 
-def copied(source: Region, target: Region, dtype: str, label: str, *, fresh: bool = False) -> Process:
+def copied(
+    source: Region, target: Region, dtype: str, label: str, *, fresh: bool = False
+) -> Process:
     """Return a copy of elements from one place to another."""
     elements = product(source.counts)
     call = ArrayCall(
@@ -292,8 +294,13 @@ def scanned(scan: PrefixScan, dtype: str) -> Process:
     )
 
 
-def placed_sums(table: ArrayType, places: ArrayType, counts: Sequence[Expr], own: Sequence[Expr],
-                ranks: Expr) -> Process:
+def placed_sums(
+    table: ArrayType,
+    places: ArrayType,
+    counts: Sequence[Expr],
+    own: Sequence[Expr],
+    ranks: Expr,
+) -> Process:
     """Return what `add_at` does with places: find owners, sort by them, send, combine."""
     n, each = product(tuple(counts)), product(tuple(counts)) / ranks
     vector = Visit(dense((n,), places.dtype))

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from advisor import made_up
+from costdb.arrays.amounts import FRESH_BYTES
 from costdb.calibration.hardware import keep_as_with
 from costdb.launch.processes import begin
 from costdb.launch.space import give_way
@@ -57,14 +58,13 @@ def _case(case: Mapping[str, Any], job: Mapping[str, Any], comm: Any) -> list[di
     programs = [_loaded(text, f"built{number}") for number, text in enumerate(case["built"])]
     equal = [_is_equal(one, case["kernel"], given, whole, returned) for one in programs]
     samples: list[list[float]] = [[] for _ in programs]
+    # whether memory comes anew is decided by what was freed before: here, as of large arrays
+    keep_as_with(FRESH_BYTES)
     deadline = time.perf_counter() + float(job["seconds"]) * len(programs)
     for turn in range(int(job["repetitions"])):
         order = range(len(programs)) if turn % 2 else reversed(range(len(programs)))
         for number in order:
             blocks = _blocks(programs[number], case["kernel"], given)
-            # whole arrays, which only this comparison has, were freed: a program of blocks gives
-            # memory back that the library would keep for these
-            keep_as_with(max(getattr(one, "nbytes", 0) for one in blocks.values()))
             comm.Barrier()
             start = time.perf_counter()
             getattr(programs[number], case["kernel"])(*blocks.values())
