@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.array_statements.calls import dense, product
@@ -307,7 +307,7 @@ def placed_sums(
     values = Visit(dense((n,), table.dtype))
     held = Visit(dense(tuple(own), table.dtype))
 
-    def call(operation: ArrayOperation, dtype: str = places.dtype, **more: object) -> ArrayCall:
+    def call(operation: ArrayOperation, dtype: str = places.dtype, **more: Any) -> ArrayCall:
         made = ArrayCall(operation, dtype, n, vector, (vector,), fresh=True)
         return replace(made, **more)
 
