@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import copy
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from advisor.analysis.array_statements.arrays import Arrays
@@ -114,8 +114,8 @@ class Function:
     work: Process
 
 
-def write(kernel: Kernel, module: Module) -> Function:
-    """Return a kernel as a function of a rank.
+def write(kernel: Kernel, module: Module, kind: Callable[..., Writer] | None = None) -> Function:
+    """Return a kernel as a function of a rank, or what another kind of writer writes.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def write(kernel: Kernel, module: Module) -> Function:
         # what is read beyond the own part is known when all has been written once
         own = copy.deepcopy(module)
         before = dict(room)
-        writer = Writer(kernel, own, placements(kernel), {}, room)
+        writer = (kind or Writer)(kernel, own, placements(kernel), {}, room)
         found = writer.function(function)
         writer.share_room()
         if room == before:
@@ -196,13 +196,9 @@ class Writer(Values):
         self.results = ()
         body = self.kernel.body
         bound = {one.name for one in walk(body) if isinstance(one, Bind)}
-        for name in sorted(self.placed.keys() & changed - bound - set(given)):
-            # what a rule puts between statements is declared, and made by nobody
-            shape = f"{self.layout(name)}.local()"
-            made = f"np.empty({shape}, {self.kernel.dtype(name)!r})"
-            if any(map(any, self.widths(name))):
-                made = f"padded({made}, {self.widths(name)})"
-            begun.append(f"{self.name(name)} = {made}")
+        # what a rule puts between statements is declared, and made by nobody
+        unmade = sorted(self.placed.keys() & changed - bound - set(given))
+        begun += [f"{self.name(name)} = {self.made_here(name)}" for name in unmade]
         if any(isinstance(one, Return) for one in walk(body) if one is not body[-1]):
             raise NotBuiltError("it returns from within", self.kernel.span)
         self.statements(body)
@@ -213,9 +209,16 @@ class Writer(Values):
         said = (ast.get_docstring(tree) or tree.name).splitlines()[0].replace('"""', "")
         doc = f'"""{said}"""'
         layouts = {name: self.layout(name) for name in arrays}
-        text = (head, *(f"{_INDENT}{line}" for line in (*textwrap.wrap(doc, _WIDTH), *lines)))
+        inner = (*textwrap.wrap(doc, _WIDTH), *lines)
+        text = (head, *(f"{_INDENT}{line}".rstrip() for line in inner))
         work = Sequential((*self.begun_work(arrays), *self.blocks[0].work))
         return Function(tree.name, text, layouts, self.results, work)
+
+    def made_here(self, name: str) -> str:
+        """Return what makes an array that nothing else makes."""
+        made = f"np.empty({self.layout(name)}.local(), {self.kernel.dtype(name)!r})"
+        room = self.widths(name)
+        return f"padded({made}, {room})" if any(map(any, room)) else made
 
     def begun_work(self, arrays: Sequence[str]) -> Iterator[Process]:
         """Yield the copies of blocks that are given room, and those back."""
