@@ -159,6 +159,7 @@ class Chunked(Writer):
         value, extents = one.value, self.kernel.extents(one.array)
         if (
             isinstance(value, Read)
+            and {value.array, one.array} <= self.spread.keys()
             and self.spread[value.array].dims != self.spread[one.array].dims
             and is_whole((*value.region, *one.region), (*extents, *extents))
         ):
