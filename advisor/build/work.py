@@ -408,10 +408,16 @@ def calls_of(text: str) -> Calls:
 
     A line's own calls of the library are its work.
     """
+    tree = ast.parse(f"{text.strip()} pass" if text.endswith(":") else text.strip())
+    asked = {
+        inner for node in ast.walk(tree) if isinstance(node, ast.Lambda) for inner in ast.walk(node)
+    }
     found = Calls()
-    for node in ast.walk(ast.parse(f"{text.strip()} pass" if text.endswith(":") else text.strip())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (name := _called(node)) in _definitions():
-            found += _inside(name, ())
+            own = _inside(name, ())
+            # what a rank needs is asked of each
+            found += own.per_rank if node in asked else own
     return found
 
 
