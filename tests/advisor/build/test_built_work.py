@@ -1,4 +1,4 @@
-"""The work that a built program is priced by is what it does: messages counted, by rank and call."""
+"""The work that a built program is priced by is what it does: its messages, by rank and call."""
 
 from __future__ import annotations
 
