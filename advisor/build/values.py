@@ -30,6 +30,7 @@ from advisor.build.text import (
     applied,
     bare,
     between,
+    filled,
     operators,
     plus,
 )
@@ -65,7 +66,6 @@ from advisor.numpy_table import reduced_dtype
 from costdb.expr import ONE, ZERO, Expr
 from costdb.expr.nodes import Num
 
-_PLAIN_FILLS = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
 _UFUNCS = {"count_nonzero": "add", "mean": "add"}
 
 
@@ -381,9 +381,7 @@ class Values(Scope):
                 start, stop = self.part(axis.spread, axis.low, axis.count, ZERO)
                 counts.append(f"{stop} - {start}")
         shape = f"({', '.join(counts)}{',' if len(counts) == 1 else ''})"
-        if value.value in _PLAIN_FILLS:
-            return f"np.{_PLAIN_FILLS[value.value]}({shape}, {value.dtype!r})"
-        return f"np.full({shape}, {bare(self.scalar(value.value))}, {value.dtype!r})"
+        return filled(value, shape, lambda text: bare(self.scalar(text)))
 
     # along an axis, or all of them
 
