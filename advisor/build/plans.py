@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.facts import Facts
@@ -25,7 +26,7 @@ from costdb.arrays.amounts import GIVEN_BACK
 from costdb.arrays.model import SECTION
 from costdb.arrays.reuse import with_distances
 from costdb.estimate import Missing, Priced
-from costdb.expr import ZERO, ExprError, num, substitute
+from costdb.expr import ZERO, ExprError, free_symbols, num, substitute
 from costdb.machines import Machine
 
 AS_WRITTEN, BEST = "as-written", "best"
@@ -97,9 +98,9 @@ def plan_of(
 
 
 def built_cost(
-    kernel: Kernel, machine: Machine, sizes: Mapping[str, int | float]
+    kernel: Kernel, machine: Machine, sizes: Mapping[str, int | float] = MappingProxyType({})
 ) -> Costed | Missing:
-    """Return the price of the program that a kernel is built as.
+    """Return the price of the program that a kernel is built as, a formula of sizes not given.
 
     Raises
     ------
@@ -108,7 +109,9 @@ def built_cost(
     ExprError, Unpriced
         It has no price.
     """
-    written = write(kernel, Module(sizes, set(), kernel.context.identifiers))
+    # of sizes without a value any will do: what is written has their names
+    any_size = dict.fromkeys((*kernel.sizes, *_symbols(kernel)), 1)
+    written = write(kernel, Module({**any_size, **sizes}, set(), kernel.context.identifiers))
     bound = {name: num(value) for name, value in sizes.items()}
     process = rebuilt(written.work, lambda part: substitute(part, bound))
     if machine.section("arrays"):
@@ -121,6 +124,13 @@ def built_cost(
     if isinstance(found, Missing):
         return found
     return Costed(process, _kept(found.formula), lambda _: _kept(found.priced))
+
+
+def _symbols(kernel: Kernel) -> Iterator[str]:
+    for array in kernel.arrays.values():
+        for extent in array.extents:
+            yield from free_symbols(extent)
+        yield from (n for _, n in array.spec.mesh.axes if isinstance(n, str))
 
 
 def _kept(priced: Priced) -> Priced:

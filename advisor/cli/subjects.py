@@ -17,7 +17,7 @@ from advisor.observations import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, load_machine
-from costdb.records import dataclass
+from costdb.records import dataclass, replace
 from costdb.subject import Chosen, Subject
 from costdb.wording import DOTTED_NAME, read_number
 
@@ -45,6 +45,33 @@ class Opened:
         """What is predicted, for the heading of a report."""
         place = f" on {self.machine.name}" if self.machine is not None else ""
         return f"{self.subject.origin}{place}"
+
+
+def as_built(opened: Opened) -> Opened:
+    """Return a distributed kernel with the price of the program that it is built as.
+
+    What is not built keeps the price of its work.
+    """
+    from advisor.analysis.lower import Unpriced
+    from advisor.build.plans import built_cost
+    from advisor.build.text import NotBuiltError
+    from advisor.ranking.compare import Costed
+    from advisor.ranking.subjects import KernelSubject
+    from advisor.ranking.worth import is_distributed
+    from costdb.expr import ExprError
+
+    subject, machine = opened.subject, opened.machine
+    if machine is None or not isinstance(subject, KernelSubject):
+        return opened
+    if not isinstance(subject.costed, Costed) or not is_distributed(subject.kernel):
+        return opened
+    try:
+        built = built_cost(subject.kernel, machine)
+    except (NotBuiltError, ExprError, Unpriced):
+        return opened
+    if isinstance(built, Missing):
+        return opened
+    return replace(opened, subject=replace(subject, costed=built))
 
 
 def lacking(missing: Missing) -> CommandError:

@@ -146,6 +146,7 @@ def choose(
     from advisor.cli.common import watched
     from advisor.cli.subjects import (
         MACHINE,
+        as_built,
         lacking,
         measurements,
         open_on,
@@ -171,7 +172,7 @@ def choose(
     condition = parse_where(where)
     if MACHINE in names:
         names = {**names, MACHINE: names[MACHINE] or machine_names()}
-    opened = open_on(names.get(MACHINE) or (), files, machine, kernel, given)
+    opened = as_built(open_on(names.get(MACHINE) or (), files, machine, kernel, given))
     given, _ = with_configured(opened, files[0], given, names)
     with measurements(opened, run=measure) as known:
         ranked = rank(opened.subject, names, given, condition, watched, _left_out, known)
