@@ -48,30 +48,29 @@ class Opened:
 
 
 def as_built(opened: Opened) -> Opened:
-    """Return a distributed kernel with the price of the program that it is built as.
+    """Return a kernel with the price of the program that it is built as.
 
-    What is not built keeps the price of its work.
+    Raises
+    ------
+    CommandError
+        It is no kernel, or is not built.
     """
     from advisor.analysis.lower import Unpriced
     from advisor.build.plans import built_cost
     from advisor.build.text import NotBuiltError
-    from advisor.ranking.compare import Costed
     from advisor.ranking.subjects import KernelSubject
-    from advisor.ranking.worth import is_distributed
-    from costdb.expr import ExprError
 
     subject, machine = opened.subject, opened.machine
     if machine is None or not isinstance(subject, KernelSubject):
-        return opened
-    if not isinstance(subject.costed, Costed) or not is_distributed(subject.kernel):
-        return opened
+        raise wrong_use("--built: expected one annotated kernel, and one machine")
     try:
-        built = built_cost(subject.kernel, machine)
-    except (NotBuiltError, ExprError, Unpriced):
-        return opened
-    if isinstance(built, Missing):
-        return opened
-    return replace(opened, subject=replace(subject, costed=built))
+        costed = built_cost(subject.kernel, machine)
+    except NotBuiltError as error:
+        line = error.span.start_line if error.span else subject.kernel.span.start_line
+        raise wrong_use(f"{subject.path}:{line}: not built: {error.why}") from error
+    except Unpriced as error:
+        raise wrong_use(f"{subject.path}: no price for what is built: {error.reason}") from error
+    return replace(opened, subject=replace(subject, costed=costed))
 
 
 def lacking(missing: Missing) -> CommandError:
