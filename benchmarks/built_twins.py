@@ -9,7 +9,7 @@ from typing import Any
 
 from costdb.launch.processes import begin
 
-_TURNS = 25
+_TURNS = 200
 
 
 def main(arguments: list[str]) -> int:

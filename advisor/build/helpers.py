@@ -87,10 +87,16 @@ class Along:
         """Return whether a rank owns an element."""
         return index // self.piece % self.count == self.places[one]
 
+    def some(self, low: int, high: int, one: int = rank) -> bool:
+        """Return whether a rank owns any element of a range."""
+        return self.below(high, one) > self.below(low, one)
+
     def owned(self, indices: Indices, one: int) -> Indices:
         """Return where among some indices those are that a rank owns."""
         if isinstance(indices, range):
             low, step = indices.start, indices.step
+            if len(indices) == 1:
+                return range(int(self.holds(low, one)))
             first = self.places[one] * self.piece
             if self.cycle >= self.extent:
                 start, stop = -((low - first) // step), -((low - first - self.piece) // step)
@@ -105,6 +111,8 @@ class Along:
         if isinstance(index, range):
             if self.cycle >= self.extent:
                 return moved(index, -(index.start // self.piece * self.piece))
+            if len(index) == 1:
+                return moved(index, self.local(index.start) - index.start)
             index = np.asarray(index, int)
         return index // self.cycle * self.piece + index % self.piece
 
@@ -242,7 +250,8 @@ def fetch(array: Array, layout: Layout, need: Need, when: Need = always) -> Arra
 def padded(block: Array, widths: Sequence[tuple[int, int]]) -> Array:
     """Return a copy of a block with room for neighbours' elements on either side."""
     pairs = zip(block.shape, widths)  # noqa: B905
-    made = np.empty([low + n + high for n, (low, high) in pairs], block.dtype)
+    order: Any = "C" if block.flags.c_contiguous else "F" if block.flags.f_contiguous else "C"
+    made = np.empty([low + n + high for n, (low, high) in pairs], block.dtype, order)
     made[core(widths)] = block
     return made
 
@@ -423,12 +432,13 @@ def add_at(array: Array, layout: Layout, places: Array, values: Any, ufunc: Any)
     dim, n = layout.dims[0], layout.shape[0]
     given = np.broadcast_to(values, places.shape).ravel()
     where = places.ravel()
-    if where.size and (where.min() < -n or where.max() >= n):
+    least, most = (where.min(), where.max()) if where.size else (0, 0)
+    if least < -n or most >= n:
         raise IndexError(f"a place beyond the {n} elements of the array")
-    where = where % n if where.size else where
+    where = where % n if least < 0 else where
     ranks = np.array([dim.places.index(place) for place in range(dim.count)])
     owners = ranks[where // dim.piece % dim.count]
-    order = np.argsort(owners, kind="stable")
+    order = np.argsort(owners.astype(np.uint16), kind="stable")
     counts = np.bincount(owners, minlength=size)
     coming = np.empty_like(counts)
     comm.Alltoall(counts, coming)

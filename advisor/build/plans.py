@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
+from advisor.analysis.arrays import Arrays
+from advisor.analysis.facts import Facts
+from advisor.analysis.halos import Halos
 from advisor.analysis.lower import Unpriced
+from advisor.analysis.processes import ranks_together, together
+from advisor.build.layouts import placements
+from advisor.build.module import Module
+from advisor.build.text import NotBuiltError
+from advisor.build.writer import write
 from advisor.distribution import MeshSpec
-from advisor.ir.concrete import at_sizes
+from advisor.ir.concrete import at_sizes, rebuilt
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ir.statements import written
-from advisor.ranking.compare import WORTH, Costed, cost, time_s
-from costdb.estimate import Missing
-from costdb.expr import ExprError
+from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
+from costdb.arrays.amounts import GIVEN_BACK
+from costdb.arrays.model import SECTION
+from costdb.arrays.reuse import with_distances
+from costdb.estimate import Missing, Priced
+from costdb.expr import ZERO, ExprError, free_symbols, num, substitute
 from costdb.machines import Machine
 
 AS_WRITTEN, BEST = "as-written", "best"
@@ -75,12 +87,66 @@ def plan_of(
     if machine is None:
         return Plan(steps, kernel, None, "no machine is chosen")
     try:
-        costed = cost(at_sizes(kernel, sizes), machine)
+        costed = built_cost(kernel, machine, sizes)
+    except NotBuiltError as error:
+        return Plan(steps, kernel, None, f"not built: {error.why}")
     except (Unpriced, ExprError) as unknown:
         return Plan(steps, kernel, None, str(unknown))
     if isinstance(costed, Missing):
         return Plan(steps, kernel, None, costed.what)
     return Plan(steps, kernel, costed)
+
+
+def built_cost(
+    kernel: Kernel, machine: Machine, sizes: Mapping[str, int | float] = MappingProxyType({})
+) -> Costed | Missing:
+    """Return the price of the program that a kernel is built as, a formula of sizes not given.
+
+    Raises
+    ------
+    NotBuiltError
+        It is not built.
+    ExprError, Unpriced
+        It has no price.
+    """
+    # of sizes without a value any will do: what is written has their names
+    any_size = dict.fromkeys((*kernel.sizes, *_symbols(kernel)), 1)
+    written = write(kernel, Module({**any_size, **sizes}, set(), kernel.context.identifiers))
+    bound = {name: num(value) for name, value in sizes.items()}
+    process = rebuilt(written.work, lambda part: substitute(part, bound))
+    if machine.section("arrays"):
+        here = at_sizes(kernel, sizes)
+        placed = placements(here)
+        arrays = Arrays(here, placed, Facts(), Halos())
+        process = together(process, ranks_together(placed.values()))
+        process = with_distances(process, sum(arrays.sizes_bytes(), ZERO))
+    found = cost_of(process, machine, kernel.span, closed=False)
+    if isinstance(found, Missing):
+        return found
+    return Costed(process, _kept(found.formula), lambda _: _kept(found.priced))
+
+
+def _symbols(kernel: Kernel) -> Iterator[str]:
+    for array in kernel.arrays.values():
+        for extent in array.extents:
+            yield from free_symbols(extent)
+        yield from (n for _, n in array.spec.mesh.axes if isinstance(n, str))
+
+
+def _kept(priced: Priced) -> Priced:
+    """Return a price in a process that has freed a large array, as one has that scattered it.
+
+    What the C library then does with freed memory is known: it keeps all but large arrays.
+    """
+    none = {f"{SECTION}.{GIVEN_BACK}": ZERO}
+    return replace(
+        priced,
+        microseconds=substitute(priced.microseconds, none),
+        terms=tuple(
+            replace(one, microseconds=substitute(one.microseconds, none)) for one in priced.terms
+        ),
+        coefficients={k: one for k, one in priced.coefficients.items() if k not in none},
+    )
 
 
 def proposed(

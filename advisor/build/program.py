@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from advisor.build.chunks import write_chunks
 from advisor.build.module import Module
 from advisor.build.text import NotBuiltError as NotBuiltError
 from advisor.build.writer import Function, write
@@ -17,8 +18,15 @@ _OWN = ("MPI", "np", "OWNERS", "RESULTS", "main", "annotations")
 _ALWAYS = ("scatter", "gather")
 
 
+MPI, DASK = "mpi", "dask"
+
+
 def build(
-    path: str, kernels: Sequence[Kernel], sizes: Mapping[str, int | float], plan: str = ""
+    path: str,
+    kernels: Sequence[Kernel],
+    sizes: Mapping[str, int | float],
+    plan: str = "",
+    to: str = MPI,
 ) -> str:
     """Return the program that annotated kernels of a file come to.
 
@@ -31,42 +39,74 @@ def build(
     sizes : mapping of str to number
     plan : str
         What was changed of the kernels as written, in words.
+    to : str
+        What it is written for: ranks of MPI, or chunks of Dask.
 
     Raises
     ------
     NotBuiltError
         Something of them has no form: what, and where.
     """
-    helpers = definitions()
+    helpers = definitions() if to == MPI else {}
     names = {kernel.name for kernel in kernels}
-    module = Module(sizes, {*_OWN, *helpers, *names}, kernels[0].context.identifiers)
-    functions = [write(kernel, module) for kernel in kernels]
+    own = (*_OWN, *helpers, *names, *(("da", "CHUNKS") if to == DASK else ()))
+    module = Module(sizes, set(own), kernels[0].context.identifiers)
+    writing = write if to == MPI else write_chunks
+    functions = [writing(kernel, module) for kernel in kernels]
     body = "\n\n\n".join("\n".join(one.lines) for one in functions)
-    owners = _owners(functions)
-    declared = _declarations(module)
-    wanted = _used("\n".join((body, owners, *declared)), helpers)
     name = Path(path).name
     said = [
-        f"Written by `advise build {name}`{f', {plan}' if plan else ''}. A comment says of which"
-        " line a part is.",
-        "Functions take and change this rank's blocks: `scatter` makes them, `gather` collects"
-        " them, `OWNERS` says who owns what. Any launcher of MPI runs it, on any number of ranks.",
+        f"Written by `advise build {name}{'' if to == MPI else ' --to dask'}`"
+        f"{f', {plan}' if plan else ''}. A comment says of which line a part is.",
+        _USE[to],
     ]
+    where = "on the ranks of MPI" if to == MPI else "on chunks of Dask"
     head = [
-        f'"""{name}: {", ".join(one.name for one in functions)} on the ranks of MPI.',
+        f'"""{name}: {", ".join(one.name for one in functions)} {where}.',
         "",
         *(line for part in said for line in textwrap.wrap(part, 95)),
         '"""',
         "",
+        *_IMPORTS[to],
+    ]
+    declared = _declarations(module)
+    if to == DASK:
+        return "\n\n\n".join(("\n".join((*head, "", *declared)), body, _chunks(functions))) + "\n"
+    owners = _owners(functions)
+    wanted = _used("\n".join((body, owners, *declared)), helpers)
+    parts = ["\n".join(head), *(helpers[one] for one in helpers if one in wanted)]
+    parts += ["\n".join(declared), body, owners]
+    return "\n\n\n".join(parts) + "\n"
+
+
+_USE = {
+    MPI: "Functions take and change this rank's blocks: `scatter` makes them, `gather` collects"
+    " them, `OWNERS` says who owns what. Any launcher of MPI runs it, on any number of ranks.",
+    DASK: "Functions take arrays of Dask in the chunks that `CHUNKS` says,"
+    " `da.from_array(x, chunks)`, change them as the kernel does, and return what it returns;"
+    " nothing is computed before it is asked for.",
+}
+_IMPORTS = {
+    MPI: (
         "import numpy as np",
         "from mpi4py import MPI",
         "",
         "comm = MPI.COMM_WORLD",
         "rank, size = comm.Get_rank(), comm.Get_size()",
-    ]
-    parts = ["\n".join(head), *(helpers[one] for one in helpers if one in wanted)]
-    parts += ["\n".join(declared), body, owners]
-    return "\n\n\n".join(parts) + "\n"
+    ),
+    DASK: ("import dask.array as da", "import numpy as np"),
+}
+
+
+def _entries(one: Mapping[str, str]) -> str:
+    return ", ".join(f'"{name}": {layout}' for name, layout in one.items())
+
+
+def _chunks(functions: Sequence[Function]) -> str:
+    lines = [f'    "{one.name}": {{{_entries(one.layouts)}}},' for one in functions]
+    return "\n".join(
+        ("# Of each kernel, the chunks of the arrays that it takes.", "CHUNKS = {", *lines, "}")
+    )
 
 
 def _declarations(module: Module) -> list[str]:
@@ -77,7 +117,8 @@ def _declarations(module: Module) -> list[str]:
         for axis, extent in spec.axes
         if isinstance(extent, str)
     }
-    lines = ["# Sizes, the ranks as a grid, and who owns what."]
+    grid = ", the ranks as a grid, and who owns what" if module.meshes else " and chunks"
+    lines = [f"# Sizes{grid}."]
     lines += [
         f"{name} = {module.sizes[name]}" for name in sorted(module.used) if name not in of_mesh
     ]
@@ -91,14 +132,11 @@ def _declarations(module: Module) -> list[str]:
 
 
 def _owners(functions: Sequence[Function]) -> str:
-    def entries(one: Mapping[str, str]) -> str:
-        return ", ".join(f'"{name}": {layout}' for name, layout in one.items())
-
     lines = [
         "# Of each kernel, who owns what of the arrays that it takes, and of its results.",
         "OWNERS = {",
     ]
-    lines += [f'    "{one.name}": {{{entries(one.layouts)}}},' for one in functions]
+    lines += [f'    "{one.name}": {{{_entries(one.layouts)}}},' for one in functions]
     lines += ["}", "RESULTS = {"]
     lines += [f'    "{one.name}": [{", ".join(one.results)}],' for one in functions]
     return "\n".join((*lines, "}"))

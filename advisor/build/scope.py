@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from advisor.analysis.facts import Facts
 from advisor.analysis.placement import Placement
+from advisor.analysis.processes import ranks_together
 from advisor.build.layouts import Frame, Spread
 from advisor.build.module import Module
 from advisor.build.text import NotBuiltError, python, tidy
+from advisor.build.work import Lowered, interpreted, rim
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Loop, written
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
+from costdb.process.terms import Process
 
 _WIDTH: Final = 100
 _DIMENSIONS: Final = {1: ("cells",), 2: ("rows", "columns")}
@@ -28,12 +32,13 @@ class NeedsMessages(Exception):  # it is no error, but where another way is trie
 
 @dataclass(slots=True)
 class Block:
-    """Lines of one level of indentation, and what holds there."""
+    """Lines of one level of indentation, what they do, and what holds there."""
 
     bound: frozenset[str]
     loop: Loop | None = None
     lines: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
+    work: list[Process] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -84,6 +89,11 @@ class Scope:
     """The exchanges of rims after which nothing was stored."""
     fetched: dict[str, str] = field(default_factory=dict)
     span: Span | None = None
+    facts: Facts = field(default_factory=Facts)
+    lowered: Lowered = field(default_factory=Lowered)
+    """The statement at hand."""
+    scanned_as: str = ""
+    """The type of running sums over ranks that the statement at hand makes."""
 
     # names and lines
 
@@ -109,6 +119,16 @@ class Scope:
     def line(self, text: str) -> None:
         """Write a line where the function has come to."""
         self.blocks[-1].lines += tidy(text, _WIDTH - 4 * len(self.blocks))
+        self.calls(text)
+
+    def calls(self, text: str, level: int = -1) -> None:
+        """Take note of what an interpreter does in a line."""
+        if "(" in text and not text.startswith("#"):
+            self.does(*interpreted(text, ranks_together(self.placed.values())), level=level)
+
+    def does(self, *work: Process, level: int = -1) -> None:
+        """Take note of what lines do where the function has come to, or in a block around it."""
+        self.blocks[level].work += work
 
     def text(self, expr: Expr) -> str:
         """Return a whole number as Python has it here."""
@@ -133,6 +153,7 @@ class Scope:
         name = wish()
         self.blocks[level].known[text] = name
         self.blocks[level].lines.append(f"{name} = {text}")
+        self.calls(text, level)
         return name
 
     # who owns what
@@ -248,8 +269,17 @@ class Scope:
                     level -= 1
                 some = [d for d, width in enumerate(self.widths(name)) if any(width)]
                 only = "" if some == sorted(dims) else f", {', '.join(map(str, sorted(dims)))}"
-                self.blocks[level].lines.append(f"{self.halo(name)}({self.name(name)}{only})")
+                self.exchanged_at(level, name, sorted(dims), only)
         self.wanted = {}
+
+    def exchanged_at(self, level: int, name: str, dims: Iterable[int], only: str = "") -> None:
+        """Write the exchange of an array's rim along some dimensions."""
+        text = f"{self.halo(name)}({self.name(name)}{only})"
+        self.blocks[level].lines.append(text)
+        self.calls(text, level)
+        for d in dims:
+            found = rim(self.typed(name), self.placed[name], self.facts, self.widths(name), d)
+            self.does(found, level=level)
 
     def _changes(self, loop: Loop | None, name: str) -> bool:
         return loop is not None and name in written_in(loop)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from advisor.ir.values import Elementwise
+from advisor.ir.values import Elementwise, Fill
 from advisor.numpy_table import ROWS
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute, sym, to_text
@@ -29,6 +29,7 @@ REDUCED: Final = {
 }  # fmt: skip
 """The reductions that are written out: those of which nothing but the operand matters."""
 SCANNED: Final = {"add": "cumsum", "multiply": "cumprod"}
+_PLAIN_FILLS: Final = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
 
 
 class NotBuiltError(Exception):
@@ -119,14 +120,26 @@ def between(low: str, high: str, step: int = 1) -> str:
 
 def applied(value: Elementwise, parts: list[str]) -> str:
     """Return an operation on operands, as a sign where Python has one."""
-    name = value.operation
-    if name not in ROWS:
-        raise NotBuiltError(f"no form of `{name}`")
+    name = function_of(value)
     if name in OPERATORS and len(parts) == 2:
         return f"({parts[0]} {OPERATORS[name]} {parts[1]})"
     if name == "negative":
         return f"(-{parts[0]})"
     return f"np.{name}({', '.join(map(bare, parts))})"
+
+
+def function_of(value: Elementwise) -> str:
+    """Return the name of NumPy's function for an operation."""
+    if value.operation not in ROWS:
+        raise NotBuiltError(f"no form of `{value.operation}`")
+    return value.operation
+
+
+def filled(value: Fill, shape: str, number: Callable[[str], str] = str) -> str:
+    """Return the making of an array of one constant."""
+    if value.value in _PLAIN_FILLS:
+        return f"np.{_PLAIN_FILLS[value.value]}({shape}, {value.dtype!r})"
+    return f"np.full({shape}, {number(value.value)}, {value.dtype!r})"
 
 
 def bare(text: str) -> str:

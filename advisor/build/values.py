@@ -30,9 +30,11 @@ from advisor.build.text import (
     applied,
     bare,
     between,
+    filled,
     operators,
     plus,
 )
+from advisor.build.work import brought, count_along, exchanged
 from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
@@ -64,7 +66,6 @@ from advisor.numpy_table import reduced_dtype
 from costdb.expr import ONE, ZERO, Expr
 from costdb.expr.nodes import Num
 
-_PLAIN_FILLS = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
 _UFUNCS = {"count_nonzero": "add", "mean": "add"}
 
 
@@ -271,13 +272,13 @@ class Values(Scope):
         if here:
             return f"{self.name(array)}[at({', '.join(places)})]"
         computed = [axis for axis in (*self.computed, *frame) if axis.spread is not None]
-        needs = [f"len({self.own(axis, who)})" for axis in computed]
+        needs = [self.computes(axis, who) for axis in computed]
         needs += [
             f"{self.along(spread)}.holds({self.text(held)}, one)" for spread, held in self.held
         ]
         read = " ".join(places)
         # a range that is read along such an axis is empty where the axis is
-        needs = [one for one in dict.fromkeys(needs) if one[4:-2] not in read]
+        needs = [one for one in dict.fromkeys(needs) if _ranges(one) not in read]
         given = f"({', '.join(places)}{',' if len(places) == 1 else ''})"
         wanted = f"lambda one: {given}"
         if needs:
@@ -286,9 +287,22 @@ class Values(Scope):
         if text not in self.fetched:
             self.fetched[text] = self.fresh(f"{self.name(array)}_there")
             self.line(f"{self.fetched[text]} = {text}")
+            self.bring(array, region, frame)
         marks = ["0" if isinstance(one, Point) else ":" for one in region]
         found = self.fetched[text]
         return found if "0" not in marks else f"{found}[{', '.join(marks)}]"
+
+    def bring(self, array: str, region: Sequence[Subscript], frame: Frame) -> None:
+        """Take note of what a rank fetches: all of it lies in an array of its own then."""
+        axes = iter(frame)
+        counts = [
+            ONE if isinstance(one, Point) else count_along(next(axes), self.facts) for one in region
+        ]
+        found, placement = self.typed(array), self.placed[array]
+        moved = self.lowered.moved.get(array)
+        if moved is None:
+            moved = tuple(exchanged(found, placement, counts, self.facts))
+        self.does(*brought(moved, found, counts))
 
     def place_of(self, at: Expr, *, here: bool) -> str:
         """Return the index of one element, as a vector where it is to be fetched."""
@@ -301,6 +315,14 @@ class Values(Scope):
         more = f", step={axis.step}" if axis.step != 1 else ""
         more += f", by={self.text(by)}" if by != ZERO else ""
         return f"{self.along(axis.spread)}.own({self.text(axis.low)}, {self.text(high)}{who}{more})"
+
+    def computes(self, axis: Axis, who: str) -> str:
+        """Return whether a rank computes any element along an axis."""
+        assert axis.spread is not None
+        if axis.step != 1:
+            return f"len({self.own(axis, who)})"
+        high = axis.low + axis.count
+        return f"{self.along(axis.spread)}.some({self.text(axis.low)}, {self.text(high)}{who})"
 
     def positions(self, one: Range | Strided, axis: Axis, who: str) -> str:
         """Return the indices of an array that a rank reads along an axis."""
@@ -359,9 +381,7 @@ class Values(Scope):
                 start, stop = self.part(axis.spread, axis.low, axis.count, ZERO)
                 counts.append(f"{stop} - {start}")
         shape = f"({', '.join(counts)}{',' if len(counts) == 1 else ''})"
-        if value.value in _PLAIN_FILLS:
-            return f"np.{_PLAIN_FILLS[value.value]}({shape}, {value.dtype!r})"
-        return f"np.full({shape}, {bare(self.scalar(value.value))}, {value.dtype!r})"
+        return filled(value, shape, lambda text: bare(self.scalar(text)))
 
     # along an axis, or all of them
 
@@ -515,6 +535,7 @@ class Values(Scope):
                 inner = self.value(operand, frame)
                 if not line:
                     return self.applied(value, inner), placement
+                self.scanned_as = dtype
                 if operation not in SCANNED:
                     raise NotBuiltError(f"no form of running `{operation}`")
                 text = (
@@ -606,6 +627,11 @@ def _picked(placement: Placement, kept: Sequence[int]) -> Placement:
         origin=tuple(placement.origin[d] for d in kept),
         dims=tuple(placement.dims[d] for d in kept),
     )
+
+
+def _ranges(need: str) -> str:
+    """Return how positions along an axis begin that is empty where a need does not hold."""
+    return need.removeprefix("len(").replace(".some(", ".own(").rstrip(")")
 
 
 def _plus(text: str, by: Expr, write: Callable[[Expr], str]) -> str:

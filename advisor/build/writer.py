@@ -14,17 +14,38 @@ from __future__ import annotations
 import ast
 import copy
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from advisor.analysis.arrays import Arrays
+from advisor.analysis.facts import Bounds, Facts, least_sizes
+from advisor.analysis.halos import Halos
+from advisor.analysis.lower import of_rank, pipelined, recurrence_of, side_by_side
+from advisor.analysis.placement import Along, local_extents, ranks_of
+from advisor.analysis.processes import in_turn, works
 from advisor.build.faithful import check, definition_of
 from advisor.build.layouts import Axis, Frame, Spread, frame_of, natural, placements, spread_of
 from advisor.build.module import Module
 from advisor.build.scope import Block, Dealt, NeedsMessages
 from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare
 from advisor.build.values import Values
+from advisor.build.work import (
+    COPIES,
+    RIMS,
+    Lowered,
+    copied,
+    count_along,
+    lowered,
+    packed,
+    part_of,
+    placed_sums,
+    with_scans,
+)
 from advisor.dtypes import dtype_of
+from advisor.ir.concrete import rebuilt, symbols
+from advisor.ir.dependence import least_index
 from advisor.ir.kernel import Kernel
+from advisor.ir.shapes import describe
 from advisor.ir.statements import (
     Bind,
     Choice,
@@ -54,15 +75,17 @@ from advisor.ir.values import (
     Subscript,
     Transpose,
 )
-from costdb.expr import ZERO, Expr, free_symbols, sym
-from costdb.records import dataclass
+from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, substitute, sym
+from costdb.process.terms import ParLoop, Process, SeqLoop, Sequential
+from costdb.records import dataclass, replace
+from costdb.work import Message, Region
 
 _MOST_PASSES = 5
 _INDENT = "    "
 _WIDTH = 95
 _STATE = (
     "names", "own_names", "exchanged", "fetched", "held", "dealt", "placed", "types", "room",
-    "last_line", "wanted", "computed",
+    "last_line", "wanted", "computed", "faces", "turn", "lowered", "scanned_as",
 )  # fmt: skip
 _HALVES = frozenset(("float16",))
 
@@ -79,16 +102,19 @@ class Function:
         Who owns what of each parameter that is an array.
     results : tuple of str
         The same of what it returns; empty text of a number.
+    work : Process
+        What the lines do.
     """
 
     name: str
     lines: tuple[str, ...]
     layouts: dict[str, str]
     results: tuple[str, ...]
+    work: Process
 
 
-def write(kernel: Kernel, module: Module) -> Function:
-    """Return a kernel as a function of a rank.
+def write(kernel: Kernel, module: Module, kind: Callable[..., Writer] | None = None) -> Function:
+    """Return a kernel as a function of a rank, or what another kind of writer writes.
 
     Raises
     ------
@@ -110,7 +136,7 @@ def write(kernel: Kernel, module: Module) -> Function:
         # what is read beyond the own part is known when all has been written once
         own = copy.deepcopy(module)
         before = dict(room)
-        writer = Writer(kernel, own, placements(kernel), {}, room)
+        writer = (kind or Writer)(kernel, own, placements(kernel), {}, room)
         found = writer.function(function)
         writer.share_room()
         if room == before:
@@ -123,7 +149,9 @@ def write(kernel: Kernel, module: Module) -> Function:
 class Writer(Values):
     """Writes statements."""
 
-    __slots__ = ("given_back", "last_line", "renamed", "results")
+    __slots__ = ("faces", "given_back", "last_line", "renamed", "results", "turn")
+    faces: dict[str, Region]
+    turn: tuple[Process, list[Process]] | None
     given_back: dict[str, tuple[str, str]]
     last_line: int
     renamed: frozenset[str]
@@ -137,7 +165,8 @@ class Writer(Values):
         self.identifiers = frozenset(used.union(given))
         if tree.args.vararg or tree.args.kwarg:
             raise NotBuiltError("it takes any number of arguments", self.kernel.span)
-        self.last_line = 0
+        self.last_line, self.faces, self.turn = 0, {}, None
+        self.facts = Facts(Bounds(least_sizes(self.kernel.body), {}))
         self.blocks = [Block(frozenset())]
         for name in given:
             self.name(name)
@@ -166,13 +195,9 @@ class Writer(Values):
         self.results = ()
         body = self.kernel.body
         bound = {one.name for one in walk(body) if isinstance(one, Bind)}
-        for name in sorted(self.placed.keys() & changed - bound - set(given)):
-            # what a rule puts between statements is declared, and made by nobody
-            shape = f"{self.layout(name)}.local()"
-            made = f"np.empty({shape}, {self.kernel.dtype(name)!r})"
-            if any(map(any, self.widths(name))):
-                made = f"padded({made}, {self.widths(name)})"
-            begun.append(f"{self.name(name)} = {made}")
+        # what a rule puts between statements is declared, and made by nobody
+        unmade = sorted(self.placed.keys() & changed - bound - set(given))
+        begun += [f"{self.name(name)} = {self.made_here(name)}" for name in unmade]
         if any(isinstance(one, Return) for one in walk(body) if one is not body[-1]):
             raise NotBuiltError("it returns from within", self.kernel.span)
         self.statements(body)
@@ -183,8 +208,33 @@ class Writer(Values):
         said = (ast.get_docstring(tree) or tree.name).splitlines()[0].replace('"""', "")
         doc = f'"""{said}"""'
         layouts = {name: self.layout(name) for name in arrays}
-        text = (head, *(f"{_INDENT}{line}" for line in (*textwrap.wrap(doc, _WIDTH), *lines)))
-        return Function(tree.name, text, layouts, self.results)
+        inner = (*textwrap.wrap(doc, _WIDTH), *lines)
+        text = (head, *(f"{_INDENT}{line}".rstrip() for line in inner))
+        work = Sequential((*self.begun_work(arrays), *self.blocks[0].work))
+        return Function(tree.name, text, layouts, self.results, work)
+
+    def made_here(self, name: str) -> str:
+        """Return what makes an array that nothing else makes."""
+        made = f"np.empty({self.layout(name)}.local(), {self.kernel.dtype(name)!r})"
+        room = self.widths(name)
+        return f"padded({made}, {room})" if any(map(any, room)) else made
+
+    def begun_work(self, arrays: Sequence[str]) -> Iterator[Process]:
+        """Yield the copies of blocks that are given room, and those back."""
+        for name in arrays:
+            if any(map(any, self.widths(name))):
+                yield self.copy_of(name)
+        for _, core in self.given_back.values():
+            if core:
+                yield self.copy_of(next(n for n in arrays if self.name(n) in core), fresh=False)
+
+    def copy_of(self, name: str, *, fresh: bool = True) -> Process:
+        """Return the copy of a rank's part of an array."""
+        found, placement = self.typed(name), self.placed[name]
+        room = [sum(one) for one in self.widths(name)]
+        own = part_of(found, placement, self.facts, [0] * len(room))
+        wide = part_of(found, placement, self.facts, room)
+        return copied(own, wide, found.dtype, COPIES, fresh=fresh)
 
     def share_room(self) -> None:
         """Give arrays that change names the same room beside their parts."""
@@ -199,7 +249,9 @@ class Writer(Values):
 
     def save(self) -> tuple[object, ...]:
         """Return the state of what is written."""
-        blocks = [(block, len(block.lines), dict(block.known)) for block in self.blocks]
+        blocks = [
+            (block, len(block.lines), dict(block.known), len(block.work)) for block in self.blocks
+        ]
         rims = [(one, dict(one.behind), dict(one.ahead)) for one in self.dealt]
         return blocks, rims, {name: copy.copy(getattr(self, name)) for name in _STATE}
 
@@ -208,9 +260,10 @@ class Writer(Values):
         blocks, rims, state = kept
         for one, behind, ahead in rims:
             one.behind, one.ahead = dict(behind), dict(ahead)
-        self.blocks = [block for block, _, _ in blocks]
-        for block, count, known in blocks:
+        self.blocks = [block for block, *_ in blocks]
+        for block, count, known, work in blocks:
             del block.lines[count:]
+            del block.work[work:]
             block.known = dict(known)
         room = state["room"]
         for name, value in state.items():
@@ -227,9 +280,22 @@ class Writer(Values):
             self.fetched, self.wanted, self.computed = {}, {}, ()
             try:
                 self.said(one)
+                self.lowered, self.scanned_as = self.lowering(one), ""
                 self.statement(one)
+                for work in self.lowered.computing:
+                    self.does(with_scans(work, self.scanned_as))
+                self.lowered = Lowered()
             except NotBuiltError as error:
                 raise NotBuiltError(error.why, error.span or one.span) from error
+
+    def lowering(self, one: Statement) -> Lowered:
+        """Return a statement's work, and keep which part of an array it reads of a neighbour."""
+        found = lowered(one, self.kernel, self.placed, self.facts)
+        for name, moved in found.moved.items():
+            regions = [w.region for part in moved for w in works(part) if isinstance(w, Message)]
+            if regions:
+                self.faces[name] = regions[0]
+        return found
 
     def said(self, one: Statement) -> None:
         """Write the source line that a statement comes from, each once."""
@@ -278,10 +344,15 @@ class Writer(Values):
         held, self.held = self.held, self.held if self.dealt else []
         text = bare(self.value(one.value, self.fitted(one.value, frame)))
         views = Read | Copy | Transpose | Expand | Flip
-        if isinstance(one.value, views) and text not in self.fetched.values():
-            text = f"{text}.copy()"
+        if isinstance(one.value, views):
+            if text not in self.fetched.values():
+                text = f"{text}.copy()"
+            else:
+                self.lowered = Lowered()
         self.held = held
         if any(map(any, self.widths(one.name))):
+            if not isinstance(one.value, views):
+                self.does(self.copy_of(one.name))
             text = f"padded({text.removesuffix('.copy()')}, {self.widths(one.name)})"
         self.exchange()
         self.line(f"{self.name(one.name)} = {text}")
@@ -303,15 +374,15 @@ class Writer(Values):
         self.computed = frame
         held = list(self.held)
         self.held += [(spread, at) for spread, at in guards if (spread, at) not in held]
-        text = self.value(one.value, self.fitted(one.value, frame))
-        target = self.target(one.array, one.region, frame)
         sign = "="
         value = one.value
         if one.in_place and isinstance(value, Elementwise) and value.operation in AUGMENTED:
             first, second = value.operands
             if first == Read(one.array, one.region) and all(axis.step == 1 for axis in frame):
                 sign = f"{OPERATORS[value.operation]}="
-                text = self.value(second, self.fitted(second, frame))
+                value = second
+        text = self.value(value, self.fitted(value, frame))
+        target = self.target(one.array, one.region, frame)
         self.exchange()
         indent = self.guard(guards, held)
         self.line(f"{indent}{target} {sign} {bare(text)}")
@@ -421,6 +492,15 @@ class Writer(Values):
         elif together:
             layout = self.layout(one.array)
             self.line(f"add_at({core}, {layout}, {places}, {value}, {ufunc})")
+            self.does(
+                placed_sums(
+                    self.typed(one.array),
+                    describe(one.places, self.typed),
+                    [count_along(axis, self.facts) for axis in frame],
+                    local_extents(placement, self.typed(one.array).extents, self.facts),
+                    placement.ranks(0),
+                )
+            )
         else:
             along, where, mine = self.along(spread), self.fresh("where"), self.fresh("mine")
             self.line(f"{where} = {places} % {self.text(self.typed(one.array).extents[0])}")
@@ -498,18 +578,62 @@ class Writer(Values):
         changed = written(one)
         self.changed(changed)
         self.blocks.append(Block(frozenset({one.variable}), one))
-        self.statements(one.body)
+        least = least_index(one.low, self.facts.minima)
+        with self.facts.within(one.variable, least, one.high - 1):
+            self.statements(one.body)
         inner = self.blocks.pop()
         self.changed(changed)
         if dealt is not None:
             for array in dealt.ahead:
-                self.line(f"{self.halo(array)}({self.name(array)})")
+                some = [d for d, width in enumerate(self.widths(array)) if any(width)]
+                self.exchanged_at(-1, array, some)
             for key, part in dealt.behind.items():
                 self.line(self.handed_on("receive", key, part))
         self.line(f"for {name} in {header}:")
         self.blocks[-1].lines += [_INDENT + line for line in inner.lines or ["pass"]]
         for key, part in dealt.behind.items() if dealt is not None else ():
             self.line(self.handed_on("send", key, part))
+        self.does(self.iterations(one, Sequential(tuple(inner.work)), dealt))
+
+    def iterations(self, one: Loop, body: Process, dealt: Dealt | None) -> Process:
+        """Return what a loop does: all iterations, a rank's own, or those of all ranks in turn."""
+        arrays = Arrays(self.kernel, self.placed, self.facts, Halos())
+        last_turn, self.turn = self.turn, None
+        if dealt is None:
+            inner = recurrence_of(one, arrays) if last_turn else None
+            if inner is not None and last_turn is not None:
+                each, handed = last_turn
+                piped = pipelined(one, inner, each, arrays)
+                if isinstance(piped, SeqLoop):
+                    return replace(piped, body=Sequential((piped.body, *handed)))
+            if one.step == 1:
+                return SeqLoop(one.variable, one.low, one.high - 1, body)
+            at = one.low + sym(one.variable) * one.step
+            body = rebuilt(body, lambda part: substitute(part, {one.variable: at}))
+            return SeqLoop(one.variable, ZERO, ceil_div(one.high - one.low, one.step) - 1, body)
+        spread = dealt.spread
+        offset = dealt.at - sym(one.variable) if dealt.grows else ZERO
+        ranks = ranks_of(spread.mesh, spread.dim.axes)
+        owned = Along(one.low + offset, one.high + offset, spread.extent, ranks, spread.dim)
+        if dealt.behind:
+            handed = [
+                packed(self.faces[array], self.typed(array).dtype, RIMS)
+                for array, _, _ in dealt.behind
+                if array in self.faces
+            ]
+            self.turn = body, handed
+            times = SeqLoop(f"{one.variable}.turn", ONE, ranks - 1, Sequential(tuple(handed)))
+            return in_turn(Sequential((SeqLoop(one.variable, one.low, one.high - 1, body), times)))
+        shared = side_by_side(one, body, arrays) if one.step == 1 else None
+        if shared is not None:
+            return shared
+        if one.variable not in symbols(body) or one.step != 1:
+            body = rebuilt(body, lambda part: substitute(part, {one.variable: one.low}))
+            trips = owned.count(self.facts)
+            trips = trips if one.step == 1 else ceil_div(trips, one.step)
+            return SeqLoop(one.variable, ONE, trips, body)
+        rank = f"{one.variable}.owner"
+        return ParLoop(rank, ZERO, ranks - 1, of_rank(one, body, owned, sym(rank)))
 
     def handed_on(self, what: str, key: tuple[str, int, int], part: tuple[str, ...] | None) -> str:
         """Return the line in which a rank waits for a rim, or sends what is another's."""

@@ -17,7 +17,7 @@ from advisor.observed import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, load_machine
-from costdb.records import dataclass
+from costdb.records import dataclass, replace
 from costdb.subject import Chosen, Subject
 from costdb.wording import DOTTED_NAME, read_number
 
@@ -45,6 +45,32 @@ class Opened:
         """What is predicted, for the heading of a report."""
         place = f" on {self.machine.name}" if self.machine is not None else ""
         return f"{self.subject.origin}{place}"
+
+
+def as_built(opened: Opened) -> Opened:
+    """Return a kernel with the price of the program that it is built as.
+
+    Raises
+    ------
+    CommandError
+        It is no kernel, or is not built.
+    """
+    from advisor.analysis.lower import Unpriced
+    from advisor.build.plans import built_cost
+    from advisor.build.text import NotBuiltError
+    from advisor.ranking.subjects import KernelSubject
+
+    subject, machine = opened.subject, opened.machine
+    if machine is None or not isinstance(subject, KernelSubject):
+        raise wrong_use("--built: expected one annotated kernel, and one machine")
+    try:
+        costed = built_cost(subject.kernel, machine)
+    except NotBuiltError as error:
+        line = error.span.start_line if error.span else subject.kernel.span.start_line
+        raise wrong_use(f"{subject.path}:{line}: not built: {error.why}") from error
+    except Unpriced as error:
+        raise wrong_use(f"{subject.path}: no price for what is built: {error.reason}") from error
+    return replace(opened, subject=replace(subject, costed=costed))
 
 
 def lacking(missing: Missing) -> CommandError:

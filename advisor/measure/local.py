@@ -18,6 +18,16 @@ from typing import Any, Final
 from advisor.analysis.facts import NotPriced
 from advisor.analysis.owners import place
 from advisor.analysis.placement import Placement
+from advisor.build.text import (
+    OPERATORS,
+    REDUCED,
+    SCANNED,
+    NotBuiltError,
+    applied,
+    filled,
+    function_of,
+    operators,
+)
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.ir.concrete import at_sizes
 from advisor.ir.dependence import carried
@@ -57,7 +67,6 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import ROWS
 from advisor.source import Span
 from costdb.expr import (
     ZERO,
@@ -78,28 +87,8 @@ from costdb.records import dataclass, field, replace
 
 ENTRY: Final = "local_part"
 
-_OPERATORS: Final = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
-    "remainder": "%", "power": "**", "equal": "==", "not_equal": "!=", "less": "<",
-    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
-    "bitwise_or": "|", "bitwise_xor": "^",
-}  # fmt: skip
-_REDUCED: Final = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "mean": "mean",
-}
-_SCANNED: Final = {"add": "np.cumsum", "multiply": "np.cumprod"}
-
-
-class NotLocalError(Exception):
-    """A statement whose part on one rank is not written out: where, and why."""
-
-    def __init__(self, why: str, span: Span | None = None) -> None:
-        super().__init__(why)
-        self.why, self.span = why, span
+NotLocalError = NotBuiltError
+"""A statement whose part on one rank is not written out: where, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +318,7 @@ class _Writer:
         if not any((name, dimension) in self.ghosts for dimension in range(len(region))):
             self.line(f"{own} = {self.value(value, frame)}", depth, span)
         elif isinstance(value, Fill):
-            self.line(f"{own} = {_filled(value, self.shape(name))}", depth, span)
+            self.line(f"{own} = {filled(value, repr(self.shape(name)))}", depth, span)
         else:
             made = f"np.empty({self.shape(name)}, {self.kernel.dtype(name)!r})"
             value = value.operand if isinstance(value, Copy) else value
@@ -340,7 +329,7 @@ class _Writer:
     def assigned(self, where: str, value: Value, frame: _Frame, in_place: bool) -> str:
         if in_place and isinstance(value, Elementwise) and frame:
             parts = ", ".join(self.operands(value.operands, frame))
-            return f"np.{_function(value)}({parts}, out={where})"
+            return f"np.{function_of(value)}({parts}, out={where})"
         return f"{where} = {self.value(value, frame)}"
 
     def loop(self, loop: Loop, depth: int) -> None:
@@ -538,13 +527,13 @@ class _Writer:
             case Scalar(text, _):
                 return self.scalar(text)
             case Fill():
-                return _filled(value, tuple(_number(one.count) for one in frame))
+                return filled(value, repr(tuple(_number(one.count) for one in frame)))
             case Copy(operand, dtype):
                 inner = self.value(operand, frame)
                 same = isinstance(operand, Read) and self.kernel.dtype(operand.array) == dtype
                 return f"{inner}.copy()" if same else f"{inner}.astype({dtype!r})"
             case Elementwise(_, operands):
-                return _applied(value, self.operands(operands, frame))
+                return applied(value, self.operands(operands, frame))
             case Expand(Read(array, region), axis):
                 places = self.read(array, region, frame[:axis] + frame[axis + 1 :])
                 kept = [n for n, one in enumerate(region) if not isinstance(one, Point)]
@@ -593,10 +582,10 @@ class _Writer:
         if value.fused and isinstance(operand, Elementwise) and axis == len(own) - 1:
             left, right = self.operands(operand.operands, own)
             return f"({left} @ {right})"
-        if value.fused or value.operation not in _REDUCED:
+        if value.fused or value.operation not in REDUCED:
             raise NotLocalError(f"no form for one rank of `{value.operation}`")
         along = "" if axis is None else f", axis={axis}"
-        return f"np.{_REDUCED[value.operation]}({self.value(operand, own)}{along})"
+        return f"np.{REDUCED[value.operation]}({self.value(operand, own)}{along})"
 
     def along(self, value: Scan | Sort | Fourier, frame: _Frame) -> str:
         inner = self.value(value.operand, frame)
@@ -609,10 +598,10 @@ class _Writer:
                 name = "ifft" if value.inverse else "fft"
                 return f"np.fft.{name}({inner}, axis={value.axis})"
             case Scan():
-                name = _SCANNED.get(value.operation, f"np.{value.operation}.accumulate")
+                name = SCANNED.get(value.operation, f"{value.operation}.accumulate")
                 if value.reverse:
                     inner = f"np.flip({inner}, {value.axis})"
-                return f"{name}({inner}, {value.axis})"
+                return f"np.{name}({inner}, {value.axis})"
 
     def read(self, array: str, region: Sequence[Subscript], frame: _Frame) -> list[str]:
         """Return the subscripts of a region that is read along given axes."""
@@ -653,7 +642,7 @@ class _Writer:
         tree = ast.parse(text, mode="eval").body
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and not (
-                isinstance(node.func, ast.Name) and node.func.id in _OPERATORS
+                isinstance(node.func, ast.Name) and node.func.id in OPERATORS
             ):
                 raise NotLocalError(f"a number that is computed: {text}")
         called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -665,15 +654,7 @@ class _Writer:
                     raise NotLocalError(f"the number of an iteration as a value: {text}")
             elif node.id not in self.bound:
                 self.free.add(node.id)
-        return _operators(tree)
-
-
-def _operators(node: ast.expr) -> str:
-    """Return source of a number, with operators for the names that they have in between."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        one, other = map(_operators, node.args)
-        return f"({one} {_OPERATORS[node.func.id]} {other})"
-    return f"({ast.unparse(node)})" if not isinstance(node, ast.Name) else node.id
+        return operators(tree)
 
 
 def _stores(body: Sequence[Statement]) -> Iterator[Store]:
@@ -686,25 +667,3 @@ def _number(expr: Expr) -> int:
 
 def _name(name: str) -> str:
     return name if name.isidentifier() else f"made_{''.join(filter(str.isalnum, name))}"
-
-
-def _function(value: Elementwise) -> str:
-    if value.operation not in ROWS:
-        raise NotLocalError(f"no form for one rank of `{value.operation}`")
-    return value.operation
-
-
-def _applied(value: Elementwise, parts: Sequence[str]) -> str:
-    name = _function(value)
-    if name in _OPERATORS and not value.called and len(parts) == 2:
-        return f"({parts[0]} {_OPERATORS[name]} {parts[1]})"
-    if name == "negative" and not value.called:
-        return f"(-{parts[0]})"
-    return f"np.{name}({', '.join(parts)})"
-
-
-def _filled(value: Fill, shape: tuple[int, ...]) -> str:
-    plain = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
-    if value.value in plain:
-        return f"np.{plain[value.value]}({shape}, {value.dtype!r})"
-    return f"np.full({shape}, {value.value}, {value.dtype!r})"

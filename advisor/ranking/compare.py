@@ -273,12 +273,28 @@ def _cost(kernel: Kernel, machine: Machine, closed: bool) -> Costed | Missing:
     step()
     try:
         process = lower(kernel, reuse=bool(machine.section("arrays")))
-        priced = price_time(process, machine, closed=closed)
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
+    return cost_of(process, machine, kernel.span, closed=closed)
+
+
+def cost_of(
+    process: Process, machine: Machine, span: Span, *, closed: bool = True
+) -> Costed | Missing:
+    """Return the price of work that is known.
+
+    Raises
+    ------
+    Unpriced
+        The formula has no value at the sizes that it has.
+    """
+    try:
+        priced = price_time(process, machine, closed=closed)
+    except ExprError as error:
+        raise Unpriced(f"its cost has no value: {error}", span) from error
     if isinstance(priced, Missing):
         return priced
-    return Costed(process, priced, partial(_with_parts, process, machine, closed, kernel.span))
+    return Costed(process, priced, partial(_with_parts, process, machine, closed, span))
 
 
 def _with_parts(

@@ -17,6 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from advisor import made_up
+from costdb.arrays.amounts import FRESH_BYTES
+from costdb.calibration.hardware import keep_as_with
 from costdb.launch.processes import begin
 from costdb.launch.space import give_way
 
@@ -56,6 +58,8 @@ def _case(case: Mapping[str, Any], job: Mapping[str, Any], comm: Any) -> list[di
     programs = [_loaded(text, f"built{number}") for number, text in enumerate(case["built"])]
     equal = [_is_equal(one, case["kernel"], given, whole, returned) for one in programs]
     samples: list[list[float]] = [[] for _ in programs]
+    # whether memory comes anew is decided by what was freed before: here, as of large arrays
+    keep_as_with(FRESH_BYTES)
     deadline = time.perf_counter() + float(job["seconds"]) * len(programs)
     for turn in range(int(job["repetitions"])):
         order = range(len(programs)) if turn % 2 else reversed(range(len(programs)))

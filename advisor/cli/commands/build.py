@@ -25,17 +25,21 @@ def build(
     plan: Annotated[str, option("--plan", "as-written, or best: as rules would have it.")] = (
         "as-written"
     ),
+    to: Annotated[str, option("--to", "mpi: ranks; or dask: chunks of its arrays.")] = "mpi",
     machine: options.Machine = None,
     output: Annotated[str | None, options.output_file_option("program")] = None,
 ) -> int:
-    """Write annotated kernels as an mpi4py program that runs on any number of ranks."""
-    from advisor.build.plans import AS_WRITTEN, BEST
+    """Write annotated kernels as a program for mpi4py or Dask."""
+    from advisor.build.plans import AS_WRITTEN, BEST, on_ranks
+    from advisor.build.program import DASK, MPI
     from advisor.build.program import build as program_of
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
 
     if plan not in (AS_WRITTEN, BEST):
         raise wrong_use(f"--plan {plan}: expected {AS_WRITTEN} or {BEST}")
+    if to not in (MPI, DASK):
+        raise wrong_use(f"--to {to}: expected {MPI} or {DASK}")
     source = read_text(file)
     given = parse_bindings(define or (), ranks=ranks)
     found = [
@@ -45,10 +49,13 @@ def build(
         raise wrong_use(f"{file}: no annotated kernel{f' called {kernel}' if kernel else ''}")
     sizes = _together(file, found)
     kernels, followed = [one for one, _ in found], ""
+    if to == DASK and ranks is not None:
+        # ranks are what decides how long chunks are
+        kernels = [on_ranks(one, ranks) for one in kernels]
     if plan == BEST:
         kernels, followed = _best(file, kernels, sizes, machine, ranks)
     try:
-        text = program_of(file, kernels, sizes, followed)
+        text = program_of(file, kernels, sizes, followed, to)
     except NotBuiltError as error:
         place = f"{file}:{error.span.start_line}" if error.span else file
         raise wrong_use(f"{place}: not built: {error.why}") from error

@@ -139,6 +139,9 @@ def choose(
         ),
     ] = None,
     measure: options.Measure = False,
+    built: Annotated[
+        bool, option("--built", "By the program that `advise build` writes of a kernel.")
+    ] = False,
     output_format: options.TextJsonOrPage = TEXT,
     output: options.ResultFile = None,
 ) -> None:
@@ -146,6 +149,7 @@ def choose(
     from advisor.cli.common import watched
     from advisor.cli.subjects import (
         MACHINE,
+        as_built,
         lacking,
         measurements,
         open_on,
@@ -172,6 +176,7 @@ def choose(
     if MACHINE in names:
         names = {**names, MACHINE: names[MACHINE] or machine_names()}
     opened = open_on(names.get(MACHINE) or (), files, machine, kernel, given)
+    opened = as_built(opened) if built else opened
     given, _ = with_configured(opened, files[0], given, names)
     with measurements(opened, run=measure) as known:
         ranked = rank(opened.subject, names, given, condition, watched, _left_out, known)

@@ -149,6 +149,20 @@ def test_the_mesh_of_a_kernel(program: Program) -> None:
     assert meshes[0] == (1, 16)
 
 
+def test_built_programs_are_ranked_by_what_they_do(program: Program) -> None:
+    Path("kernel.py").write_text(KERNEL)
+    given = ("kernel.py", "--machine", "t3e", "-D", "N=1024", "-D", "PY=1", "--over", "PX=1,4")
+    work, built = (
+        {one["bindings"]["PX"]: one["seconds"]["mid"] for one in found["choices"]}
+        for found in (program.json("choose", *given), program.json("choose", *given, "--built"))
+    )
+    # a block is copied to have room for its neighbours' rows, and back
+    assert all(built[ranks] > 2 * work[ranks] for ranks in work)
+    Path("kernel.py").write_text(KERNEL.replace("image[1:, :] = image[:-1, :]", "print(image)"))
+    ended = program("choose", *given, "--built")
+    assert ended.code == 2 and "kernel.py:14: not built: " in ended.err
+
+
 # --- what --over means --------------------------------------------------------------------
 
 

@@ -1,0 +1,472 @@
+"""What a built program does, for the models that price it: noted line by line as it is written.
+
+What a statement computes is lowered as ever. What it takes to have its operands is not: that is
+what the written lines do, at the place where they stand: rims that are packed, sent and unpacked,
+fetched elements that become an array of their own, blocks that are copied to have room. What an
+interpreter does in the definitions that lines call is counted in these definitions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from advisor.analysis.arrays import Arrays
+from advisor.analysis.calls import dense, product
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.halos import Halos
+from advisor.analysis.placement import Along, Placement, local_extents, pitches_bytes, ranks_of
+from advisor.analysis.processes import works
+from advisor.build.layouts import Axis
+from advisor.dtypes import itemsize_of
+from advisor.ir.kernel import Kernel
+from advisor.ir.shapes import ArrayType
+from advisor.ir.statements import Bind, ScalarBind, Scatter, Statement, Store
+from advisor.numpy_table import ShapeConflict
+from costdb.expr import ONE, ZERO, Expr, ExprError, less_equal, minimum, num
+from costdb.process.terms import (
+    NOTHING,
+    Branch,
+    Leaf,
+    Parallel,
+    ParLoop,
+    Process,
+    SeqLoop,
+    Sequential,
+    repeated,
+)
+from costdb.records import dataclass, field, replace
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Collective,
+    CollectiveKind,
+    Interpretation,
+    Message,
+    PrefixScan,
+    Region,
+    RemoteElements,
+    Unknown,
+    Visit,
+)
+from costdb.work import Statement as Computed
+
+RIMS, FETCHED, COPIES, PLACES, WRITTEN = (
+    "exchange of rims",
+    "fetched elements",
+    "copies of blocks",
+    "places sent to their owners",
+    "calls of what the program defines",
+)
+_MOVES: Final = frozenset(
+    (CollectiveKind.BROADCAST, CollectiveKind.ALLGATHER, CollectiveKind.ALLTOALL)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A statement lowered by itself.
+
+    Attributes
+    ----------
+    computing : tuple of Process
+        What it computes.
+    moved : mapping of str to tuple of Process
+        What of each array comes from other ranks; of what has no name, under an empty one.
+    """
+
+    computing: tuple[Process, ...] = ()
+    moved: Mapping[str, tuple[Process, ...]] = field(default_factory=dict)
+
+
+def lowered(
+    one: Statement, kernel: Kernel, placed: Mapping[str, Placement], facts: Facts
+) -> Lowered:
+    """Return a statement's work, what it computes apart from what comes from other ranks."""
+    arrays = Arrays(kernel, placed, facts, Halos(), in_calls=not kernel.context.is_compiled)
+    try:
+        match one:
+            case Bind(name, value, _):
+                made = arrays.bound(name, value)
+            case Store():
+                made = arrays.stored(one)
+            case ScalarBind(_, value, _):
+                made = arrays.number(value)
+            case Scatter():
+                made = arrays.scattered(one)
+            case _:
+                return Lowered()
+    except (NotPriced, ShapeConflict, ExprError) as error:
+        text = kernel.context.lines[one.span.start_line - 1].strip()
+        return Lowered((Leaf(Unknown(one.span.start_line, text, str(error))),))
+    moved: dict[str, tuple[Process, ...]] = {}
+    for fetch in arrays.halos.fetched:
+        moved[fetch.name] = (*moved.get(fetch.name, ()), *fetch.sent)
+    named = {work for sent in moved.values() for part in sent for work in works(part)}
+    others = (_only(part, moves=True, but=named) for part in made)
+    moved[""] = tuple(part for part in others if part != NOTHING)
+    return Lowered(tuple(_only(part, moves=False) for part in made), moved)
+
+
+def _only(part: Process, *, moves: bool, but: Iterable[object] = ()) -> Process:
+    """Return of a process what brings elements of others, or all the rest."""
+
+    def kept(one: Process) -> Process:
+        match one:
+            case Leaf(work):
+                away = isinstance(work, Message | RemoteElements) or (
+                    isinstance(work, Collective) and work.kind in _MOVES
+                )
+                return one if away == moves and work not in but else NOTHING
+            case Sequential(parts) | Parallel(parts):
+                left = tuple(each for each in map(kept, parts) if each != NOTHING)
+                return replace(one, parts=left) if left else NOTHING
+            case SeqLoop(body=body) | ParLoop(body=body):
+                inner = kept(body)
+                return NOTHING if inner == NOTHING else replace(one, body=inner)
+            case Branch(condition, then, orelse):
+                ways = kept(then), kept(orelse)
+                return NOTHING if ways == (NOTHING, NOTHING) else Branch(condition, *ways)
+        return one
+
+    return kept(part)
+
+
+# Copies and messages.
+
+
+def part_of(found: ArrayType, placement: Placement, facts: Facts, room: Sequence[int]) -> Region:
+    """Return where a rank's block lies in an array that has room on either side of it."""
+    extents = local_extents(placement, found.extents, facts)
+    itemsize = itemsize_of(found.dtype)
+    wide = tuple(extent + more for extent, more in zip(extents, room, strict=True))
+    return Region(itemsize, extents, pitches_bytes(wide, placement.order, itemsize))
+
+
+def copied(
+    source: Region, target: Region, dtype: str, label: str, *, fresh: bool = False
+) -> Process:
+    """Return a copy of elements from one place to another."""
+    elements = product(source.counts)
+    call = ArrayCall(
+        ArrayOperation.COPY, dtype, elements, Visit(target), (Visit(source),), fresh=fresh
+    )
+    accesses = Access(source), Access(target, store=True)
+    return Leaf(Computed(accesses, ZERO, label, (call,)))
+
+
+def packed(region: Region, dtype: str, label: str) -> Process:
+    """Return the message of elements that lie apart, with a copy at either end."""
+    run = dense(region.counts, dtype)
+    return Sequential(
+        (
+            copied(region, run, dtype, label),
+            Leaf(Message(run, label)),
+            copied(run, region, dtype, label),
+        )
+    )
+
+
+def rim(
+    found: ArrayType,
+    placement: Placement,
+    facts: Facts,
+    room: Sequence[tuple[int, int]],
+    d: int,
+) -> Process:
+    """Return the exchange of a rim along one dimension, both sides at a time."""
+    block = part_of(found, placement, facts, [sum(one) for one in room])
+    # rims of dimensions that come before go along
+    wide = [n + sum(room[e]) if e < d else n for e, n in enumerate(block.counts)]
+    ranks = placement.ranks(d)
+    sides = [width for width in room[d] if width]
+    made: list[Process] = []
+    for number, width in enumerate(sides):
+        counts = (*wide[:d], num(width), *wide[d + 1 :])
+        sent = packed(replace(block, counts=tuple(counts)), found.dtype, RIMS)
+        # on two ranks either has one neighbour only
+        made.append(_from(ranks, 2 + number, sent))
+    return Sequential(tuple(made))
+
+
+def _from(ranks: Expr, least: int, one: Process) -> Process:
+    test = less_equal(least, ranks)
+    return one if test == ONE else Branch(test, one, NOTHING)
+
+
+def brought(
+    moved: Sequence[Process], found: ArrayType, counts: Sequence[Expr]
+) -> Iterator[Process]:
+    """Yield what it takes to fetch elements: what others send, and an array of all of them."""
+    run = dense(tuple(counts), found.dtype)
+    yield copied(run, run, found.dtype, FETCHED, fresh=True)
+    for part in moved:
+        yield _sent(part, found.dtype)
+
+
+def exchanged(
+    found: ArrayType, placement: Placement, counts: Sequence[Expr], facts: Facts
+) -> Iterator[Process]:
+    """Yield what comes from others of an array that is needed dealt out in another way."""
+    block = part_of(found, placement, facts, [0] * len(counts))
+    pieces = tuple(minimum(own, count) for own, count in zip(block.counts, counts, strict=True))
+    ranks = product(tuple(placement.ranks(d) for d in range(len(counts))))
+    if ranks != ONE:
+        yield Leaf(Collective(CollectiveKind.ALLTOALL, ranks, replace(block, counts=pieces)))
+
+
+def _sent(part: Process, dtype: str) -> Process:
+    """Return what brings elements as `fetch` does it: a copy, and a message to each."""
+
+    def single(region: Region) -> Process:
+        run = dense(region.counts, dtype)
+        sent = Leaf(Message(run, FETCHED))
+        inner = region.pitches_bytes[-1:] if region.counts else ()
+        if inner == (num(region.itemsize_bytes),) and len(region.counts) == 1:
+            return sent
+        return Sequential((copied(region, run, dtype, FETCHED, fresh=True), sent))
+
+    match part:
+        case Leaf(Message(region, _)):
+            return single(region)
+        case Leaf(Collective(_, ranks, region, _)):
+            return repeated(ranks - 1, single(region))
+        case Sequential(parts) | Parallel(parts):
+            return replace(part, parts=tuple(_sent(one, dtype) for one in parts))
+        case SeqLoop(body=body) | ParLoop(body=body):
+            return replace(part, body=_sent(body, dtype))
+        case Branch(condition, then, orelse):
+            return Branch(condition, _sent(then, dtype), _sent(orelse, dtype))
+    return part
+
+
+def count_along(axis: Axis, facts: Facts) -> Expr:
+    """Return how many elements of an axis the rank computes that has most of them."""
+    if axis.spread is None:
+        return axis.count
+    spread = axis.spread
+    ranks = ranks_of(spread.mesh, spread.dim.axes)
+    high = axis.low + axis.count * axis.step
+    found = Along(axis.low, high, spread.extent, ranks, spread.dim).count(facts)
+    return found if axis.step == 1 else found / axis.step
+
+
+# What ranks do together.
+
+
+def with_scans(part: Process, dtype: str) -> Process:
+    """Return a process whose running sums are those that a program makes; no type: of one rank."""
+    match part:
+        case Leaf(PrefixScan() as scan):
+            if dtype:
+                return scanned(scan, dtype)
+            accesses = Access(scan.block), Access(scan.block, store=True)
+            operations = product(scan.block.counts)
+            return Leaf(Computed(accesses, operations, scan.label, scan.calls))
+        case Sequential(parts):
+            return Sequential(tuple(with_scans(one, dtype) for one in parts))
+    return part
+
+
+def scanned(scan: PrefixScan, dtype: str) -> Process:
+    """Return running sums over ranks: one's own, their totals, what ranks before have."""
+    counts = scan.block.counts
+    block = Visit(scan.block)
+    elements = product(counts)
+    run = Visit(dense(counts, dtype))
+    calls = (
+        *(scan.calls or ()),
+        ArrayCall(ArrayOperation.REDUCE, dtype, elements, None, (block,), length=elements),
+        ArrayCall(ArrayOperation.BINARY, dtype, elements, run, (run,), fresh=True),
+    )
+    accesses = Access(scan.block), Access(scan.block, store=True)
+    edge = dense(scan.edge.counts, dtype)
+    return Sequential(
+        (
+            Leaf(Computed(accesses, elements, scan.label, calls)),
+            Leaf(Collective(CollectiveKind.PREFIX, scan.ranks, edge, scan.label)),
+        )
+    )
+
+
+def placed_sums(
+    table: ArrayType,
+    places: ArrayType,
+    counts: Sequence[Expr],
+    own: Sequence[Expr],
+    ranks: Expr,
+) -> Process:
+    """Return what `add_at` does with places: find owners, sort by them, send, combine."""
+    n, each = product(tuple(counts)), product(tuple(counts)) / ranks
+    vector = Visit(dense((n,), places.dtype))
+    values = Visit(dense((n,), table.dtype))
+    held = Visit(dense(tuple(own), table.dtype))
+
+    def call(operation: ArrayOperation, dtype: str = places.dtype, **more: Any) -> ArrayCall:
+        made = ArrayCall(operation, dtype, n, vector, (vector,), fresh=True)
+        return replace(made, **more)
+
+    finding = (
+        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
+        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
+        call(ArrayOperation.DIVIDE_BY_ONE),
+        call(ArrayOperation.REMAINDER),
+        call(ArrayOperation.TAKE, operands=(vector, vector), length=ranks),
+        call(ArrayOperation.CAST, "int16"),
+        call(ArrayOperation.SORT, "int16", length=n, axis_from_last=0),
+        call(ArrayOperation.ADD_AT, fresh=False, length=ranks),
+        call(ArrayOperation.TAKE, operands=(vector, vector), length=n),
+        call(ArrayOperation.TAKE, table.dtype, operands=(values, vector), length=n),
+    )
+    combining = (
+        call(ArrayOperation.DIVIDE_BY_ONE),
+        call(ArrayOperation.BINARY),
+        call(ArrayOperation.REMAINDER),
+        call(ArrayOperation.BINARY),
+        call(
+            ArrayOperation.ADD_AT, table.dtype, result=held, operands=(vector,), fresh=False,
+            length=product(tuple(own)),
+        ),
+    )  # fmt: skip
+    passed = Access(vector.region), Access(held.region, store=True)
+    sizes = dense((num(1),), "int64")
+    sent = [
+        Leaf(Collective(CollectiveKind.ALLTOALL, ranks, sizes, PLACES)),
+        *(
+            Leaf(Collective(CollectiveKind.ALLTOALLV, ranks, dense((each,), dtype), PLACES))
+            for dtype in (places.dtype, table.dtype)
+        ),
+    ]
+    return Sequential(
+        (
+            Leaf(Computed(passed, n, PLACES, finding)),
+            *sent,
+            Leaf(Computed(passed, n, PLACES, combining)),
+        )
+    )
+
+
+# What an interpreter does besides.
+
+_PER_RANK: Final = ("range(size)", "partners")
+_LIBRARIES: Final = ("np", "comm", "MPI", "line", "ufunc")
+
+
+@cache
+def _definitions() -> dict[str, list[ast.FunctionDef]]:
+    """Return the definitions that lines may call, and methods, by their last name."""
+    text = (Path(__file__).parent / "helpers.py").read_text("utf-8")
+    found: dict[str, list[ast.FunctionDef]] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How many calls an interpreter makes: of what is written in Python, and of libraries.
+
+    Attributes
+    ----------
+    once, library : int
+    each, each_library : int
+        The same for each rank that a loop over ranks goes through.
+    """
+
+    once: int = 0
+    library: int = 0
+    each: int = 0
+    each_library: int = 0
+
+    def __add__(self, other: Calls) -> Calls:
+        return Calls(
+            self.once + other.once,
+            self.library + other.library,
+            self.each + other.each,
+            self.each_library + other.each_library,
+        )
+
+    @property
+    def per_rank(self) -> Calls:
+        """The same where they are made for each rank; loops over ranks in such loops once."""
+        return Calls(0, 0, self.once + self.each, self.library + self.each_library)
+
+    @property
+    def all(self) -> int:
+        """All of them."""
+        return self.once + self.library + self.each + self.each_library
+
+
+def calls_of(text: str) -> Calls:
+    """Return the calls that a line makes of what the program defines, with those that they make.
+
+    A line's own calls of the library are its work.
+    """
+    tree = ast.parse(f"{text.strip()} pass" if text.endswith(":") else text.strip())
+    asked = {
+        inner for node in ast.walk(tree) if isinstance(node, ast.Lambda) for inner in ast.walk(node)
+    }
+    found = Calls()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := _called(node)) in _definitions():
+            own = _inside(name, ())
+            # what a rank needs is asked of each
+            found += own.per_rank if node in asked else own
+    return found
+
+
+def _called(node: ast.Call) -> str:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+    return "__call__" if name.upper().endswith("_HALO") else name
+
+
+def _inside(name: str, within: tuple[str, ...]) -> Calls:
+    """Return the calls that one call of a definition makes, itself included."""
+    if name in within:
+        return Calls(1)
+    trees = _definitions()[name]
+    found = [_of_syntax(tree.body, (*within, name), by_rank=False) for tree in trees]
+    return min(found, key=lambda one: one.all) + Calls(1)
+
+
+def _of_syntax(body: Iterable[ast.AST], within: tuple[str, ...], *, by_rank: bool) -> Calls:
+    """Return the calls that some syntax makes; of two ways, those of the shorter one."""
+    found = Calls()
+    for node in body:
+        per = by_rank
+        inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
+        if isinstance(node, ast.If):
+            ways = [_of_syntax(way, within, by_rank=per) for way in (node.body, node.orelse)]
+            found += min(ways, key=lambda one: one.all)
+            inner = [node.test]
+        elif isinstance(node, ast.For):
+            per = per or ast.unparse(node.iter) in _PER_RANK
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
+            per = per or any(ast.unparse(one.iter) in _PER_RANK for one in node.generators)
+        elif isinstance(node, ast.Call):
+            called, root = _called(node), ast.unparse(node.func).split(".")[0]
+            own = Calls(0, 1) if root in _LIBRARIES else Calls(1)
+            if called in _definitions() and called != "__call__" and root not in _LIBRARIES:
+                own = _inside(called, within)
+            found += own.per_rank if per else own
+        found += _of_syntax(inner, within, by_rank=per)
+    return found
+
+
+def interpreted(text: str, ranks: Expr) -> list[Process]:
+    """Return the interpreter's part in a line.
+
+    A call in Python takes about as long as having one element of an array does.
+    """
+    found = calls_of(text)
+    counts = (ONE, found.once, found.library), (ranks, found.each, found.each_library)
+    return [
+        Leaf(Interpretation(times, WRITTEN, loads=loads, calls=calls, loop=False))
+        for times, loads, calls in counts
+        if loads or calls
+    ]
