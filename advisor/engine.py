@@ -18,7 +18,7 @@ from advisor.finding import (
 from advisor.frontend.syntax import prefilter
 from advisor.frontend.syntax.prefilter import may_be_given_communicator
 from advisor.steps import step
-from advisor.unread import coverage_of, unsupported
+from advisor.unread import coverage_of, of_one_function, unsupported
 from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -187,6 +187,9 @@ def check_source(
         kernels = read_kernels(path, source, seen_functions(path, source, options, file))
         ranked = rank_kernels(path, kernels, options, rank or rank_kernel)
         ranked = ranked.and_also(rank_program_in(path, source, options, file))
+        told = {finding.kernel for finding in ranked.findings}
+        fine = tuple(name for name in ranked.coverage.fine if name not in told)
+        ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
         if not needs_reading(source, path):
             seen = {one.function.partition(".")[0] for one in options.observed}
             unseen = coverage_of(path, source, seen)
@@ -291,9 +294,16 @@ def rank_kernels(
     path: str, kernels: Iterable[Kernel], options: Options, rank: RankKernel
 ) -> Ranked:
     """Return what is to be said of kernels, one after another."""
-    told = reduce(
-        Ranked.and_also, (rank(path, kernel, options) for kernel in kernels), Ranked(path, (), ())
+    functions: dict[object, Ranked] = {}
+    for kernel in kernels:
+        found = rank(path, kernel, options)
+        known = functions.get(kernel.span)
+        functions[kernel.span] = found if known is None else known.and_also(found)
+    each = (
+        replace(one, coverage=of_one_function(one.coverage, told=bool(one.findings)))
+        for one in functions.values()
     )
+    told = reduce(Ranked.and_also, each, Ranked(path, (), ()))
     return replace(told, findings=_once(told.findings), remarks=tuple(dict.fromkeys(told.remarks)))
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 
 from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood
+from costdb.records import replace
 
 LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "paddle", "mlx")
 """Array libraries that no model here describes."""
@@ -64,6 +65,28 @@ def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
         if getattr(node, "name", None) not in seen and _uses_arrays(node, names)
     )
     return Coverage(not_understood=found, unsupported=libraries)
+
+
+def of_one_function(coverage: Coverage, *, told: bool) -> Coverage:
+    """Return one verdict on a function out of those on each kind of its calls.
+
+    Parameters
+    ----------
+    coverage : Coverage
+    told : bool
+        Whether there is a finding about it.
+    """
+    gaps = dict.fromkeys(coverage.not_understood)
+    slow = [one for one in gaps if one.reason.endswith(NO_RULE)]
+    left = dict.fromkeys(coverage.incomplete)
+    return replace(
+        coverage,
+        analysed=tuple(name for name in dict.fromkeys(coverage.analysed) if name not in left),
+        fine=() if told or slow or left else tuple(dict.fromkeys(coverage.fine)),
+        not_understood=tuple(one for one in gaps if one not in slow[not told :]),
+        unpriced=tuple(dict.fromkeys(coverage.unpriced)),
+        incomplete=tuple(left),
+    )
 
 
 def not_read(path: str, reason: str) -> Coverage:

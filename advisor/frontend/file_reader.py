@@ -14,7 +14,7 @@ from advisor.frontend.naming.bindings import Imports, NameScope, ScopeVisitor
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.written_out import is_kept, is_of_literals
 from advisor.ir.kernel import SizeBinding
-from advisor.observed import Seen, by_signature
+from advisor.observed import Seen, by_kind, by_signature
 from advisor.source import Span
 
 KERNEL_DECORATORS = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
@@ -58,6 +58,8 @@ class FoundKernel:
         What its only decorator asks of numba.
     numbers : frozenset of str
         Parameters that are said to be numbers, and no sizes.
+    kinds : tuple of Seen
+        Every kind of call that was seen of it.
     """
 
     node: cst.FunctionDef
@@ -70,6 +72,7 @@ class FoundKernel:
     line: int = 0
     asked: Asked | None = None
     numbers: frozenset[str] = frozenset()
+    kinds: tuple[Seen, ...] = ()
 
 
 class FileReader(ScopeVisitor):
@@ -182,7 +185,8 @@ class FileReader(ScopeVisitor):
         if is_kernel:
             # what the author states goes over what the calls in the file suggest
             shown = [seen for seen in shown if seen.source != "text"]
-        runs: tuple[Seen | None, ...] = by_signature(shown)
+        runs: tuple[Seen | None, ...] = by_signature(seen for seen in shown if seen.arrays)
+        kinds = by_kind(shown)
         if is_kernel and not runs:
             runs = (None,)
         self.kernels += (
@@ -197,6 +201,7 @@ class FileReader(ScopeVisitor):
                 min(lines),
                 asked if len(others) == 1 else None,
                 frozenset(numbers),
+                kinds,
             )
             for seen in runs
         )

@@ -134,6 +134,7 @@ def _kernel(
     for name, array in commented.items():
         scope.declared.setdefault(name, array)
     seen, decorators = function.seen, function.decorators
+    stated = frozenset(scope.declared)
     sizes |= function.sizes
     if seen is not None:
         as_seen(seen, function, scope, {p.name.value: span_of(p.name) for p in parameters})
@@ -174,7 +175,14 @@ def _kernel(
         ),
         asked=seen is None or seen.source != "text",
         general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),
+        kinds=lambda: tuple(
+            _kernel(replace(function, seen=other, kinds=()), reader, context)
+            for other in function.kinds
+            if other != seen
+        ),
         types_are_usual=bool(scope.declared.keys() - typed),
+        shown=frozenset(scope.declared.keys() - stated),
+        overlaps=frozenset(map(frozenset, () if seen is None else seen.overlaps)),
     )
 
 

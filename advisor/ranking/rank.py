@@ -60,9 +60,6 @@ from costdb.evaluate import fixed_part
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 
-_WORTH_TELLING_S = 1e-3
-"""From how long a call on loops are told of that the interpreter runs and no rule rewrites."""
-
 # What predictions of loops leave out that threads share.
 
 _ALONE = "and the times are those of one thread: nothing says what lines cost that threads fetch"
@@ -422,7 +419,7 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     """
     kernel = subject.kernel
     loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
-    if loop is None or now < _WORTH_TELLING_S:
+    if loop is None:
         return NOTHING_SEEN
     # most kernels hold nothing that the module prices
     from costdb.common import SECTION as INTERPRETER

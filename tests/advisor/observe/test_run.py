@@ -338,12 +338,17 @@ def test_wrong_use_is_one_line(user: User, arguments: tuple[str, ...], message: 
 
 
 def test_what_lists_can_be_given_is_not_safe(user: User) -> None:
-    """Elements along one dimension are read of lists as well; a run does not show all calls."""
+    """A run does not show all calls; one that it shows has to allow the edit, too."""
     (user.folder / "lists.py").write_text(
         "import numpy as np\n\n\ndef positive(x):\n    n = 0\n    for v in x:\n"
         "        if v > 0:\n            n += 1\n    return n\n\n\n"
-        "print(positive(np.linspace(-1, 1, 9000)), positive([1.0, -2.0, 3.0]))\n"
+        "print(positive(np.linspace(-1, 1, 9000)))\n"
     )
     user.advises("run", "--output-format", "none", "lists.py")
     asked = ("lists.py", "--machine", "node2026", "--no-cache", "--fix")
     assert "0 fixed; 1 more with --unsafe-fixes" in user.advises(*asked, code=1).stderr
+    with (user.folder / "lists.py").open("a") as file:
+        file.write("print(positive([1.0, -2.0, 3.0]))\n")
+    user.advises("run", "--output-format", "none", "lists.py")
+    told = user.advises(*asked, "--unsafe-fixes", code=1)
+    assert "0 fixed" in told.stderr and "--unsafe-fixes" not in told.stdout
