@@ -17,6 +17,7 @@ LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "pad
 
 SIZES = "the sizes of its NumPy arrays are not known"
 NOT_CALLED = "no run that was observed called it with NumPy arrays"
+NO_ARGUMENTS = "it takes no arguments, and only what it calls is analysed"
 OUTSIDE = "statements outside of functions are not analysed"
 NO_RULE = "no rule rewrites it"
 
@@ -55,12 +56,7 @@ def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
     lines, names = source.splitlines(), _numpy_names(tree)
     unknown = NOT_CALLED if seen else SIZES
     found = tuple(
-        NotUnderstood(
-            path,
-            node.lineno,
-            lines[node.lineno - 1].strip(),
-            unknown if isinstance(node, _DEFINITIONS) else OUTSIDE,
-        )
+        NotUnderstood(path, node.lineno, lines[node.lineno - 1].strip(), _why(node, unknown))
         for node in tree.body
         if getattr(node, "name", None) not in seen and _uses_arrays(node, names)
     )
@@ -113,6 +109,17 @@ def _numpy_names(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numpy":
             names |= {alias.asname or alias.name for alias in node.names}
     return frozenset(names)
+
+
+def _why(node: ast.stmt, unknown: str) -> str:
+    """Return why a statement of a module was not analysed; `unknown` if arguments tell."""
+    if not isinstance(node, _DEFINITIONS):
+        return OUTSIDE
+    if isinstance(node, ast.ClassDef):
+        return unknown
+    given = node.args
+    takes = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+    return unknown if any(takes) else NO_ARGUMENTS
 
 
 def _uses_arrays(node: ast.stmt, names: frozenset[str]) -> bool:

@@ -60,6 +60,7 @@ from costdb.evaluate import fixed_part
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 
+_MILLISECOND = 1e-3
 # What predictions of loops leave out that threads share.
 
 _ALONE = "and the times are those of one thread: nothing says what lines cost that threads fetch"
@@ -430,7 +431,8 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
         return NOTHING_SEEN
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
-    why = f"{1e3 * now:.3g} ms a call, mostly steps and calls on little data; {NO_RULE}"
+    took = f"{1e3 * now:.3g} ms" if now >= _MILLISECOND else f"{1e6 * now:.3g} us"
+    why = f"{took} a call, mostly steps and calls on little data; {NO_RULE}"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))
 
