@@ -142,9 +142,9 @@ class Seen:
 
     @property
     def kind(self) -> tuple[Seen, tuple[int, ...]]:
-        """The types, and which extents are alike or 1: what a rewrite may depend on."""
+        """The types, and which extents are alike, 0 or 1: what a rewrite may depend on."""
         extents = [extent for array in self.arrays for extent in array.shape or ()]
-        return self.typed, tuple(1 if one == 1 else -extents.index(one) for one in extents)
+        return self.typed, tuple(e if e in (0, 1) else -1 - extents.index(e) for e in extents)
 
     @property
     def weight(self) -> int:

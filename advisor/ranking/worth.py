@@ -23,8 +23,10 @@ from advisor.ir.statements import (
     Store,
     Unrolled,
     mentioned,
+    values_of,
     walk,
 )
+from advisor.ir.values import reads
 from advisor.ranking.compare import cost_at, time_s
 from advisor.source import Edit
 from costdb.estimate import Missing
@@ -228,11 +230,14 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
             if one.legality.applicability is not Applicability.DISPLAY
         )
         same = next((one for one in alike if one.edits == own.edits), None)
-        if same is None:
+        if same is None or (IF_NOT_EMPTY in same.legality and _may_be_empty(other)):
             why = f"calls with {_difference(kernel, other)}, as in a run, do not allow it"
             return _only_shown(finding, own, why)
-        if same.applicability is not Applicability.SAFE and own.applicability is Applicability.SAFE:
-            own = same
+        if same.applicability is not Applicability.SAFE and same.legality not in own.legality:
+            argument = (
+                f"{own.legality}; for calls with {_difference(kernel, other)}: {same.legality}"
+            )
+            own = Fix(Applicability.UNSAFE, argument, own.edits)
     if doubtful and "overlap" not in own.legality:
         argument = f"{own.legality}, and if {doubtful} do not overlap in memory"
         own = Fix(Applicability.UNSAFE, argument, own.edits)
@@ -293,13 +298,36 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
 
 def _changed(kernel: Kernel, variant: Kernel) -> frozenset[str]:
     """Return the arrays in statements that a variant does not have: not only in another order."""
-    kept = {statement for statement in walk(variant.body) if not isinstance(statement, Loop)}
-    gone = [
+    kept = set(map(_accesses, walk(variant.body)))
+    gone = (
         statement
         for statement in walk(kernel.body)
-        if not isinstance(statement, Loop) and statement not in kept
-    ]
+        if not isinstance(statement, Loop) and _accesses(statement) not in kept
+    )
     return frozenset().union(*map(mentioned, gone))
+
+
+def _accesses(statement: Statement) -> object:
+    """Return what a statement uses and how, whatever its indices are called."""
+    found = tuple(
+        (read.array, *map(type, read.region))
+        for value in values_of(statement)
+        for read in reads(value)
+    )
+    return type(statement), statement.span, mentioned(statement), found
+
+
+def _may_be_empty(kernel: Kernel) -> bool:
+    """Return whether a loop has no iterations at the sizes of a kernel; an extent of 0 is none."""
+    sizes = {name: binding.value for name, binding in kernel.sizes.items()}
+    loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
+    variables = {loop.variable for loop in loops}
+    trips = [loop.high - loop.low for loop in loops]
+    return any(
+        not free_symbols(one) <= sizes.keys() or evaluate(one, sizes) <= 0
+        for one in trips
+        if not free_symbols(one) & variables
+    )
 
 
 def _difference(kernel: Kernel, other: Kernel) -> str:

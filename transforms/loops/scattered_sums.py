@@ -84,6 +84,8 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
     places = scatter.places
     if not isinstance(places, Read) or scatter.operation != "add":
         return False
+    if not _are_places(type_of(places, kernel).dtype):
+        return False
     if scatter.by_element and not is_whole(places.region, kernel.extents(places.array)):
         # a slice would be shorter where an element is an error
         return False
@@ -97,6 +99,11 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
         and kind_of_or_none(type_of(scatter.value, kernel).dtype) in kinds
         and type_of(scatter.value, kernel).extents == type_of(places, kernel).extents
     )
+
+
+def _are_places(dtype: str) -> bool:
+    """Return whether elements are places: of truth values a mask, and bincount takes no uint64."""
+    return kind_of_or_none(dtype) is Kind.INTEGER and dtype != "uint64"
 
 
 def _counts(scatter: Scatter, kernel: Kernel) -> bool:
