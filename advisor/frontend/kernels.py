@@ -28,7 +28,7 @@ from advisor.frontend.naming.bindings import (
 )
 from advisor.frontend.naming.names import array_module_name
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold
+from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
 from advisor.frontend.statements import Body
 from advisor.frontend.syntax.prefilter import may_hold_kernels
 from advisor.frontend.syntax.trees import tree_of
@@ -266,7 +266,8 @@ def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope)
     if not unknown:
         return {}
     by_comment = function.first_line < function.line
-    return hints(function.node, unknown, in_types=not by_comment)
+    told = {} if function.seen is None else unusable(function.seen)
+    return {**hints(function.node, unknown, in_types=not by_comment), **told}
 
 
 def _scalar_texts(scope: Scope, own: NameScope) -> dict[str, str]:

@@ -245,7 +245,7 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
 
 
 def _only_shown(finding: Finding, fix: Fix, why: str) -> Finding:
-    argument = f"{fix.legality}; not offered: {why}"
+    argument = f"not offered, as {why}; {fix.legality}"
     return replace(finding, fix=Fix(Applicability.DISPLAY, argument, fix.edits))
 
 

@@ -43,6 +43,10 @@ PROGRAMS = {
     "tally(p, b)": "a = np.zeros(9)\nnp.add.at(a, p, b)\nreturn a",
     "scattered(a, p, b)": "for i in range(len(p)):\n    a[p[i]] += b[i]",
     "counted(a, p)": "for i in range(len(p)):\n    a[p[i]] += 1.0",
+    "histogram(g)": "h = np.zeros(9, dtype=np.int64)\nfor i in range(g.shape[0]):\n"
+    "    for j in range(g.shape[1]):\n        h[g[i, j]] += 1\nreturn h",
+    "spread(c, g, m)": "for i in range(g.shape[0]):\n    for j in range(g.shape[1]):\n"
+    "        c[g[i, j]] += m[i, j]",
     "positive(a)": "n = 0\nfor v in a:\n    if v > 0:\n        n += 1\nreturn n",
     "largest(a)": "m = a[0]\nfor i in range(1, len(a)):\n    if a[i] > m:\n"
     "        m = a[i]\nreturn m",
@@ -97,8 +101,8 @@ def usual(names: list[str]) -> Arguments:
     for name in names:
         if name in "mq":
             made[name] = random.normal(size=(6, 6 if name == "q" or "q" in names else 5))
-        elif name == "p":
-            made[name] = random.integers(0, 5, 5)
+        elif name in "pg":
+            made[name] = random.integers(0, 5, 5 if name == "p" else (6, 5))
         elif name == "k":
             made[name] = 3
         else:
@@ -150,7 +154,7 @@ def others(base: Arguments) -> Iterator[tuple[str, tuple[str, ...], Arguments]]:
             yield f"{name} negative", ("negative",), put(array - 2)
             yield f"{name} out of range", ("range",), put(array + 100)
     for dtype in MORE_TYPES:
-        values = {name: (base[name] * 40).astype(dtype) for name in arrays if name != "p"}
+        values = {name: (base[name] * 40).astype(dtype) for name in arrays if name not in "pg"}
         yield f"all of {dtype}", ("element types",), {**base, **values}
     for one in arrays:
         for other in arrays:
