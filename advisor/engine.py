@@ -191,8 +191,9 @@ def check_source(
         fine = tuple(name for name in ranked.coverage.fine if name not in told)
         ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
         if not needs_reading(source, path):
-            seen = {one.function.partition(".")[0] for one in options.observed}
-            unseen = coverage_of(path, source, seen)
+            seen = {one.function.partition(".")[0] for one in options.observed if one.arrays}
+            called = {one.function for one in options.observed}
+            unseen = coverage_of(path, source, seen, called)
             ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
         return tell(ranked, source, options)
 

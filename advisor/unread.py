@@ -17,7 +17,7 @@ LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "pad
 
 SIZES = "the sizes of its NumPy arrays are not known"
 NOT_CALLED = "no run that was observed called it with NumPy arrays"
-NO_ARGUMENTS = "it takes no arguments, and only what it calls is analysed"
+NO_ARRAYS = "no arrays are given to it, and only what it calls is analysed"
 OUTSIDE = "statements outside of functions are not analysed"
 NO_RULE = "no rule rewrites it"
 
@@ -39,10 +39,12 @@ def unsupported(path: str, source: str) -> tuple[str, ...]:
     return tuple(f"{path} uses {name}" for name in dict.fromkeys(_IMPORTED.findall(source)))
 
 
-def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
+def coverage_of(
+    path: str, source: str, seen: Collection[str] = (), called: Collection[str] = ()
+) -> Coverage:
     """Return what is not analysed of a file that has neither marks nor messages nor threads.
 
-    Of its functions those are that runs have `seen`.
+    Of its functions those are that runs have `seen` with arrays; others were only `called`.
     """
     libraries = unsupported(path, source)
     if not libraries and _NUMPY.search(source) is None:
@@ -56,7 +58,9 @@ def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
     lines, names = source.splitlines(), _numpy_names(tree)
     unknown = NOT_CALLED if seen else SIZES
     found = tuple(
-        NotUnderstood(path, node.lineno, lines[node.lineno - 1].strip(), _why(node, unknown))
+        NotUnderstood(
+            path, node.lineno, lines[node.lineno - 1].strip(), _why(node, unknown, called)
+        )
         for node in tree.body
         if getattr(node, "name", None) not in seen and _uses_arrays(node, names)
     )
@@ -111,7 +115,7 @@ def _numpy_names(tree: ast.Module) -> frozenset[str]:
     return frozenset(names)
 
 
-def _why(node: ast.stmt, unknown: str) -> str:
+def _why(node: ast.stmt, unknown: str, called: Collection[str]) -> str:
     """Return why a statement of a module was not analysed; `unknown` if arguments tell."""
     if not isinstance(node, _DEFINITIONS):
         return OUTSIDE
@@ -119,7 +123,7 @@ def _why(node: ast.stmt, unknown: str) -> str:
         return unknown
     given = node.args
     takes = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
-    return unknown if any(takes) else NO_ARGUMENTS
+    return unknown if any(takes) and node.name not in called else NO_ARRAYS
 
 
 def _uses_arrays(node: ast.stmt, names: frozenset[str]) -> bool:

@@ -72,8 +72,8 @@ def layout_of(flags: Any) -> Layout:
 
 def overlaps(arrays: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield the names of arrays of NumPy that have memory in common, or may have."""
-    numpy: Any = sys.modules["numpy"]
     for (one, first), (other, second) in combinations(arrays, 2):
+        numpy: Any = sys.modules["numpy"]
         if numpy.may_share_memory(first, second):
             try:
                 apart = not numpy.shares_memory(first, second, max_work=_MOST_WORK)
@@ -346,8 +346,9 @@ class Calls:
         arrays = tuple(fact for fact in facts.values() if isinstance(fact, SeenArray))
         numbers = tuple(fact for fact in facts.values() if isinstance(fact, SeenNumber))
         others = tuple((name, fact) for name, fact in facts.items() if isinstance(fact, str))
-        if not arrays and not others:
-            return
+        if not arrays:
+            # that it was called so is all there is to know
+            numbers = ()
         shared = tuple(overlaps([(array.name, given[array.name]) for array in arrays]))
         seen = Seen(
             *(code.co_qualname, code.co_firstlineno, "call", arrays, numbers),
@@ -363,19 +364,14 @@ class Calls:
     def gathered(self) -> tuple[tuple[str, Seen], ...]:
         """Return what was called with arrays, with its files and how often.
 
-        Calls without one count where others of the function gave arrays in their place.
+        Calls without any count in the files of those with arrays.
         """
         with self._lock:
-            arrays = {
-                (file, seen.function, array.name)
-                for file, seen in self._seen
-                for array in seen.arrays
-            }
+            files = {file for file, seen in self._seen if seen.arrays}
             return tuple(
                 (file, replace(seen, calls=count))
                 for (file, seen), count in self._seen.items()
-                if seen.arrays
-                or any((file, seen.function, name) in arrays for name, _ in seen.others)
+                if file in files
             )
 
 
