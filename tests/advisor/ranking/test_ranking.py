@@ -193,8 +193,16 @@ def blur(image, out):
 """
 
 
-ROWS = CALLS.replace("[N, 3]", "[N, N]").replace("        for j in range(image.shape[0]):\n", "")
-ROWS = ROWS.replace("            ", "        ").replace("image[j, :]", "0.5").replace("i, j", "i, 0")
+ROWS = """\
+import numpy as np
+
+# advise: kernel N={n}
+# advise: image: f8[N, N]
+# advise: out: f8[N, N]
+def blur(image, out):
+    for i in range(image.shape[0]):
+        out[i, :] = np.exp(image[i, :])
+"""
 
 
 @pytest.mark.parametrize(
