@@ -19,7 +19,7 @@ from advisor.frontend import prefilter
 from advisor.frontend.prefilter import needs_decoding as needs_decoding
 from advisor.frontend.prefilter import needs_reading as needs_reading
 from advisor.steps import step
-from advisor.unread import coverage_of, unsupported
+from advisor.unread import coverage_of, of_one_function, unsupported
 from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -165,9 +165,13 @@ def check_source(
         kernels = read_kernels(path, source, seen_functions(path, source, options, file))
         ranked = rank_kernels(path, kernels, options, rank or rank_kernel)
         ranked = ranked.and_also(rank_program_in(path, source, options, file))
+        told = {finding.kernel for finding in ranked.findings}
+        fine = tuple(name for name in ranked.coverage.fine if name not in told)
+        ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
         if not needs_reading(source, path):
-            seen = {one.function.partition(".")[0] for one in options.observed}
-            unseen = coverage_of(path, source, seen)
+            seen = {one.function.partition(".")[0] for one in options.observed if one.arrays}
+            called = {one.function for one in options.observed}
+            unseen = coverage_of(path, source, seen, called)
             ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
         return tell(ranked, source, options)
 
@@ -269,9 +273,16 @@ def rank_kernels(
     path: str, kernels: Iterable[Kernel], options: Options, rank: RankKernel
 ) -> Ranked:
     """Return what is to be said of kernels, one after another."""
-    told = reduce(
-        Ranked.and_also, (rank(path, kernel, options) for kernel in kernels), Ranked(path, (), ())
+    functions: dict[object, Ranked] = {}
+    for kernel in kernels:
+        found = rank(path, kernel, options)
+        known = functions.get(kernel.span)
+        functions[kernel.span] = found if known is None else known.and_also(found)
+    each = (
+        replace(one, coverage=of_one_function(one.coverage, told=bool(one.findings)))
+        for one in functions.values()
     )
+    told = reduce(Ranked.and_also, each, Ranked(path, (), ()))
     return replace(told, findings=_once(told.findings), remarks=tuple(dict.fromkeys(told.remarks)))
 
 

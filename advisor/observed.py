@@ -112,6 +112,11 @@ class Seen:
         How often it was called so; 1 where only the first call is seen.
     ranks : int
         Processes that took part in the run.
+    others : tuple of (str, str)
+        Arguments that are neither, and may stand where arrays do, with the names of their types:
+        lists, say, or arrays of a subclass.
+    overlaps : tuple of (str, str)
+        Array arguments that had memory in common.
     """
 
     function: str
@@ -122,6 +127,8 @@ class Seen:
     loops: tuple[SeenLoop, ...] = ()
     calls: int = 1
     ranks: int = 1
+    others: tuple[tuple[str, str], ...] = ()
+    overlaps: tuple[tuple[str, str], ...] = ()
 
     @property
     def typed(self) -> Seen:
@@ -133,7 +140,14 @@ class Seen:
             loops=(),
             calls=1,
             ranks=1,
+            overlaps=(),
         )
+
+    @property
+    def kind(self) -> tuple[Seen, tuple[int, ...]]:
+        """The types, and which extents are alike, 0 or 1: what a rewrite may depend on."""
+        extents = [extent for array in self.arrays for extent in array.shape or ()]
+        return self.typed, tuple(e if e in (0, 1) else -1 - extents.index(e) for e in extents)
 
     @property
     def weight(self) -> int:
@@ -216,12 +230,26 @@ def messages_from(document: Mapping[str, Any]) -> SeenMessages:
 
 def by_signature(observed: Iterable[Seen]) -> tuple[Seen, ...]:
     """Return for each signature the one that weighs most: the sizes that advice is for."""
-    heaviest: dict[Seen, Seen] = {}
+    return _heaviest(observed, lambda seen: seen.typed)
+
+
+def by_kind(observed: Iterable[Seen]) -> tuple[Seen, ...]:
+    """Return for each kind of call the one that weighs most: what a rewrite has to hold for."""
+    return _heaviest(observed, lambda seen: seen.kind)
+
+
+def _heaviest(observed: Iterable[Seen], key: Callable[[Seen], object]) -> tuple[Seen, ...]:
+    """Return the heaviest of each key; arguments that ever had memory in common do in all."""
+    heaviest: dict[object, Seen] = {}
+    overlaps: dict[str, dict[tuple[str, str], None]] = {}
     for seen in observed:
-        best = heaviest.get(seen.typed)
+        best = heaviest.get(key(seen))
         if best is None or (seen.weight, seen.ranks) > (best.weight, best.ranks):
-            heaviest[seen.typed] = seen
-    return tuple(heaviest.values())
+            heaviest[key(seen)] = seen
+        overlaps.setdefault(seen.function, {}).update(dict.fromkeys(seen.overlaps))
+    return tuple(
+        replace(seen, overlaps=tuple(overlaps[seen.function])) for seen in heaviest.values()
+    )
 
 
 def to_document(seen: Seen) -> dict[str, Any]:
@@ -237,6 +265,8 @@ def to_document(seen: Seen) -> dict[str, Any]:
         "loops": [[loop.line, loop.depth, loop.schedule] for loop in seen.loops],
         "calls": seen.calls,
         "ranks": seen.ranks,
+        "others": seen.others,
+        "overlaps": seen.overlaps,
     }
 
 
@@ -260,6 +290,9 @@ def from_document(document: Mapping[str, Any]) -> Seen:
         loops=tuple(SeenLoop(line, depth, how) for line, depth, how in document["loops"]),
         calls=int(document["calls"]),
         ranks=int(document["ranks"]),
+        # a store of an older version tells neither
+        others=tuple((name, type_) for name, type_ in document.get("others", ())),
+        overlaps=tuple((one, other) for one, other in document.get("overlaps", ())),
     )
 
 

@@ -10,12 +10,14 @@ import re
 from collections.abc import Collection
 
 from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood
+from costdb.records import replace
 
 LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "paddle", "mlx")
 """Array libraries that no model here describes."""
 
 SIZES = "the sizes of its NumPy arrays are not known"
 NOT_CALLED = "no run that was observed called it with NumPy arrays"
+NO_ARRAYS = "no arrays are given to it, and only what it calls is analysed"
 OUTSIDE = "statements outside of functions are not analysed"
 NO_RULE = "no rule rewrites it"
 
@@ -37,10 +39,12 @@ def unsupported(path: str, source: str) -> tuple[str, ...]:
     return tuple(f"{path} uses {name}" for name in dict.fromkeys(_IMPORTED.findall(source)))
 
 
-def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
+def coverage_of(
+    path: str, source: str, seen: Collection[str] = (), called: Collection[str] = ()
+) -> Coverage:
     """Return what is not analysed of a file that has neither marks nor messages nor threads.
 
-    Of its functions those are that runs have `seen`.
+    Of its functions those are that runs have `seen` with arrays; others were only `called`.
     """
     libraries = unsupported(path, source)
     if not libraries and _NUMPY.search(source) is None:
@@ -55,15 +59,34 @@ def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
     unknown = NOT_CALLED if seen else SIZES
     found = tuple(
         NotUnderstood(
-            path,
-            node.lineno,
-            lines[node.lineno - 1].strip(),
-            unknown if isinstance(node, _DEFINITIONS) else OUTSIDE,
+            path, node.lineno, lines[node.lineno - 1].strip(), _why(node, unknown, called)
         )
         for node in tree.body
         if getattr(node, "name", None) not in seen and _uses_arrays(node, names)
     )
     return Coverage(not_understood=found, unsupported=libraries)
+
+
+def of_one_function(coverage: Coverage, *, told: bool) -> Coverage:
+    """Return one verdict on a function out of those on each kind of its calls.
+
+    Parameters
+    ----------
+    coverage : Coverage
+    told : bool
+        Whether there is a finding about it.
+    """
+    gaps = dict.fromkeys(coverage.not_understood)
+    slow = [one for one in gaps if one.reason.endswith(NO_RULE)]
+    left = dict.fromkeys(coverage.incomplete)
+    return replace(
+        coverage,
+        analysed=tuple(name for name in dict.fromkeys(coverage.analysed) if name not in left),
+        fine=() if told or slow or left else tuple(dict.fromkeys(coverage.fine)),
+        not_understood=tuple(one for one in gaps if one not in slow[not told :]),
+        unpriced=tuple(dict.fromkeys(coverage.unpriced)),
+        incomplete=tuple(left),
+    )
 
 
 def not_read(path: str, reason: str) -> Coverage:
@@ -90,6 +113,17 @@ def _numpy_names(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numpy":
             names |= {alias.asname or alias.name for alias in node.names}
     return frozenset(names)
+
+
+def _why(node: ast.stmt, unknown: str, called: Collection[str]) -> str:
+    """Return why a statement of a module was not analysed; `unknown` if arguments tell."""
+    if not isinstance(node, _DEFINITIONS):
+        return OUTSIDE
+    if isinstance(node, ast.ClassDef):
+        return unknown
+    given = node.args
+    takes = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+    return unknown if any(takes) and node.name not in called else NO_ARRAYS
 
 
 def _uses_arrays(node: ast.stmt, names: frozenset[str]) -> bool:

@@ -61,7 +61,7 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import strong
-from costdb.expr import ZERO, Expr
+from costdb.expr import ONE, ZERO, Expr
 from costdb.process.terms import Leaf, Process
 from costdb.records import dataclass, field, replace
 from costdb.work import (
@@ -422,6 +422,12 @@ class Arrays:
     def scattered(self, statement: Scatter) -> list[Process]:
         """Return the work of combining values into places that only the data know."""
         made, places = self._made(statement.places)
+        loads = 2 + len(reads(statement.value))
+        step = partial(Interpretation, loads=loads, stores=1, operations=1)
+        alone = all(isinstance(dim, NotDistributed) for dim in self.placement(statement.array).dims)
+        if statement.by_element and not places.array.extents and alone and self.in_calls:
+            # the interpreter takes one element, and no call of NumPy
+            return [Leaf(step(ONE, loop=False))]
         added = describe(statement.value, self.type_of)
         if added.extents and not isinstance(statement.value, Scalar | Fill):
             made += self._made(statement.value)[0]
@@ -431,8 +437,7 @@ class Arrays:
         made += operations.remote(table, places, (False, True), self.facts, casts=casts)
         if statement.by_element:
             times = calls.product(local_extents(places.placement, places.array.extents, self.facts))
-            loads = 2 + len(reads(statement.value))
-            made.append(Leaf(Interpretation(times, loads=loads, stores=1, operations=1)))
+            made.append(Leaf(step(times)))
         return made
 
     def named(self, name: str, region: tuple[Subscript, ...]) -> Operand:

@@ -35,6 +35,12 @@ from advisor.frontend.directives import (
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold
+from advisor.frontend.declarations import Declarations, declaration, threads_by_line
+from advisor.frontend.file_reader import FileReader, FoundKernel
+from advisor.frontend.bindings import Imports, NameScope, bound_anywhere, escaping_indices, star_imports
+from advisor.frontend.bindings import array_module_name
+from advisor.frontend.scope import Scope
+from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
@@ -139,6 +145,7 @@ def _kernel(
     for name, array in commented.items():
         scope.declared.setdefault(name, array)
     seen, decorators = function.seen, function.decorators
+    stated = frozenset(scope.declared)
     sizes |= function.sizes
     if seen is not None:
         as_seen(seen, function, scope, {p.name.value: span_of(p.name) for p in parameters})
@@ -179,7 +186,14 @@ def _kernel(
         ),
         asked=seen is None or seen.source != "text",
         general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),
+        kinds=lambda: tuple(
+            _kernel(replace(function, seen=other, kinds=()), reader, context)
+            for other in function.kinds
+            if other != seen
+        ),
         types_are_usual=bool(scope.declared.keys() - typed),
+        shown=frozenset(scope.declared.keys() - stated),
+        overlaps=frozenset(map(frozenset, () if seen is None else seen.overlaps)),
     )
 
 
@@ -263,7 +277,8 @@ def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope)
     if not unknown:
         return {}
     by_comment = function.first_line < function.line
-    return hints(function.node, unknown, in_types=not by_comment)
+    told = {} if function.seen is None else unusable(function.seen)
+    return {**hints(function.node, unknown, in_types=not by_comment), **told}
 
 
 def _scalar_texts(scope: Scope, own: NameScope) -> dict[str, str]:

@@ -88,6 +88,16 @@ def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknow
     return ()
 
 
+def unusable(seen: Seen) -> dict[str, str]:
+    """Return for arguments that no model knows what they were."""
+    types = {
+        array.name: f"`{array.name}` came with elements of type {array.dtype}, which no model knows"
+        for array in seen.arrays
+        if _kind(array.dtype) is None
+    }
+    return {**types, **{name: f"`{name}` came as {type_}" for name, type_ in seen.others}}
+
+
 def _declared(
     seen: Seen,
     node: cst.FunctionDef,

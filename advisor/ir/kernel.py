@@ -181,6 +181,12 @@ class Kernel:
         Whether every loop is taken to have iterations, so that what it subscripts is there.
     types_are_usual : bool
         Whether some element type is told by a comment or a run, and not by the source's types.
+    kinds : callable
+        Reads it as it is in calls of the other kinds that were seen.
+    shown : frozenset of str
+        Arrays of which nothing in the source says that they are.
+    overlaps : frozenset of frozenset of str
+        Pairs of arguments that had memory in common in a call that was seen.
     """
 
     name: str
@@ -196,6 +202,9 @@ class Kernel:
     general: Callable[[str | None], Kernel] | None = field(default=None, compare=False, repr=False)
     types_are_usual: bool = field(default=False, compare=False, repr=False)
     runs_through: bool = field(default=False, compare=False, repr=False)
+    kinds: Callable[[], tuple[Kernel, ...]] = field(default=tuple, compare=False, repr=False)
+    shown: frozenset[str] = frozenset()
+    overlaps: frozenset[frozenset[str]] = frozenset()
 
     def with_body(self, body: tuple[Statement, ...]) -> Kernel:
         """Return the kernel with other statements."""

@@ -242,7 +242,10 @@ class KernelMemo:
         first, last = context.whole
         text = context.lines[first - 1 : last]
         read = replace(
-            kernel, general=None, context=replace(context, source="", identifiers=frozenset())
+            kernel,
+            general=None,
+            kinds=tuple,
+            context=replace(context, source="", identifiers=frozenset()),
         )
         rests_on = read, text, replace(options, plans=True), load_machine(options.machine or "")
         # a function that was seen with several signatures is several kernels

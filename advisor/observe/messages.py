@@ -12,9 +12,10 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import combinations
 from types import CodeType, FrameType
 from typing import Any
 
@@ -25,8 +26,14 @@ from costdb.records import dataclass, field, replace
 # Arguments of a call as facts, without importing NumPy.
 
 
-def seen_argument(name: str, value: Any) -> SeenArray | SeenNumber | None:
-    """Return what an argument is: an array, a number, or None for anything else.
+_PLAIN = ("numpy.ndarray", "numpy.memmap")
+"""Types of arrays whose operators and slices mean what models and rules say."""
+
+
+def seen_argument(name: str, value: Any) -> SeenArray | SeenNumber | str | None:
+    """Return what an argument is: an array, a number, or None for what takes no array's place.
+
+    Of what does, as a list or an array of a subclass, the name of its type is told.
 
     Parameters
     ----------
@@ -35,6 +42,8 @@ def seen_argument(name: str, value: Any) -> SeenArray | SeenNumber | None:
     value : object
         An array is what has a shape, strides and flags as NumPy's arrays do.
     """
+    if isinstance(value, list | tuple):
+        return type(value).__name__
     if type(value) is int:
         return SeenNumber(name, "int64", value)
     if type(value) is float:
@@ -45,6 +54,9 @@ def seen_argument(name: str, value: Any) -> SeenArray | SeenNumber | None:
         return None
     if not shape:
         return _scalar(name, value, str(dtype))
+    known = f"{type(value).__module__}.{type(value).__qualname__}"
+    if known not in _PLAIN:
+        return known
     strides, flags = getattr(value, "strides", None), getattr(value, "flags", None)
     if not isinstance(strides, tuple) or flags is None:
         return None
@@ -58,9 +70,22 @@ def layout_of(flags: Any) -> Layout:
     return "F" if flags.f_contiguous else "A"
 
 
-def _scalar(name: str, value: Any, dtype: str) -> SeenNumber | None:
+def overlaps(arrays: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the names of arrays of NumPy that have memory in common, or may have."""
+    for (one, first), (other, second) in combinations(arrays, 2):
+        numpy: Any = sys.modules["numpy"]
+        if numpy.may_share_memory(first, second):
+            try:
+                apart = not numpy.shares_memory(first, second, max_work=_MOST_WORK)
+            except (numpy.exceptions.TooHardError, OverflowError):
+                apart = False
+            if not apart:
+                yield one, other
+
+
+def _scalar(name: str, value: Any, dtype: str) -> SeenNumber | str | None:
     if getattr(value, "flags", None) is not None and hasattr(value, "__setitem__"):
-        return None  # an array without dimensions
+        return "array without dimensions"
     whole = dtype.startswith(("int", "uint"))
     return SeenNumber(name, dtype, int(value) if whole else None)
 
@@ -236,6 +261,8 @@ MOST_SHAPES = 1000
 MOST_CALLS = 10_000
 """After so many calls of a function nothing new is expected of it: they are only counted."""
 _FOREIGN = -1
+_MOST_WORK = 1000
+"""Solutions that are tried for whether views with steps have an element in common."""
 _OTHERWISE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -315,12 +342,19 @@ class Calls:
 
     def _note(self, code: CodeType, given: Mapping[str, Any]) -> None:
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        facts = [seen_argument(name, given[name]) for name in names if name in given]
-        arrays = tuple(fact for fact in facts if isinstance(fact, SeenArray))
+        facts = {name: seen_argument(name, given[name]) for name in names if name in given}
+        arrays = tuple(fact for fact in facts.values() if isinstance(fact, SeenArray))
+        numbers = tuple(fact for fact in facts.values() if isinstance(fact, SeenNumber))
+        others = tuple((name, fact) for name, fact in facts.items() if isinstance(fact, str))
         if not arrays:
-            return
-        numbers = tuple(fact for fact in facts if isinstance(fact, SeenNumber))
-        seen = Seen(code.co_qualname, code.co_firstlineno, "call", arrays, numbers)
+            # that it was called so is all there is to know
+            numbers = ()
+        shared = tuple(overlaps([(array.name, given[array.name]) for array in arrays]))
+        seen = Seen(
+            *(code.co_qualname, code.co_firstlineno, "call", arrays, numbers),
+            others=others,
+            overlaps=shared,
+        )
         key = code.co_filename, seen
         with self._lock:
             if key in self._seen or len(self._seen) < MOST_SHAPES:
@@ -328,10 +362,16 @@ class Calls:
                 self._last[code] = key
 
     def gathered(self) -> tuple[tuple[str, Seen], ...]:
-        """Return what was called, with its files and how often."""
+        """Return what was called with arrays, with its files and how often.
+
+        Calls without any count in the files of those with arrays.
+        """
         with self._lock:
+            files = {file for file, seen in self._seen if seen.arrays}
             return tuple(
-                (file, replace(seen, calls=count)) for (file, seen), count in self._seen.items()
+                (file, replace(seen, calls=count))
+                for (file, seen), count in self._seen.items()
+                if file in files
             )
 
 

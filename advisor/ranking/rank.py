@@ -63,9 +63,7 @@ from costdb.evaluate import fixed_part
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 
-_WORTH_TELLING_S = 1e-3
-"""From how long a call on loops are told of that the interpreter runs and no rule rewrites."""
-
+_MILLISECOND = 1e-3
 # What predictions of loops leave out that threads share.
 
 _ALONE = "and the times are those of one thread: nothing says what lines cost that threads fetch"
@@ -431,7 +429,7 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     """
     kernel = subject.kernel
     loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
-    if loop is None or now < _WORTH_TELLING_S:
+    if loop is None:
         return NOTHING_SEEN
     # most kernels hold nothing that the module prices
     from costdb.common import SECTION as INTERPRETER
@@ -442,7 +440,8 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
         return NOTHING_SEEN
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
-    why = f"{1e3 * now:.3g} ms a call, mostly steps and calls on little data; {NO_RULE}"
+    took = f"{1e3 * now:.3g} ms" if now >= _MILLISECOND else f"{1e6 * now:.3g} us"
+    why = f"{took} a call, mostly steps and calls on little data; {NO_RULE}"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))
 

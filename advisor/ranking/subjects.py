@@ -104,7 +104,7 @@ def _with_compiled(
 def heaviest(observed: Sequence[Seen]) -> tuple[Seen, ...]:
     """Return of each function the kind of call that weighed most."""
     found: dict[str, Seen] = {}
-    for seen in by_signature(observed):
+    for seen in by_signature(one for one in observed if one.arrays):
         if seen.function not in found or seen.weight > found[seen.function].weight:
             found[seen.function] = seen
     return tuple(found.values())

@@ -11,12 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
-from advisor.finding import OBSERVED, ONE_PROCESS, Applicability, Finding, Fix, Verdict
+from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ir.statements import Choice, Loop, Statement, Unrolled, values_of, walk
-from advisor.ir.values import Point, reads
+from advisor.ir.statements import (
+    Choice,
+    Loop,
+    Scatter,
+    Statement,
+    Store,
+    Unrolled,
+    mentioned,
+    values_of,
+    walk,
+)
+from advisor.ir.values import reads
 from advisor.ranking.compare import cost_at, time_s
 from advisor.source import Edit
 from costdb.estimate import Missing
@@ -181,12 +191,13 @@ def _executed(body: Iterable[Statement], inside: Sizes) -> float:
 # Annotated sizes are usual values. So a kernel is read again with an extent of its own for every
 # dimension of every array that it is given: what a rule then offers, with its argument and its
 # text, holds whatever the shapes are. Element types that only comments and runs tell are tried in
-# turn.
+# turn. Every kind of call that a run showed has to be offered the same text. That arguments are
+# arrays of NumPy, and where they lie, no run can tell of other calls.
 
 ELEMENT_TYPES = ("bool", "uint8", "int64", "float32", "float64", "complex128")
 """One of each kind, and one that wraps around or rounds early."""
 
-IF_AS = "if shapes and element types are as "
+IF_AS = "if {} are as {}"
 IF_NOT_EMPTY = "if no loop of it is empty"
 
 
@@ -206,46 +217,141 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     inert = proposal.variant.body == kernel.body
     if fix is None or fix.applicability is Applicability.DISPLAY or inert:
         return finding
-    ran = any(one.origin.startswith(OBSERVED) for one in finding.assumptions)
-    if_as_told = IF_AS + ("in the run that was observed" if ran else "declared")
-    general = _offered(rule, kernel, proposal, None)
-    if general is None:
-        told = _offered(rule, kernel, proposal, None, runs_through=True)
-        edits, condition = (told[2], IF_NOT_EMPTY) if told else (fix.edits, if_as_told)
-        unsafe = Fix(Applicability.UNSAFE, f"{fix.legality}, {condition}", edits)
-        return replace(finding, fix=unsafe)
-    applicability, argument, edits = general
-    if applicability is Applicability.SAFE and fix.applicability is Applicability.SAFE:
-        for told in _of_other_types(rule, kernel, proposal):
-            if told is None or (told[0], told[2]) != (applicability, edits):
-                applicability, argument = Applicability.UNSAFE, f"{fix.legality}, {if_as_told}"
-                break
-    lists = _like_lists(kernel) if ran and applicability is Applicability.SAFE else []
-    if lists:
-        applicability = Applicability.UNSAFE
-        argument = f"{argument}, if every call gives arrays of NumPy as {', '.join(lists)}"
-    return replace(finding, fix=Fix(applicability, argument, edits))
+    own = _for_any(rule, kernel, proposal)
+    shared, doubtful = _overlaps(kernel, proposal.variant)
+    if shared:
+        why = f"{shared}, which had memory in common in a run, must not"
+        return _only_shown(finding, own, why)
+    for other in kernel.kinds():
+        offers = [one for one in rule.propose(other) if one.span == proposal.span]
+        alike = (
+            _for_any(rule, other, one)
+            for one in offers
+            if one.legality.applicability is not Applicability.DISPLAY
+        )
+        same = next((one for one in alike if one.edits == own.edits), None)
+        if same is None or (IF_NOT_EMPTY in same.legality and _may_be_empty(other)):
+            why = f"calls with {_difference(kernel, other)}, as in a run, do not allow it"
+            return _only_shown(finding, own, why)
+        if same.applicability is not Applicability.SAFE and same.legality not in own.legality:
+            argument = (
+                f"{own.legality}; for calls with {_difference(kernel, other)}: {same.legality}"
+            )
+            own = Fix(Applicability.UNSAFE, argument, own.edits)
+    if doubtful and "overlap" not in own.legality:
+        argument = f"{own.legality}, and if {doubtful} do not overlap in memory"
+        own = Fix(Applicability.UNSAFE, argument, own.edits)
+    return replace(finding, fix=own)
 
 
-def _like_lists(kernel: Kernel) -> list[str]:
-    """Return arguments of which single elements are read along one dimension, as of a list."""
-    elements = (
-        read.array
+def _only_shown(finding: Finding, fix: Fix, why: str) -> Finding:
+    argument = f"not offered, as {why}; {fix.legality}"
+    return replace(finding, fix=Fix(Applicability.DISPLAY, argument, fix.edits))
+
+
+def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
+    """Return two names that were seen to share what changed statements store; two that may."""
+    kept = set(map(id, variant.body))
+    changed = [one for one in kernel.body if id(one) not in kept and one not in variant.body]
+    stored = {one.array for one in walk(tuple(changed)) if isinstance(one, Store | Scatter)}
+    used = sorted(frozenset().union(*map(mentioned, changed)))
+    shared = doubtful = ""
+    for one in sorted(stored):
+        for other in used:
+            given = kernel.arrays.keys() >= {one, other}
+            renamed = bool(kernel.aliases & {one, other})
+            if one == other or not (given or renamed):
+                continue
+            named = f"`{one}` and `{other}`"
+            if {one, other} in kernel.overlaps or (renamed and kernel.overlaps):
+                shared = shared or named
+            doubtful = doubtful or named
+    return shared, doubtful
+
+
+def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
+    """Return the edits of a proposal as far as they hold for any argument of its kind of call."""
+    source = "in the run that was observed" if kernel.shown else "declared"
+    if_as_told = IF_AS.format("shapes and element types", source)
+    conditions: list[str] = []
+    found = _offered(rule, kernel, proposal, None)
+    if found is None:
+        found = _offered(rule, kernel, proposal, None, runs_through=True)
+        conditions.append(IF_NOT_EMPTY)
+    if found is None:
+        legality = proposal.legality
+        found, conditions = (
+            (legality.applicability, legality.argument, proposal.edits()),
+            [if_as_told],
+        )
+    applicability, argument, edits = found
+    if conditions != [if_as_told]:
+        others = _of_other_types(rule, kernel, proposal, runs_through=bool(conditions))
+        if any(told is None or (told[0], told[2]) != (applicability, edits) for told in others):
+            conditions.append(IF_AS.format("element types", source))
+    if plain := sorted(_changed(kernel, proposal.variant) & kernel.shown):
+        conditions.append(f"if every call gives plain arrays of NumPy as {', '.join(plain)}")
+    if not conditions:
+        return Fix(applicability, argument, edits)
+    return Fix(Applicability.UNSAFE, f"{argument}, {', and '.join(conditions)}", edits)
+
+
+def _changed(kernel: Kernel, variant: Kernel) -> frozenset[str]:
+    """Return the arrays in statements that a variant does not have: not only in another order."""
+    kept = set(map(_accesses, walk(variant.body)))
+    gone = (
+        statement
         for statement in walk(kernel.body)
+        if not isinstance(statement, Loop) and _accesses(statement) not in kept
+    )
+    return frozenset().union(*map(mentioned, gone))
+
+
+def _accesses(statement: Statement) -> object:
+    """Return what a statement uses and how, whatever its indices are called."""
+    found = tuple(
+        (read.array, *map(type, read.region))
         for value in values_of(statement)
         for read in reads(value)
-        if len(read.region) == 1 and isinstance(read.region[0], Point)
     )
-    return sorted(set(elements) & kernel.arrays.keys())
+    return type(statement), statement.span, mentioned(statement), found
+
+
+def _may_be_empty(kernel: Kernel) -> bool:
+    """Return whether a loop has no iterations at the sizes of a kernel; an extent of 0 is none."""
+    sizes = {name: binding.value for name, binding in kernel.sizes.items()}
+    loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
+    variables = {loop.variable for loop in loops}
+    trips = [loop.high - loop.low for loop in loops]
+    return any(
+        not free_symbols(one) <= sizes.keys() or evaluate(one, sizes) <= 0
+        for one in trips
+        if not free_symbols(one) & variables
+    )
+
+
+def _difference(kernel: Kernel, other: Kernel) -> str:
+    """Return in what the arguments of another kind of call differ."""
+    for name, array in kernel.arrays.items():
+        told = other.arrays.get(name)
+        if told is None:
+            return f"something else than an array as `{name}`"
+        if told.dtype != array.dtype:
+            return f"`{name}` of {told.dtype}"
+        if len(told.extents) != len(array.extents):
+            return f"`{name}` of {len(told.extents)} dimensions"
+    return "arrays of other shapes"
 
 
 _Told = tuple[Applicability, str, tuple[Edit, ...]]
 
 
-def _of_other_types(rule: Transform, kernel: Kernel, proposal: Proposal) -> Iterator[_Told | None]:
+def _of_other_types(
+    rule: Transform, kernel: Kernel, proposal: Proposal, *, runs_through: bool
+) -> Iterator[_Told | None]:
     if kernel.general is not None and kernel.types_are_usual:
         for dtype in ELEMENT_TYPES:
-            yield _offered(rule, kernel, proposal, dtype)
+            yield _offered(rule, kernel, proposal, dtype, runs_through=runs_through)
 
 
 def _offered(

@@ -20,7 +20,7 @@ from advisor.finding import (
 )
 from advisor.report.model import Report
 from advisor.report.style import change, duration, one_line, percent, ratio, shortened
-from advisor.unread import NO_RULE, NOT_CALLED, OUTSIDE, SIZES
+from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED
 
 # What was analysed and what was not, as every format ends.
@@ -92,6 +92,11 @@ def _not_analysed(report: Report) -> Iterator[str]:
         yield f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, {why}"
     if len(unsized) > _SHOWN:
         yield f"and {_counted(len(unsized) - _SHOWN, 'file')} more with arrays of unknown sizes"
+    drivers = [part for part in coverage.not_understood if part.reason == NO_ARRAYS]
+    if drivers:
+        places = _some([f"{one_line(part.path)}:{part.line}" for part in drivers])
+        are = "are" if len(drivers) > 1 else "is"
+        yield f"{places} {are} given no arrays: only what is called there is analysed"
     outside = dict.fromkeys(p.path for p in coverage.not_understood if p.reason == OUTSIDE)
     if outside:
         (first, *others), more = outside, ""
@@ -112,7 +117,7 @@ def _not_analysed(report: Report) -> Iterator[str]:
 def _gaps(report: Report) -> list[NotUnderstood]:
     """Return what is written in a way that nobody here understands."""
     parts = report.coverage.not_understood
-    told = (*_UNREAD, OUTSIDE)
+    told = (*_UNREAD, NO_ARRAYS, OUTSIDE)
     return [one for one in parts if one.reason not in told and not one.reason.endswith(NO_RULE)]
 
 

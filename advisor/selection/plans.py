@@ -321,7 +321,8 @@ def plan_for(
     names = variants[0].parameters
     facts = [seen_argument(n, a) for n, a in zip(names, arguments, strict=False)]
     # what a rank holds may be of another size than what its neighbour holds
-    known = [f for f in facts if f is not None and not (shared and isinstance(f, SeenArray))]
+    telling = SeenNumber if shared else SeenNumber | SeenArray
+    known = [fact for fact in facts if isinstance(fact, telling)]
     try:
         kernels = [kernel_of(twin, known, local=not shared) for twin in twins]
         prices = tuple(_price(kernel, machine) for kernel in kernels)

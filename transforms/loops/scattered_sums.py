@@ -84,6 +84,8 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
     places = scatter.places
     if not isinstance(places, Read) or scatter.operation != "add":
         return False
+    if not _are_places(type_of(places, kernel).dtype):
+        return False
     if scatter.by_element and not is_whole(places.region, kernel.extents(places.array)):
         # a slice would be shorter where an element is an error
         return False
@@ -97,6 +99,11 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
         and kind_of_or_none(type_of(scatter.value, kernel).dtype) in kinds
         and type_of(scatter.value, kernel).extents == type_of(places, kernel).extents
     )
+
+
+def _are_places(dtype: str) -> bool:
+    """Return whether elements are places: of truth values a mask, and bincount takes no uint64."""
+    return kind_of_or_none(dtype) is Kind.INTEGER and dtype != "uint64"
 
 
 def _counts(scatter: Scatter, kernel: Kernel) -> bool:
@@ -161,15 +168,17 @@ def _loop_edits(scatter: Scatter, kernel: Kernel) -> tuple[Edit, ...]:
         node = node.body[0]
     if not isinstance(node, ast.AugAssign) or numpy is None or not isinstance(scatter.places, Read):
         return ()
-    texts = [read_text(scatter.places, (), kernel)]
-    if isinstance(scatter.value, Read):
-        weights = read_text(scatter.value, (), kernel)
-        texts.append(None if weights is None else f"weights={weights}")
+    parts = [part for part in (scatter.places, scatter.value) if isinstance(part, Read)]
+    texts = [read_text(part, (), kernel) for part in parts]
     known = [text for text in texts if text is not None]
     if len(known) < len(texts) or not stands_alone(context, scatter.span):
         return ()
     array = scatter.array
-    call = f"{numpy}.bincount({', '.join(known)}, minlength={array}.shape[0])"
+    if len(type_of(scatter.places, kernel).extents) > 1:
+        # in the order of the loops
+        known = [f"{text}.ravel()" for text in known]
+    given = ", weights=".join(known)
+    call = f"{numpy}.bincount({given}, minlength={array}.shape[0])"
     return (replace_statement(scatter.span, [f"{array} += {call}"], context),)
 
 

@@ -93,7 +93,8 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 
 def _types_allow(window: Window, kernel: Kernel) -> bool:
     target, source = kernel.dtype(window.target), kernel.dtype(window.source)
-    if kind_of_or_none(target) in (None, Kind.BOOLEAN):
+    # prefix sums in half precision overflow, or have lost their terms
+    if kind_of_or_none(target) in (None, Kind.BOOLEAN) or target == "float16":
         return False
     return promote(target, source) == target
 

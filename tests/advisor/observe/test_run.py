@@ -338,12 +338,85 @@ def test_wrong_use_is_one_line(user: User, arguments: tuple[str, ...], message: 
 
 
 def test_what_lists_can_be_given_is_not_safe(user: User) -> None:
-    """Elements along one dimension are read of lists as well; a run does not show all calls."""
+    """A run does not show all calls; one that it shows has to allow the edit, too."""
     (user.folder / "lists.py").write_text(
         "import numpy as np\n\n\ndef positive(x):\n    n = 0\n    for v in x:\n"
         "        if v > 0:\n            n += 1\n    return n\n\n\n"
-        "print(positive(np.linspace(-1, 1, 9000)), positive([1.0, -2.0, 3.0]))\n"
+        "print(positive(np.linspace(-1, 1, 9000)))\n"
     )
     user.advises("run", "--output-format", "none", "lists.py")
     asked = ("lists.py", "--machine", "node2026", "--no-cache", "--fix")
     assert "0 fixed; 1 more with --unsafe-fixes" in user.advises(*asked, code=1).stderr
+    with (user.folder / "lists.py").open("a") as file:
+        file.write("print(positive([1.0, -2.0, 3.0]))\n")
+    user.advises("run", "--output-format", "none", "lists.py")
+    told = user.advises(*asked, "--unsafe-fixes", code=1)
+    assert "0 fixed" in told.stderr and "--unsafe-fixes" not in told.stdout
+
+
+SEVERAL = """\
+import numpy as np
+
+
+def total(a):
+    s = 0
+    for i in range(a.shape[0]):
+        s += a[i]
+    return s
+
+
+def moved(to, of):
+    for i in range(1, len(of)):
+        to[i] = of[i - 1]
+
+
+def added(a, b):
+    out = np.zeros(len(a))
+    for i in range(len(a)):
+        out[i] = a[i] + b[i]
+    return out
+
+
+def powers(x):
+    s = 0.0
+    for i in range(10):
+        s += x[i] ** i % 3
+    return s
+
+
+def main(count, how=None):
+    x = np.arange(1.0 * count)
+    total(x)
+    with np.errstate(all="ignore"):
+        total(x.astype("u1"))
+    line = np.zeros(count + 1)
+    moved(line[1:], line[:-1])
+    added(x, x[::-1].copy())
+    powers(x)
+
+
+main(20_000)
+"""
+
+
+def test_what_several_kinds_of_calls_show_has_to_allow_an_edit(user: User) -> None:
+    file = user.write("several.py", SEVERAL)
+    user.advises("run", "--output-format", "none", file)
+    asked = (file, "--machine", "node2026", "--no-cache")
+    document = json.loads(user.advises(*asked, "--output-format", "json", code=1).stdout)
+    fixes = {one["kernel"]: one["fix"] for one in document["findings"]}
+    assert fixes["added"]["applicability"] == "unsafe"
+    assert {fixes[name]["applicability"] for name in ("total", "moved")} == {"display"}
+    assert fixes["total"]["legality"].startswith("not offered, as calls with `a` of uint8")
+    assert "`of`" in fixes["moved"]["legality"] and "memory" in fixes["moved"]["legality"]
+    # one verdict on each, and none on what no array is given to
+    coverage = document["coverage"]
+    assert sorted(coverage["analysed"]) == ["added", "moved", "powers", "total"]
+    assert not coverage["fine"]
+    reasons = {part["text"]: part["reason"] for part in coverage["not_understood"]}
+    assert reasons.pop("for i in range(10):").endswith("no rule rewrites it")
+    assert "no arrays" in reasons.pop("def main(count, how=None):")
+    assert not reasons
+    user.advises(*asked, "--fix", "--unsafe-fixes", code=1)
+    fixed = (user.folder / "several.py").read_text()
+    assert fixed.count("for i in range") == 3 and "a + b" in fixed
