@@ -171,6 +171,11 @@ def _kernel(
             decorators=decorators,
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
             whole=(function.first_line, last_line),
+            computed={
+                name: value
+                for name, value in scope.scalars.items()
+                if len(own_scope.bound.get(name, ())) == 1
+            },
         ),
         asked=seen is None or seen.source != "text",
         general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),

@@ -29,6 +29,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import ROWS, promote
 from advisor.source import Edit, Span
+from costdb.expr.nodes import Sym
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import (
@@ -39,6 +40,7 @@ from transforms.kit.rewrite import (
     statements_at,
 )
 from transforms.loops.array_text import is_count, lines
+from transforms.loops.opened import opened
 from transforms.loops.raising import (
     METHODS,
     NotRaised,
@@ -87,6 +89,56 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             if (of_elements and not kept) or edits():
                 by = _kind_of_sum(_stores(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
+        if not of_elements:
+            yield from _of_windows(outer, loop, kernel)
+
+
+def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
+    """Yield statements over arrays for a nest that reduces windows, a place in these at a time."""
+    try:
+        after, known = opened(loop, outer, kernel)
+    except (NotRaised, ShapeConflict):
+        return
+    (store,) = _stores((loop,))
+    argued = compiled(kernel) or _of_partial_sums(store, after, kernel)
+    if argued is None:
+        return
+    statements, variant = tidied(after, known)
+    edits = partial(edit, loop, statements, variant)
+    if edits():
+        yield proposal(loop, statements, variant, argued, edits, True, "array statements")
+
+
+def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> Legality | None:
+    """Return whether a reduction comes to the same where the array itself adds up its terms."""
+    (whole,) = {part.operation for part in parts_of(store.value) if isinstance(part, Reduction)}
+    dtype = kernel.dtype(store.array)
+    named = {kernel.dtype(read.array) for read in reads(store.value)}
+    kinds = {kind_of_or_none(name) for name in (*named, dtype)}
+    apart = unless_apart([store], kernel)
+    alone = not any(map(_reductions, _stores(after))) and len(after) == 1
+    if whole != "add" and alone and named == {dtype}:
+        if kinds != {Kind.INTEGER}:
+            return Legality(Applicability.UNSAFE, "results are equal, but for the signs of zeros")
+        return apart or Legality(Applicability.SAFE, "the same elements are compared")
+    if whole != "add":
+        return None
+    if kinds == {Kind.INTEGER}:
+        wide = dtype in ("int64", "uint64") and named == {dtype}
+        used = {part.operation for part in parts_of(store.value) if isinstance(part, Elementwise)}
+        literals = any(isinstance(part, Scalar) for part in parts_of(store.value))
+        if not wide or literals or not used <= _MODULAR:
+            return None
+        equal = "the terms of whole numbers come in another order, which changes no bit"
+        return apart or Legality(Applicability.SAFE, equal)
+    if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or "float16" in {*named, dtype}:
+        return None
+    told = "sums are rounded in another order"
+    if type_of(store.value, kernel).dtype != dtype:
+        told += f", and between their terms to {dtype}"
+    if apart is not None:
+        told += f", {apart.argument.removeprefix('results are equal bit for bit ')}"
+    return Legality(Applicability.UNSAFE, told)
 
 
 def _raised(
@@ -328,12 +380,22 @@ def _of_whole_numbers(
 
 def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
-    known = lines(after, kernel)
+    known = lines(after, _with_names_in(loop, kernel))
     if known is None or not _is_all_of(loop, after, kernel):
         return ()
     if not stands_alone(kernel.context, loop.span):
         return ()
     return (replace_statement(loop.span, known, kernel.context),)
+
+
+def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
+    """Return a kernel that knows numbers by the names that a loop has for them, and no others."""
+    context = kernel.context
+    used = set(_WORD.findall(context.text(loop.span)))
+    computed = {name: value for name, value in context.computed.items() if name in used}
+    texts = {value.name: name for name, value in computed.items() if isinstance(value, Sym)}
+    known = replace(context, computed=computed, scalar_texts={**context.scalar_texts, **texts})
+    return replace(kernel, context=known)
 
 
 def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:

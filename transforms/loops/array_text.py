@@ -23,6 +23,8 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.numpy_table import PYTHON_INTEGER
+from costdb.expr import Expr
+from costdb.expr.nodes import Add, Num
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import python_text
 from transforms.kit.slices import ZERO
@@ -50,7 +52,7 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
         match one:
             case Loop(variable, low, high, step, body):
                 inner = lines(body, kernel)
-                ends = [python_text(end, texts) for end in (low, high)]
+                ends = [_size_text(end, kernel) for end in (low, high)]
                 if inner is None or None in ends or variable not in texts:
                     return None
                 ends = [*(ends[1:] if low == ZERO and step == 1 else ends)]
@@ -230,11 +232,28 @@ def _joined(
     return None if one is None or other is None else _within(f"{one} {sign} {other}", own, level)
 
 
+def _size_text(expr: Expr, kernel: Kernel) -> str | None:
+    """Return the source of a size, by a name that the kernel has for most of it."""
+    context = kernel.context
+    for name, value in context.computed.items():
+        rest = expr - value
+        if _terms(rest) + 1 < _terms(expr):
+            text = python_text(rest, context.scalar_texts)
+            named = name if rest == ZERO else f"{text} + {name}"
+            if isinstance(rest, Num) and rest.value < 0:
+                named = f"{name} - {-rest.value}"
+            return None if text is None else named
+    return python_text(expr, context.scalar_texts)
+
+
+def _terms(expr: Expr) -> int:
+    return len(expr.terms) + bool(expr.constant) if isinstance(expr, Add) else int(expr != ZERO)
+
+
 def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None:
     """Return the source of a region, with new axes at some places; None where a bound has none."""
     if not read.region:
         return read.array
-    texts = kernel.context.scalar_texts
     extents = kernel.extents(read.array)
     parts: list[str] = []
     for axis, (part, extent) in enumerate(zip(read.region, extents, strict=True)):
@@ -242,13 +261,13 @@ def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None
         ends: list[str | None]
         match part:
             case Point(at):
-                ends = [python_text(at, texts)]
+                ends = [_size_text(at, kernel)]
             case Range(low, high):
-                ends = ["" if low == ZERO else python_text(low, texts)]
-                ends.append("" if high == extent else python_text(high, texts))
+                ends = ["" if low == ZERO else _size_text(low, kernel)]
+                ends.append("" if high == extent else _size_text(high, kernel))
             case _:
-                ends = ["" if part.start == ZERO else python_text(part.start, texts)]
-                ends.append("" if part.stop == extent else python_text(part.stop, texts))
+                ends = ["" if part.start == ZERO else _size_text(part.start, kernel)]
+                ends.append("" if part.stop == extent else _size_text(part.stop, kernel))
                 ends.append(str(part.step))
         if any(end is None for end in ends):
             return None

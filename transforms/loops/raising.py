@@ -36,6 +36,7 @@ from advisor.ir.values import (
     operands,
     parts_of,
     reads,
+    residue,
 )
 from advisor.numpy_table import REDUCTIONS, reduced_dtype
 from costdb.expr import Expr, free_symbols, maximum, substitute
@@ -234,11 +235,11 @@ class Lift:
     def _note(self, read: Read) -> None:
         for part, extent in zip(read.region, self._extents(read), strict=True):
             if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
-                low, high, _ = self._bounds(part, self.loop.high)
+                low, high, _ = self._bounds(part, self.loop.high, extent)
                 known = self.kernel.runs_through or self.proofs.non_negative(high)
                 self.clamped |= not known and not self.proofs.empty_when_negative(low, high, extent)
 
-    def _bounds(self, part: Point, stop: Expr) -> tuple[Expr, Expr, int]:
+    def _bounds(self, part: Point, stop: Expr, extent: Expr) -> tuple[Expr, Expr, int]:
         """Return first, end and step of the indices that a subscript goes through up to a stop."""
         loop = self.loop
         slope = slope_of(part.at, loop.variable)
@@ -247,7 +248,12 @@ class Lift:
         low = substitute(part.at, {loop.variable: loop.low})
         if slope * loop.step == 1:
             return low, substitute(part.at, {loop.variable: stop}), 1
-        return low, substitute(part.at, {loop.variable: stop - 1}) + 1, slope * loop.step
+        step = slope * loop.step
+        high = substitute(part.at, {loop.variable: stop - 1}) + 1
+        # where the last one is reached, any stop before the next selects the same
+        even = high - 1 + step - (residue(low, step) or 0)
+        known = loop.step == 1 and self.proofs.non_negative(extent - even)
+        return low, even if known else high, step
 
     def region(self, array: str, region: Sequence[Subscript]) -> tuple[tuple[Subscript, ...], int]:
         """Return a region with the index as a slice, and which axis of it that is."""
@@ -257,8 +263,8 @@ class Lift:
                 continue
             if not isinstance(part, Point) or axis >= 0:
                 raise NotRaised
-            low, high, step = self._bounds(part, self.loop.high)
             extent = self.kernel.extents(array)[number]
+            low, high, step = self._bounds(part, self.loop.high, extent)
             # an element beyond the end is an error, where a slice is shorter
             needed = not self.guarded or Read(array, tuple(region)) in self.needed
             runs = self.kernel.runs_through and needed
@@ -268,7 +274,7 @@ class Lift:
             if not self.proofs.non_negative(low):
                 raise NotRaised
             if self.clamped:
-                _, high, _ = self._bounds(part, maximum(self.loop.low, self.loop.high))
+                _, high, _ = self._bounds(part, maximum(self.loop.low, self.loop.high), extent)
             made[number] = Range(low, high) if step == 1 else Strided(low, high, step)
             axis = _rank(region[:number])
         if axis < 0:
@@ -328,6 +334,14 @@ class Lift:
             case Copy(operand, dtype):
                 inner, place = self.value(operand, behind)
                 return Copy(inner, dtype), place
+            case MatMul(left, right) if self.is_free(right):
+                inner, place = self.value(left)
+                assert place is not None
+                last = self.rank(left)
+                if place == last:
+                    order = (*range(last - 1), last, last - 1)
+                    inner, place = Transpose(inner, order), last - 1
+                return MatMul(inner, right), place
             case Gather(operand, places) if self.is_free(operand) and self.rank(places) == 0:
                 inner, place = self.value(places)
                 return Gather(operand, inner), place
