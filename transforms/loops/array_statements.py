@@ -40,6 +40,7 @@ from transforms.kit.rewrite import (
     statements_at,
 )
 from transforms.loops.array_text import is_count, lines
+from transforms.loops.mirrored import mirrored
 from transforms.loops.opened import opened
 from transforms.loops.raising import (
     METHODS,
@@ -91,6 +92,7 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
         if not of_elements:
             yield from _of_windows(outer, loop, kernel)
+            yield from _of_halves(outer, loop, kernel)
 
 
 def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
@@ -107,6 +109,23 @@ def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator
     edits = partial(edit, loop, statements, variant)
     if edits():
         yield proposal(loop, statements, variant, argued, edits, True, "array statements")
+
+
+def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
+    """Yield one statement for a loop that fills both halves of a symmetric matrix."""
+    for condition in ("", IF_NOT_EMPTY):
+        given = replace(kernel, runs_through=kernel.runs_through or bool(condition))
+        try:
+            after, variant = mirrored(loop, outer, given)
+        except (NotRaised, ShapeConflict):
+            continue
+        argued = _legality([after], [after], kernel)
+        if argued is not None and condition and argued.applicability is not Applicability.DISPLAY:
+            argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
+        edits = partial(edit, loop, [after], variant)
+        if argued is not None and edits():
+            yield proposal(loop, [after], variant, argued, edits, False)
+        return
 
 
 def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> Legality | None:

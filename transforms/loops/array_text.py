@@ -11,6 +11,7 @@ from advisor.ir.values import (
     Copy,
     Elementwise,
     Expand,
+    Fill,
     Gather,
     MatMul,
     Point,
@@ -172,6 +173,10 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Gather(Read() as table, places):
             base, at = read_text(table, (), kernel), _text(places, kernel)
             return None if base is None or at is None else f"{base}[{at}]"
+        case Fill("eye", (rows, columns), "bool") if rows == columns and module is not None:
+            size = _size_text(rows, kernel)
+            known = size is not None and "bool" not in kernel.context.not_builtins
+            return f"{module}.eye({size}, dtype=bool)" if known else None
         case Copy(operand, dtype) if module is not None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"

@@ -12,7 +12,7 @@ from itertools import count
 
 from advisor.ir.concrete import symbols
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import nest_of
+from advisor.ir.nests import index_symbol, nest_of
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import (
     Copy,
@@ -77,7 +77,7 @@ def opened(
         return raised(inner, outer, kernel), kernel
     if operation != "add" or not all(isinstance(one, Point | Range) for one in store.region):
         raise NotRaised
-    indices, kernel = _indices(lengths, kernel)
+    indices, kernel = with_indices("pqrstuvw", lengths, kernel)
     at = {axis: sym(one.variable) for axis, one in zip(moving, indices, strict=True)}
     term = _term(within, at, rest, store, kernel)
     own = Read(store.array, store.region)
@@ -228,22 +228,22 @@ def _product(value: Reduction, kernel: Kernel) -> Value:
     return value
 
 
-def _indices(lengths: Sequence[Expr], kernel: Kernel) -> tuple[tuple[Loop, ...], Kernel]:
-    """Return loops, of nothing yet, over the places in a window, and the kernel with them."""
+def with_indices(
+    wanted: Sequence[str], lengths: Sequence[Expr], kernel: Kernel
+) -> tuple[tuple[Loop, ...], Kernel]:
+    """Return loops of nothing yet, with names like those wanted, and the kernel with these."""
     context = kernel.context
     taken = {*context.identifiers, *kernel.arrays, *kernel.locals}
-    loops: list[Loop] = []
-    numbers = count(
-        1 + sum(name.rpartition(".loop")[1] == ".loop" for name in context.scalar_texts)
-    )
     texts = dict(context.scalar_texts)
-    for wanted, extent in zip("pqrstuvw", lengths, strict=False):
-        name = fresh_name(wanted, taken)
+    numbers = count(1 + len(texts))
+    loops: list[Loop] = []
+    for one, extent in zip(wanted, lengths, strict=False):
+        name = fresh_name(one, taken)
         taken.add(name)
-        variable = f"{name}.loop{next(numbers)}"
+        variable = index_symbol(name, next(numbers))
         texts[variable] = name
         loops.append(Loop(variable, ZERO, extent, 1, (), kernel.span))
     return tuple(loops), replace(kernel, context=replace(context, scalar_texts=texts))
 
 
-__all__ = ["at_place", "opened"]
+__all__ = ["at_place", "opened", "with_indices"]
