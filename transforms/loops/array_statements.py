@@ -51,6 +51,7 @@ from transforms.loops.raising import (
     raised,
     sequential,
 )
+from transforms.loops.taken_out import taken_out, terms_of
 from transforms.loops.temporaries import tidied
 
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
@@ -93,6 +94,7 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
         if not of_elements:
             yield from _of_windows(outer, loop, kernel)
             yield from _of_halves(outer, loop, kernel)
+            yield from _taken_out(outer, loop, kernel)
 
 
 def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
@@ -125,6 +127,40 @@ def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
         edits = partial(edit, loop, [after], variant)
         if argued is not None and edits():
             yield proposal(loop, [after], variant, argued, edits, False)
+        return
+
+
+def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
+    """Yield a recurrence after statements that compute what it does not wait for."""
+    for condition in ("", IF_NOT_EMPTY):
+        given = replace(kernel, runs_through=kernel.runs_through or bool(condition))
+        try:
+            after, known = taken_out(loop, outer, given)
+        except (NotRaised, ShapeConflict):
+            continue
+        statements, variant = tidied(after, known)
+        doubts = (doubt for one in terms_of(after) for doubt in inexact(one, kernel))
+        doubtful = next(doubts, None)
+        argued = compiled(kernel) or unless_apart(_stores((loop,)), kernel)
+        if argued is None and doubtful is None and not condition:
+            argued = Legality(
+                Applicability.SAFE,
+                "no iteration changes what the terms are made of, and each is computed by the same"
+                " operations, so every result is equal bit for bit",
+            )
+        elif argued is None or argued.applicability is Applicability.UNSAFE:
+            words = [doubtful, argued.argument if argued else None, condition]
+            argued = Legality(Applicability.UNSAFE, ", ".join(word for word in words if word))
+        edits = partial(edit, loop, statements, variant)
+        if edits():
+            yield Proposal(
+                f"compute before {_named([loop])} what it does not wait for",
+                "one call does what every iteration calls NumPy for",
+                first_line(loop.span, kernel.context),
+                variant.with_body(with_statement(variant.body, loop, statements)),
+                argued,
+                edits,
+            )
         return
 
 

@@ -82,11 +82,7 @@ def raised(
     ShapeConflict
         The shapes of what they compute with are not seen to agree.
     """
-    name = index_name(loop.variable)
-    plain = not loop.stated and loop.threads is Threads.NO
-    # of the elements of an array that has a name no index has one
-    named = kernel.context.scalar_texts.get(loop.variable) == name or name == NO_INDEX
-    if not plain or not named or name in kernel.observed:
+    if not is_raisable(loop, kernel):
         raise NotRaised
     body = _inside(loop, outer, kernel, kept)
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
@@ -100,11 +96,20 @@ def raised(
         return tuple(_added_up(one, stores, lift) for one in stores)
     if not may_be_distributed(replace(loop, body=body)):
         raise NotRaised
-    lift.needed = frozenset(read for one in stores for read in _needed(one))
+    lift.needed = frozenset(read for one in stores for read in needed(one))
     # slices of one length must be seen to have it
     for one in body:
         lift.statement(one, lift.note)
     return tuple(lift.statement(one, lift.store) for one in body)
+
+
+def is_raisable(loop: Loop, kernel: Kernel) -> bool:
+    """Return whether nothing but its statements needs the index of a loop."""
+    name = index_name(loop.variable)
+    plain = not loop.stated and loop.threads is Threads.NO
+    # of the elements of an array that has a name no index has one
+    named = kernel.context.scalar_texts.get(loop.variable) == name or name == NO_INDEX
+    return plain and named and name not in kernel.observed
 
 
 def sequential(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> frozenset[str]:
@@ -141,7 +146,8 @@ def _inside(
     return tuple(body)
 
 
-def _needed(store: Store) -> Iterator[Read]:
+def needed(store: Store) -> Iterator[Read]:
+    """Yield what a statement surely reads or stores."""
     yield Read(store.array, store.region)
 
     def of(value: Value) -> Iterator[Read]:
