@@ -48,6 +48,7 @@ from advisor.source import Span
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, less, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.work import Fixed
+from costdb.work import Unknown as LeftOut
 
 
 class Unpriced(Exception):
@@ -131,8 +132,11 @@ class _Lowering:
                 return []
             case Scatter():
                 made = self.arrays.scattered(statement)
-            case Unknown(reason, _, _):
-                raise NotPriced(reason)
+            case Unknown(reason, _, span, left_out):
+                if not left_out:
+                    raise NotPriced(reason)
+                text = self.arrays.kernel.context.lines[span.start_line - 1].strip()
+                made = [Leaf(LeftOut(span.start_line, text, reason))]
             case Unrolled(body, _):
                 return self.block(body)
         self.halos.forget(written(statement))

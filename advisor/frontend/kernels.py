@@ -171,11 +171,14 @@ def _kernel(
             decorators=decorators,
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
             whole=(function.first_line, last_line),
-            computed={
-                name: value
-                for name, value in scope.scalars.items()
-                if len(own_scope.bound.get(name, ())) == 1
-            },
+            computed=(
+                *(
+                    (name, value)
+                    for name, value in scope.scalars.items()
+                    if len(own_scope.bound.get(name, ())) == 1
+                ),
+                *(one for one in scope.counted_down if one[0] not in own_scope.later),
+            ),
         ),
         asked=seen is None or seen.source != "text",
         general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),

@@ -417,7 +417,8 @@ def _of_whole_numbers(
     literals = any(isinstance(part, Scalar) for part in parts_of(term))
     wide = dtype in ("int64", "uint64")
     alone = all(isinstance(part, Point) for part in store.region)
-    if not wide and (alone or is_total(store) or literals):
+    extreme = operation in ("maximum", "minimum") and not literals
+    if not wide and not extreme and (alone or is_total(store) or literals):
         # a wider sum is refused by a single element where it does not fit; and before NumPy 2 a
         # Python number widened another number, though not an array
         return None
@@ -447,8 +448,8 @@ def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
     """Return a kernel that knows numbers by the names that a loop has for them, and no others."""
     context = kernel.context
     used = set(_WORD.findall(context.text(loop.span)))
-    computed = {name: value for name, value in context.computed.items() if name in used}
-    texts = {value.name: name for name, value in computed.items() if isinstance(value, Sym)}
+    computed = tuple(one for one in context.computed if one[0] in used)
+    texts = {value.name: name for name, value in computed if isinstance(value, Sym)}
     known = replace(context, computed=computed, scalar_texts={**context.scalar_texts, **texts})
     return replace(kernel, context=known)
 

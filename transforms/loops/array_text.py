@@ -79,6 +79,7 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
     if place is None:
         return None
     sign, value = "=", store.value
+    alone = all(isinstance(part, Point) for part in store.region)
     module = kernel.context.array_module
     match value:
         case Scan(operand, axis, "add", _) if store.in_place and operand == target:
@@ -94,7 +95,7 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
         case Elementwise(operation, (known, other)) if store.in_place and known == target:
             if operation in _SIGNS and _SIGNS[operation][1] in (_SUM, _PRODUCT):
                 sign, value = f"{_SIGNS[operation][0]}=", other
-            elif is_total(store) and operation in _EXTREMES and isinstance(other, Reduction):
+            elif alone and operation in _EXTREMES and isinstance(other, Reduction):
                 inner = _text(other.operand, kernel, _TIGHT)
                 found = f"{inner}.{METHODS[operation]}(initial={place})"
                 return None if inner is None else f"{place} = {found}"
@@ -239,16 +240,21 @@ def _joined(
 
 def _size_text(expr: Expr, kernel: Kernel) -> str | None:
     """Return the source of a size, by a name that the kernel has for most of it."""
-    context = kernel.context
-    for name, value in context.computed.items():
+    texts = kernel.context.scalar_texts
+    plain = python_text(expr, texts)
+    for name, value in kernel.context.computed:
         rest = expr - value
-        if _terms(rest) + 1 < _terms(expr):
-            text = python_text(rest, context.scalar_texts)
-            named = name if rest == ZERO else f"{text} + {name}"
-            if isinstance(rest, Num) and rest.value < 0:
-                named = f"{name} - {-rest.value}"
-            return None if text is None else named
-    return python_text(expr, context.scalar_texts)
+        # a name that saves nothing is of use where there is no other
+        if _terms(rest) + (plain is not None) >= _terms(expr):
+            continue
+        text = python_text(rest, texts)
+        if isinstance(rest, Num) and rest.value < 0:
+            return f"{name} - {-rest.value}"
+        if isinstance(rest, Num):
+            return name if rest == ZERO else f"{name} + {text}"
+        if text is not None:
+            return f"{text} + {name}"
+    return plain
 
 
 def _terms(expr: Expr) -> int:

@@ -17,7 +17,7 @@ from advisor.ir.dependence import may_be_distributed, slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Loop, Store, Threads, is_total, walk
+from advisor.ir.statements import Loop, Store, Threads, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -225,6 +225,19 @@ class Lift:
             for read in places
             for part, extent in zip(read.region, self._extents(read), strict=True)
             if isinstance(part, Point)
+        )
+
+    def is_apart(self, read: Read, region: Sequence[Subscript]) -> bool:
+        """Return whether no iteration reads a single element, if it is of the same array."""
+        within = proofs(self.kernel, (*self.outer, self.loop))
+        return any(
+            isinstance(one, Point)
+            and isinstance(other, Point)
+            and (
+                within.non_negative(one.at - other.at - 1)
+                or within.non_negative(other.at - one.at - 1)
+            )
+            for one, other in zip(read.region, region, strict=False)
         )
 
     def _extents(self, read: Read) -> tuple[Expr, ...]:
@@ -462,11 +475,14 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     if found is None:
         raise NotRaised
     operation, term = found
-    if not is_total(store) and operation not in ("add", "subtract"):
-        # of no terms there is no greatest one
+    extreme = operation in ("maximum", "minimum")
+    alone = all(isinstance(part, Point) for part in store.region)
+    if operation not in ("add", "subtract") and not (extreme and alone):
+        # of no terms there is no greatest one, but with a first one
         raise NotRaised
     others = [read for one in stores if one is not store for read in reads(one.value)]
-    touched = {read.array for read in (*reads(term), *others)}
+    touched = {read.array for read in others}
+    touched |= {read.array for read in reads(term) if not lift.is_apart(read, store.region)}
     targets = [one.array for one in stores]
     if store.array in touched or targets.count(store.array) > 1:
         raise NotRaised
