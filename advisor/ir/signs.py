@@ -35,6 +35,9 @@ def _least(expr: Expr) -> int | Fraction | None:
         case Add(terms, constant):
             plain = _sum([constant, *map(_least, terms)])
             return _least_of_greatest(expr, terms) if plain is None else plain
+        case Mul((factor,), coefficient) if coefficient >= 0:
+            bound = _least(factor)
+            return None if bound is None else coefficient * bound
         case Mul(factors, coefficient) if coefficient >= 0:
             bounds = [_least(factor) for factor in factors]
             if any(bound is None or bound < 0 for bound in bounds):

@@ -131,14 +131,13 @@ def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 
 
 def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield a recurrence after statements that compute what it does not wait for."""
+    """Yield a recurrence after after that compute what it does not wait for."""
     for condition in ("", IF_NOT_EMPTY):
         given = replace(kernel, runs_through=kernel.runs_through or bool(condition))
         try:
-            after, known = taken_out(loop, outer, given)
+            after, variant = taken_out(loop, outer, given)
         except (NotRaised, ShapeConflict):
             continue
-        statements, variant = tidied(after, known)
         doubts = (doubt for one in terms_of(after) for doubt in inexact(one, kernel))
         doubtful = next(doubts, None)
         argued = compiled(kernel) or unless_apart(_stores((loop,)), kernel)
@@ -151,13 +150,13 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
         elif argued is None or argued.applicability is Applicability.UNSAFE:
             words = [doubtful, argued.argument if argued else None, condition]
             argued = Legality(Applicability.UNSAFE, ", ".join(word for word in words if word))
-        edits = partial(edit, loop, statements, variant)
+        edits = partial(edit, loop, after, variant)
         if edits():
             yield Proposal(
                 f"compute before {_named([loop])} what it does not wait for",
                 "one call does what every iteration calls NumPy for",
                 first_line(loop.span, kernel.context),
-                variant.with_body(with_statement(variant.body, loop, statements)),
+                variant.with_body(with_statement(variant.body, loop, after)),
                 argued,
                 edits,
             )

@@ -57,7 +57,7 @@ def opened(
     (store,) = nest.body
     if store.array in {read.array for read in reads(store.value)}:
         raise NotRaised
-    operation, within, axes = _reduced(store.value)
+    operation, within, axes = _reduced(store.value, kernel)
     extents = type_of(within, kernel).extents
     moving = [axis for axis in sorted(axes) if _moves(within, axis, kernel, nest.variables)]
     if not moving:
@@ -92,7 +92,7 @@ def opened(
     return tuple(made), kernel
 
 
-def _reduced(value: Value) -> tuple[str, Value, tuple[int, ...]]:
+def _reduced(value: Value, kernel: Kernel) -> tuple[str, Value, tuple[int, ...]]:
     """Return by what operation, of what, and along which axes of it a value is a reduction."""
     axes: tuple[int, ...] = ()
     operation = ""
@@ -101,7 +101,8 @@ def _reduced(value: Value) -> tuple[str, Value, tuple[int, ...]]:
             break
         operation = value.operation
         if value.axis is None:
-            raise NotRaised
+            rank = len(type_of(value.operand, kernel).extents)
+            return operation, value.operand, tuple(range(rank))
         own = value.axis
         axes = (own, *(axis + (axis >= own) for axis in axes))
         value = value.operand

@@ -321,6 +321,10 @@ class Lift:
 
     def store(self, store: Store) -> Store:
         """Return the statement that stores what all iterations do."""
+        match store.value:
+            case Elementwise("maximum" | "minimum", (Read(), Reduction())) if store.in_place:
+                # of no terms only a number has an extreme, its own
+                raise NotRaised
         region, axis = self.region(store.array, store.region)
         rank = _rank(store.region)
         value, own = self.value(store.value, rank - axis)

@@ -39,7 +39,8 @@ def taken_out(
     taken = {*kernel.arrays, *kernel.locals, *kernel.context.identifiers}
     made: list[Statement] = []
     body = loop.body
-    for value in found:
+    # what holds another one comes before it
+    for value in sorted(found, key=lambda one: -sum(1 for _ in parts_of(one))):
         name = fresh_name("terms", taken)
         taken.add(name)
         for read in reads(value):

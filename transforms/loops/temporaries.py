@@ -33,9 +33,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
             inner, kernel = tidied(store.body, kernel)
             made.append(replace(store, body=inner))
             continue
-        if not isinstance(store, Store):
-            made.append(store)
-            continue
+        assert isinstance(store, Store)
         last = made[-1] if made else None
         joined = _joined(last, store, kernel) if isinstance(last, Store) else None
         if joined is not None:
