@@ -40,8 +40,6 @@ from transforms.kit.rewrite import (
     statements_at,
 )
 from transforms.loops.array_text import is_count, lines
-from transforms.loops.mirrored import mirrored
-from transforms.loops.opened import opened
 from transforms.loops.raising import (
     METHODS,
     NotRaised,
@@ -51,7 +49,6 @@ from transforms.loops.raising import (
     raised,
     sequential,
 )
-from transforms.loops.taken_out import taken_out, terms_of
 from transforms.loops.temporaries import tidied
 
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
@@ -59,10 +56,10 @@ _EXACT_FLOATING = _CHOICES | {
     *("add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"),
     *("floor", "ceil", "trunc", "rint", "fabs"),
 }
-_MODULAR = _CHOICES | {
+MODULAR = _CHOICES | {
     *("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"),
 }
-_EXACT_WHOLE = _MODULAR | {"minimum", "maximum", "square", "absolute"}
+_EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
 _QUIET = _EXACT_WHOLE | _CHOICES
 """Operations that warn of nothing but an overflow."""
 
@@ -74,13 +71,13 @@ _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
-        before = _stores(loop.body)
+        before = stores_in(loop.body)
         if not before or all(map(_is_of_elements, before)) != of_elements:
             continue
         ways = [frozenset[str](), sequential(loop, outer, kernel)]
         for kept in ways if ways[1] else ways[:1]:
             after, condition = _raised(loop, outer, kernel, kept)
-            argued = _legality(before, _stores(after), kernel) if after else None
+            argued = legality_of(before, stores_in(after), kernel) if after else None
             if argued is None:
                 continue
             if condition and argued.applicability is not Applicability.DISPLAY:
@@ -89,110 +86,8 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             edits = partial(edit, loop, statements, variant)
             # what has no words here is no better written by somebody else
             if (of_elements and not kept) or edits():
-                by = _kind_of_sum(_stores(after), kernel) if of_elements else ""
+                by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
-        if not of_elements:
-            yield from _of_windows(outer, loop, kernel)
-            yield from _of_halves(outer, loop, kernel)
-            yield from _taken_out(outer, loop, kernel)
-
-
-def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield statements over arrays for a nest that reduces windows, a place in these at a time."""
-    try:
-        after, known = opened(loop, outer, kernel)
-    except (NotRaised, ShapeConflict):
-        return
-    (store,) = _stores((loop,))
-    argued = compiled(kernel) or _of_partial_sums(store, after, kernel)
-    if argued is None:
-        return
-    statements, variant = tidied(after, known)
-    edits = partial(edit, loop, statements, variant)
-    if edits():
-        yield proposal(loop, statements, variant, argued, edits, True, "array statements")
-
-
-def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield one statement for a loop that fills both halves of a symmetric matrix."""
-    for condition in ("", IF_NOT_EMPTY):
-        given = replace(kernel, runs_through=kernel.runs_through or bool(condition))
-        try:
-            after, variant = mirrored(loop, outer, given)
-        except (NotRaised, ShapeConflict):
-            continue
-        argued = _legality([after], [after], kernel)
-        if argued is not None and condition and argued.applicability is not Applicability.DISPLAY:
-            argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
-        edits = partial(edit, loop, [after], variant)
-        if argued is not None and edits():
-            yield proposal(loop, [after], variant, argued, edits, False)
-        return
-
-
-def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield a recurrence after after that compute what it does not wait for."""
-    for condition in ("", IF_NOT_EMPTY):
-        given = replace(kernel, runs_through=kernel.runs_through or bool(condition))
-        try:
-            after, variant = taken_out(loop, outer, given)
-        except (NotRaised, ShapeConflict):
-            continue
-        doubts = (doubt for one in terms_of(after) for doubt in inexact(one, kernel))
-        doubtful = next(doubts, None)
-        argued = compiled(kernel) or unless_apart(_stores((loop,)), kernel)
-        if argued is None and doubtful is None and not condition:
-            argued = Legality(
-                Applicability.SAFE,
-                "no iteration changes what the terms are made of, and each is computed by the same"
-                " operations, so every result is equal bit for bit",
-            )
-        elif argued is None or argued.applicability is Applicability.UNSAFE:
-            words = [doubtful, argued.argument if argued else None, condition]
-            argued = Legality(Applicability.UNSAFE, ", ".join(word for word in words if word))
-        edits = partial(edit, loop, after, variant)
-        if edits():
-            yield Proposal(
-                f"compute before {_named([loop])} what it does not wait for",
-                "one call does what every iteration calls NumPy for",
-                first_line(loop.span, kernel.context),
-                variant.with_body(with_statement(variant.body, loop, after)),
-                argued,
-                edits,
-            )
-        return
-
-
-def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> Legality | None:
-    """Return whether a reduction comes to the same where the array itself adds up its terms."""
-    (whole,) = {part.operation for part in parts_of(store.value) if isinstance(part, Reduction)}
-    dtype = kernel.dtype(store.array)
-    named = {kernel.dtype(read.array) for read in reads(store.value)}
-    kinds = {kind_of_or_none(name) for name in (*named, dtype)}
-    apart = unless_apart([store], kernel)
-    alone = not any(map(_reductions, _stores(after))) and len(after) == 1
-    if whole != "add" and alone and named == {dtype}:
-        if kinds != {Kind.INTEGER}:
-            return Legality(Applicability.UNSAFE, "results are equal, but for the signs of zeros")
-        return apart or Legality(Applicability.SAFE, "the same elements are compared")
-    if whole != "add":
-        return None
-    if kinds == {Kind.INTEGER}:
-        wide = dtype in ("int64", "uint64") and named == {dtype}
-        used = {part.operation for part in parts_of(store.value) if isinstance(part, Elementwise)}
-        literals = any(isinstance(part, Scalar) for part in parts_of(store.value))
-        if not wide or literals or not used <= _MODULAR:
-            return None
-        equal = "the terms of whole numbers come in another order, which changes no bit"
-        return apart or Legality(Applicability.SAFE, equal)
-    if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or "float16" in {*named, dtype}:
-        return None
-    told = "sums are rounded in another order"
-    if type_of(store.value, kernel).dtype != dtype:
-        told += f", and between their terms to {dtype}"
-    if apart is not None:
-        told += f", {apart.argument.removeprefix('results are equal bit for bit ')}"
-    return Legality(Applicability.UNSAFE, told)
 
 
 def _raised(
@@ -209,7 +104,8 @@ def _raised(
     return (), ""
 
 
-def _stores(body: Sequence[Statement]) -> tuple[Store, ...]:
+def stores_in(body: Sequence[Statement]) -> tuple[Store, ...]:
+    """Return the stores among statements, and within them."""
     return tuple(one for one in walk(tuple(body)) if isinstance(one, Store))
 
 
@@ -236,9 +132,9 @@ def proposal(
     within = [one for _, one in loops((loop,))] if of_elements else [loop]
     stays = [one for _, one in loops(after)]
     gone = [one for one in within if one.variable not in {kept.variable for kept in stays}]
-    by = by or ("one array statement" if len(_stores(after)) == 1 else "array statements")
+    by = by or ("one array statement" if len(stores_in(after)) == 1 else "array statements")
     if stays:
-        by += f" within {_named(stays)}"
+        by += f" within {loops_named(stays)}"
     reason = "one call does what every iteration calls NumPy for"
     if of_elements:
         reason = "no interpreter runs for each element"
@@ -252,7 +148,7 @@ def proposal(
         for one in after
     )
     return Proposal(
-        f"replace {_named(gone)} by {by}",
+        f"replace {loops_named(gone)} by {by}",
         reason,
         first_line(loop.span, kernel.context),
         kernel.with_body(with_statement(kernel.body, loop, made)),
@@ -261,7 +157,8 @@ def proposal(
     )
 
 
-def _named(some: Sequence[Loop]) -> str:
+def loops_named(some: Sequence[Loop]) -> str:
+    """Return how a title names loops."""
     names = ", ".join(f"`{index_name(one.variable)}`" for one in some)
     return f"the loop{'s' if len(some) > 1 else ''} over {names}"
 
@@ -274,12 +171,12 @@ def _is_of_elements(store: Store) -> bool:
 # --- why results stay what they are -------------------------------------------------------------
 
 
-def _legality(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -> Legality | None:
+def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -> Legality | None:
     """Return why results stay what they are; None where they may not."""
     left_alone = compiled(kernel)
     found: list[Legality] = []
     for one, other in zip(before, after, strict=True):
-        added = _reductions(other) > _reductions(one)
+        added = reductions_in(other) > reductions_in(one)
         argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
         if argued is None:
             return None
@@ -292,7 +189,8 @@ def _legality(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -
     return unless_apart([one for one in before if not is_total(one)], kernel) or found[0]
 
 
-def _reductions(store: Store) -> int:
+def reductions_in(store: Store) -> int:
+    """Return how many sums, products and extremes a statement computes."""
     return sum(isinstance(part, Reduction | MatMul) for part in parts_of(store.value))
 
 
@@ -304,7 +202,7 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     alone = all(isinstance(part, Point) for part in store.region)
     if alone and not arithmetic and target != value:
         return None
-    if _reductions(store) and kind is not Kind.INTEGER:
+    if reductions_in(store) and kind is not Kind.INTEGER:
         return Legality(Applicability.UNSAFE, "sums are rounded in another order")
     doubtful = next(inexact(store, kernel), None)
     if doubtful is not None:
@@ -334,7 +232,7 @@ def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
     if kind is Kind.FLOATING:
         exact = _CHOICES if widens else _EXACT_FLOATING
     elif kind is Kind.INTEGER:
-        exact = _MODULAR if widens else _EXACT_WHOLE
+        exact = MODULAR if widens else _EXACT_WHOLE
     else:
         exact = _CHOICES if kind is Kind.BOOLEAN else frozenset()
     extremes = frozenset({"minimum", "maximum"}) if kind is Kind.FLOATING else frozenset()
@@ -411,7 +309,7 @@ def _of_whole_numbers(
         # products of narrower numbers would wrap around before they are added
         return None
     used = {part.operation for part in parts_of(term) if isinstance(part, Elementwise)}
-    if not used <= _MODULAR:
+    if not used <= MODULAR:
         return None
     literals = any(isinstance(part, Scalar) for part in parts_of(term))
     wide = dtype in ("int64", "uint64")
@@ -464,7 +362,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
     if node is None:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
-    changed = {one.array for one in _stores(after)}
+    changed = {one.array for one in stores_in(after)}
     own: set[str] = set()
     for part in ast.walk(node):
         match part:
