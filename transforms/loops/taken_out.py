@@ -45,6 +45,8 @@ def taken_out(
         taken.add(name)
         for read in reads(value):
             lift.note(Store(read.array, read.region, read, loop.span))
+            if not lift.is_there(Store(read.array, read.region, read, loop.span)):
+                raise NotRaised
         computed, place = lift.value(value)
         type_ = type_of(computed, kernel)
         kernel = kernel.with_locals({name: type_})
