@@ -311,12 +311,14 @@ class Arrays:
             raise NotPriced("a matrix product of slices with a step")
         assert left.view is not None and right.view is not None
         # rows of the one go with rows of the result, columns of the other with its columns
-        sides = ((left, {left.view[0]: kept[0]}), (right, {right.view[1]: kept[1]}))
+        rows_of = dict(zip(left.view[:-1], kept[:-1], strict=True))
+        sides = ((left, rows_of), (right, {right.view[1]: kept[-1]}))
         for operand, going in sides:
             pairs = [(own, going.get(own)) for own in range(len(operand.region))]
             made += fetched([(operand, pairs)], region, placement, self.facts, self.halos)
-        rows, columns = (local_count(placement, d, region[d], self.facts) for d in kept)
-        depth = describe(value.left, self.type_of).extents[1]
+        counts = tuple(local_count(placement, d, region[d], self.facts) for d in kept)
+        rows, columns = calls.product(counts[:-1]), counts[-1]
+        depth = describe(value.left, self.type_of).extents[-1]
         inner = region_placement(placement, region)
         factors = (
             Visit(calls.dense((rows, depth), found.dtype), left.name or ""),
@@ -324,7 +326,7 @@ class Arrays:
         )
         accesses = (
             *(Access(factor.region) for factor in factors),
-            Access(local_region(found, inner, (rows, columns), self.facts), store=True),
+            Access(local_region(found, inner, counts, self.facts), store=True),
         )
         call = ArrayCall(
             ArrayOperation.MATMUL,

@@ -247,14 +247,15 @@ def _picked(source: Placement, axes: tuple[int, ...]) -> Placement:
 def _of_product(rows: Placement, columns: Placement) -> Placement:
     """Return where a product lives: with the rows of the one and the columns of the other."""
     dim = columns.dims[1]
-    if set(dim.axes) & set(rows.dims[0].axes) or columns.mesh != rows.mesh:
+    taken = {axis for own in rows.dims[:-1] for axis in own.axes}
+    if set(dim.axes) & taken or columns.mesh != rows.mesh:
         # one rank cannot own by both; the rows decide
         dim = NotDistributed()
     return replace(
         rows,
-        template=(rows.template[0], columns.template[1]),
-        origin=(rows.origin[0], columns.origin[1]),
-        dims=(rows.dims[0], dim),
+        template=(*rows.template[:-1], columns.template[1]),
+        origin=(*rows.origin[:-1], columns.origin[1]),
+        dims=(*rows.dims[:-1], dim),
     )
 
 

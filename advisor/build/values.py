@@ -116,9 +116,9 @@ class Values(Scope):
             case Roll() | Flip() | PeriodicPad():
                 return self.moved(value, frame)
             case MatMul(left, right):
-                between_ = Axis(None, ZERO, self.extents(left)[1])
-                one = self.value(left, (frame[0], between_))
-                return f"({one} @ {self.value(right, (between_, frame[1]))})"
+                between_ = Axis(None, ZERO, self.extents(left)[-1])
+                one = self.value(left, (*frame[:-1], between_))
+                return f"({one} @ {self.value(right, (between_, frame[-1]))})"
             case Gather(operand, places):
                 (extent,) = self.extents(operand)
                 table = self.value(operand, (Axis(None, ZERO, extent),))

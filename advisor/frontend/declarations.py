@@ -19,7 +19,7 @@ from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Places, SizeBinding
 from advisor.ir.statements import Threads
-from advisor.observed import Seen, by_signature
+from advisor.observed import Seen, by_kind, by_signature
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
 from costdb.records import dataclass
@@ -383,6 +383,8 @@ class FoundKernel:
         What its only decorator asks of numba.
     numbers : frozenset of str
         Parameters that are said to be numbers, and no sizes.
+    kinds : tuple of Seen
+        Every kind of call that was seen of it.
     """
 
     node: cst.FunctionDef
@@ -395,6 +397,7 @@ class FoundKernel:
     line: int = 0
     asked: Asked | None = None
     numbers: frozenset[str] = frozenset()
+    kinds: tuple[Seen, ...] = ()
 
 
 class FileReader(ScopeVisitor):
@@ -507,7 +510,8 @@ class FileReader(ScopeVisitor):
         if is_kernel:
             # what the author states goes over what the calls in the file suggest
             shown = [seen for seen in shown if seen.source != "text"]
-        runs: tuple[Seen | None, ...] = by_signature(shown)
+        runs: tuple[Seen | None, ...] = by_signature(seen for seen in shown if seen.arrays)
+        kinds = by_kind(shown)
         if is_kernel and not runs:
             runs = (None,)
         self.kernels += (
@@ -522,6 +526,7 @@ class FileReader(ScopeVisitor):
                 min(lines),
                 asked if len(others) == 1 else None,
                 frozenset(numbers),
+                kinds,
             )
             for seen in runs
         )

@@ -399,7 +399,8 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> tuple[Subscript, 
     low = ZERO if first is None else _absolute(scalar(first, scope), extent, scope) + back
     high = extent if last is None else _absolute(scalar(last, scope), extent, scope) + back
     low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
-    _in_order(low, high, extent)
+    if not non_negative_within(high - low, scope.minima, scope.maxima, scope.starts):
+        _in_order(low, high, extent)
     if known_non_negative(low - high, scope.minima):
         if isinstance(low - high, Num):
             return Range(low, low), bool(back)

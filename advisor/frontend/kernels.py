@@ -34,12 +34,6 @@ from advisor.frontend.directives import (
 )
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
-from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold
-from advisor.frontend.declarations import Declarations, declaration, threads_by_line
-from advisor.frontend.file_reader import FileReader, FoundKernel
-from advisor.frontend.bindings import Imports, NameScope, bound_anywhere, escaping_indices, star_imports
-from advisor.frontend.bindings import array_module_name
-from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
@@ -183,6 +177,14 @@ def _kernel(
             decorators=decorators,
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
             whole=(function.first_line, last_line),
+            computed=(
+                *(
+                    (name, value)
+                    for name, value in scope.scalars.items()
+                    if len(own_scope.bound.get(name, ())) == 1
+                ),
+                *(one for one in scope.counted_down if one[0] not in own_scope.later),
+            ),
         ),
         asked=seen is None or seen.source != "text",
         general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),

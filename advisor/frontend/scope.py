@@ -79,6 +79,8 @@ class Scope:
         Arrays whose names were exchanged.
     loop_texts : dict of str to str
         For the index of each loop its name, where the body leaves it alone.
+    counted_down : list of tuple of str and Expr
+        Indices of loops that count down, and what they are of how far the loop has come.
     implied : set of str
         Arrays that the source needs where the statements read from it do not say so: for
         their shape or element type, say.
@@ -112,6 +114,7 @@ class Scope:
     strided: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
     loop_texts: dict[str, str] = field(default_factory=dict)
+    counted_down: list[tuple[str, Expr]] = field(default_factory=list)
     implied: set[str] = field(default_factory=set)
     loops: dict[int, int] = field(default_factory=dict)
     written_out: dict[str, Any] = field(default_factory=dict)

@@ -334,7 +334,8 @@ class Body(SimpleStatements):
         scope.starts.pop(symbol, None)
         if index is not None:
             # the index is another number than what the loop counts
-            scope.loop_texts.pop(symbol, None)
+            name = scope.loop_texts.pop(symbol, None)
+            scope.counted_down += [] if name is None else [(name, index)]
         return made
 
     def _while(self, node: cst.While, lines: range, span: Span) -> Sequence[Statement]:

@@ -31,7 +31,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads, residue
 from costdb.expr import Expr, free_symbols, maximum, minimum, num, substitute, sym
 from costdb.expr.functions import Max, Min
-from costdb.expr.nodes import Add, Mul, Num, Pow, Sym
+from costdb.expr.nodes import Add, FloorDiv, Mul, Num, Pow, Sym
 from costdb.records import dataclass
 
 # Signs of size expressions: enough to read slice bounds, silent where unsure.
@@ -61,6 +61,9 @@ def _least(expr: Expr) -> int | Fraction | None:
         case Add(terms, constant):
             plain = _sum([constant, *map(_least, terms)])
             return _least_of_greatest(expr, terms) if plain is None else plain
+        case Mul((factor,), coefficient) if coefficient >= 0:
+            bound = _least(factor)
+            return None if bound is None else coefficient * bound
         case Mul(factors, coefficient) if coefficient >= 0:
             bounds = [_least(factor) for factor in factors]
             if any(bound is None or bound < 0 for bound in bounds):
@@ -68,6 +71,9 @@ def _least(expr: Expr) -> int | Fraction | None:
             return coefficient * prod(bound for bound in bounds if bound is not None)
         case Mul((Add(terms, constant),), coefficient):
             return _least(sum((term * coefficient for term in terms), num(constant * coefficient)))
+        case FloorDiv(dividend, Num(divisor)) if divisor > 0:
+            inner = _least(dividend)
+            return None if inner is None else inner // divisor
         case Pow(base, _):
             inner = _least(base)
             return 0 if inner is not None and inner >= 0 else None
@@ -84,7 +90,7 @@ def _least(expr: Expr) -> int | Fraction | None:
 def _least_of_greatest(expr: Expr, terms: Sequence[Expr]) -> int | Fraction | None:
     """Return a lower bound of a sum that is a maximum, such as ``N - min(b, N)``.
 
-    It is at least what any operand of the maximum makes of it.
+    It is at least what any operand of the maximum makes of it; so is ``N - 2 * (N // 2)``.
     """
     known: list[int | Fraction] = []
     for term in terms:
@@ -96,6 +102,10 @@ def _least_of_greatest(expr: Expr, terms: Sequence[Expr]) -> int | Fraction | No
             rest = expr - term
             bounds = [_least(rest + coefficient * part) for part in factor.children]
             known += [bound for bound in bounds if bound is not None]
+        elif isinstance(factor, FloorDiv) and isinstance(factor.divisor, Num) and not rises:
+            # rounded down it is no more than what it is rounded from
+            bound = _least(expr - term + coefficient * factor.dividend / factor.divisor)
+            known += [] if bound is None else [bound]
     return max(known, default=None)
 
 

@@ -97,6 +97,8 @@ class SourceContext:
         The name under which NumPy (or whatever follows its interface) is imported.
     scalar_texts : mapping of str to str
         For each size symbol, an expression of the source that has its value inside the kernel.
+    computed : tuple of (str, Expr)
+        Numbers that the kernel binds once and computes from sizes, and indices that count down.
     identifiers : frozenset of str
         Every name that the file uses; fresh names must avoid them.
     not_builtins : frozenset of str
@@ -127,6 +129,7 @@ class SourceContext:
     shared: frozenset[Span] = frozenset()
     keeps_bits: bool = False
     whole: tuple[int, int] = (1, 0)
+    computed: tuple[tuple[str, Expr], ...] = ()
 
     @property
     def lines(self) -> list[str]:

@@ -112,13 +112,13 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
 
 
 def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
-    if len(left.extents) != 2 or len(right.extents) != 2:
+    if len(left.extents) < 2 or len(right.extents) != 2:
         raise ShapeConflict("a matrix product of something other than two matrices")
-    inner, outer = left.extents[1], right.extents[0]
+    inner, outer = left.extents[-1], right.extents[0]
     if inner != outer:
         raise ShapeConflict(f"a product over {to_text(inner)} and {to_text(outer)} elements")
     dtype = promote(left.dtype, right.dtype)
-    return ArrayType(dtype, (left.extents[0], right.extents[1]))
+    return ArrayType(dtype, (*left.extents[:-1], right.extents[1]))
 
 
 def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:

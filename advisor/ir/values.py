@@ -193,7 +193,7 @@ class Transpose:
 
 @dataclass(frozen=True, slots=True)
 class MatMul:
-    """The product of two matrices."""
+    """The product of two matrices, or of a stack of them and a matrix."""
 
     left: Value
     right: Value

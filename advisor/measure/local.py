@@ -509,7 +509,8 @@ class _Writer:
             case Copy(operand) | Scan(operand) | Flip(operand) | Sort(operand) | Roll(operand):
                 return self.own(operand, axis)
             case MatMul(left, right):
-                return self.own(left, 0) if axis == 0 else self.own(right, 1)
+                last = axis == self.rank(left) - 1
+                return self.own(right, 1) if last else self.own(left, axis)
             case Fill(_, shape, _):
                 return _Axis(None, ZERO, ZERO, shape[axis])
             case _:
@@ -553,11 +554,11 @@ class _Writer:
             case Reduction():
                 return self.reduced(value, frame)
             case MatMul(left, right):
-                between = self.own(left, 1)
+                between = self.own(left, self.rank(left) - 1)
                 if between.part is not None or self.own(right, 0).part is not None:
                     raise NotLocalError("a product along what is distributed")
-                one = self.value(left, (frame[0], between))
-                return f"({one} @ {self.value(right, (between, frame[1]))})"
+                one = self.value(left, (*frame[:-1], between))
+                return f"({one} @ {self.value(right, (between, frame[-1]))})"
             case Scan() | Sort() | Fourier():
                 return self.along(value, frame)
             case Gather(Read(table, region), places):

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.source import apply_edits
 from advisor.finding import Applicability, Fix
 from advisor.frontend.kernels import read_kernels
 from advisor.observe.messages import overlaps, seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.ranking.worth import held
+from advisor.source import apply_edits
 from advisor.transform_registry import transforms
 from costdb.records import replace
 from tests.advisor.report.report_samples import SHIFTS

@@ -29,6 +29,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import ROWS, promote
 from advisor.source import Edit, Span
+from costdb.expr.nodes import Sym
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import (
@@ -55,10 +56,10 @@ _EXACT_FLOATING = _CHOICES | {
     *("add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"),
     *("floor", "ceil", "trunc", "rint", "fabs"),
 }
-_MODULAR = _CHOICES | {
+MODULAR = _CHOICES | {
     *("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"),
 }
-_EXACT_WHOLE = _MODULAR | {"minimum", "maximum", "square", "absolute"}
+_EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
 _QUIET = _EXACT_WHOLE | _CHOICES
 """Operations that warn of nothing but an overflow."""
 
@@ -70,13 +71,13 @@ _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
-        before = _stores(loop.body)
+        before = stores_in(loop.body)
         if not before or all(map(_is_of_elements, before)) != of_elements:
             continue
         ways = [frozenset[str](), sequential(loop, outer, kernel)]
         for kept in ways if ways[1] else ways[:1]:
             after, condition = _raised(loop, outer, kernel, kept)
-            argued = _legality(before, _stores(after), kernel) if after else None
+            argued = legality_of(before, stores_in(after), kernel) if after else None
             if argued is None:
                 continue
             if condition and argued.applicability is not Applicability.DISPLAY:
@@ -85,7 +86,7 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             edits = partial(edit, loop, statements, variant)
             # what has no words here is no better written by somebody else
             if (of_elements and not kept) or edits():
-                by = _kind_of_sum(_stores(after), kernel) if of_elements else ""
+                by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
 
 
@@ -103,7 +104,8 @@ def _raised(
     return (), ""
 
 
-def _stores(body: Sequence[Statement]) -> tuple[Store, ...]:
+def stores_in(body: Sequence[Statement]) -> tuple[Store, ...]:
+    """Return the stores among statements, and within them."""
     return tuple(one for one in walk(tuple(body)) if isinstance(one, Store))
 
 
@@ -130,9 +132,9 @@ def proposal(
     within = [one for _, one in loops((loop,))] if of_elements else [loop]
     stays = [one for _, one in loops(after)]
     gone = [one for one in within if one.variable not in {kept.variable for kept in stays}]
-    by = by or ("one array statement" if len(_stores(after)) == 1 else "array statements")
+    by = by or ("one array statement" if len(stores_in(after)) == 1 else "array statements")
     if stays:
-        by += f" within {_named(stays)}"
+        by += f" within {loops_named(stays)}"
     reason = "one call does what every iteration calls NumPy for"
     if of_elements:
         reason = "no interpreter runs for each element"
@@ -146,7 +148,7 @@ def proposal(
         for one in after
     )
     return Proposal(
-        f"replace {_named(gone)} by {by}",
+        f"replace {loops_named(gone)} by {by}",
         reason,
         first_line(loop.span, kernel.context),
         kernel.with_body(with_statement(kernel.body, loop, made)),
@@ -155,7 +157,8 @@ def proposal(
     )
 
 
-def _named(some: Sequence[Loop]) -> str:
+def loops_named(some: Sequence[Loop]) -> str:
+    """Return how a title names loops."""
     names = ", ".join(f"`{index_name(one.variable)}`" for one in some)
     return f"the loop{'s' if len(some) > 1 else ''} over {names}"
 
@@ -168,12 +171,12 @@ def _is_of_elements(store: Store) -> bool:
 # --- why results stay what they are -------------------------------------------------------------
 
 
-def _legality(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -> Legality | None:
+def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -> Legality | None:
     """Return why results stay what they are; None where they may not."""
     left_alone = compiled(kernel)
     found: list[Legality] = []
     for one, other in zip(before, after, strict=True):
-        added = _reductions(other) > _reductions(one)
+        added = reductions_in(other) > reductions_in(one)
         argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
         if argued is None:
             return None
@@ -186,7 +189,8 @@ def _legality(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -
     return unless_apart([one for one in before if not is_total(one)], kernel) or found[0]
 
 
-def _reductions(store: Store) -> int:
+def reductions_in(store: Store) -> int:
+    """Return how many sums, products and extremes a statement computes."""
     return sum(isinstance(part, Reduction | MatMul) for part in parts_of(store.value))
 
 
@@ -198,7 +202,7 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     alone = all(isinstance(part, Point) for part in store.region)
     if alone and not arithmetic and target != value:
         return None
-    if _reductions(store) and kind is not Kind.INTEGER:
+    if reductions_in(store) and kind is not Kind.INTEGER:
         return Legality(Applicability.UNSAFE, "sums are rounded in another order")
     doubtful = next(inexact(store, kernel), None)
     if doubtful is not None:
@@ -228,7 +232,7 @@ def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
     if kind is Kind.FLOATING:
         exact = _CHOICES if widens else _EXACT_FLOATING
     elif kind is Kind.INTEGER:
-        exact = _MODULAR if widens else _EXACT_WHOLE
+        exact = MODULAR if widens else _EXACT_WHOLE
     else:
         exact = _CHOICES if kind is Kind.BOOLEAN else frozenset()
     extremes = frozenset({"minimum", "maximum"}) if kind is Kind.FLOATING else frozenset()
@@ -312,12 +316,13 @@ def _of_whole_numbers(
         # products of narrower numbers would wrap around before they are added
         return None
     used = {part.operation for part in parts_of(term) if isinstance(part, Elementwise)}
-    if not used <= _MODULAR:
+    if not used <= MODULAR:
         return None
     literals = any(isinstance(part, Scalar) for part in parts_of(term))
     wide = dtype in ("int64", "uint64")
     alone = all(isinstance(part, Point) for part in store.region)
-    if not wide and (alone or is_total(store) or literals):
+    extreme = operation in ("maximum", "minimum") and not literals
+    if not wide and not extreme and (alone or is_total(store) or literals):
         # a wider sum is refused by a single element where it does not fit; and before NumPy 2 a
         # Python number widened another number, though not an array
         return None
@@ -335,12 +340,22 @@ def _of_whole_numbers(
 
 def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
-    known = lines(after, kernel)
+    known = lines(after, _with_names_in(loop, kernel))
     if known is None or not _is_all_of(loop, after, kernel):
         return ()
     if not stands_alone(kernel.context, loop.span):
         return ()
     return (replace_statement(loop.span, known, kernel.context),)
+
+
+def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
+    """Return a kernel that knows numbers by the names that a loop has for them, and no others."""
+    context = kernel.context
+    used = set(_WORD.findall(context.text(loop.span)))
+    computed = tuple(one for one in context.computed if one[0] in used)
+    texts = {value.name: name for name, value in computed if isinstance(value, Sym)}
+    known = replace(context, computed=computed, scalar_texts={**context.scalar_texts, **texts})
+    return replace(kernel, context=known)
 
 
 def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
@@ -354,7 +369,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
     if node is None:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
-    changed = {one.array for one in _stores(after)}
+    changed = {one.array for one in stores_in(after)}
     own: set[str] = set()
     for part in ast.walk(node):
         match part:

@@ -11,6 +11,7 @@ from advisor.ir.values import (
     Copy,
     Elementwise,
     Expand,
+    Fill,
     Gather,
     MatMul,
     Point,
@@ -23,6 +24,8 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.numpy_table import PYTHON_INTEGER
+from costdb.expr import Expr
+from costdb.expr.nodes import Add, Num
 from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
 from transforms.loops.raising import METHODS
@@ -49,7 +52,7 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
         match one:
             case Loop(variable, low, high, step, body):
                 inner = lines(body, kernel)
-                ends = [python_text(end, texts) for end in (low, high)]
+                ends = [_size_text(end, kernel) for end in (low, high)]
                 if inner is None or None in ends or variable not in texts:
                     return None
                 ends = [*(ends[1:] if low == ZERO and step == 1 else ends)]
@@ -75,6 +78,7 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
     if place is None:
         return None
     sign, value = "=", store.value
+    alone = all(isinstance(part, Point) for part in store.region)
     module = kernel.context.array_module
     match value:
         case Scan(operand, axis, "add", _) if store.in_place and operand == target:
@@ -90,7 +94,7 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
         case Elementwise(operation, (known, other)) if store.in_place and known == target:
             if operation in _SIGNS and _SIGNS[operation][1] in (_SUM, _PRODUCT):
                 sign, value = f"{_SIGNS[operation][0]}=", other
-            elif is_total(store) and operation in _EXTREMES and isinstance(other, Reduction):
+            elif alone and operation in _EXTREMES and isinstance(other, Reduction):
                 inner = _text(other.operand, kernel, _TIGHT)
                 found = f"{inner}.{METHODS[operation]}(initial={place})"
                 return None if inner is None else f"{place} = {found}"
@@ -169,6 +173,10 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Gather(Read() as table, places):
             base, at = read_text(table, (), kernel), _text(places, kernel)
             return None if base is None or at is None else f"{base}[{at}]"
+        case Fill("eye", (rows, columns), "bool") if rows == columns and module is not None:
+            size = _size_text(rows, kernel)
+            known = size is not None and "bool" not in kernel.context.not_builtins
+            return f"{module}.eye({size}, dtype=bool)" if known else None
         case Copy(operand, dtype) if module is not None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
@@ -229,11 +237,33 @@ def _joined(
     return None if one is None or other is None else _within(f"{one} {sign} {other}", own, level)
 
 
+def _size_text(expr: Expr, kernel: Kernel) -> str | None:
+    """Return the source of a size, by a name that the kernel has for most of it."""
+    texts = kernel.context.scalar_texts
+    plain = python_text(expr, texts)
+    for name, value in kernel.context.computed:
+        rest = expr - value
+        # a name that saves nothing is of use where there is no other
+        if _terms(rest) + (plain is not None) >= _terms(expr):
+            continue
+        text = python_text(rest, texts)
+        if isinstance(rest, Num) and rest.value < 0:
+            return f"{name} - {-rest.value}"
+        if isinstance(rest, Num):
+            return name if rest == ZERO else f"{name} + {text}"
+        if text is not None:
+            return f"{text} + {name}"
+    return plain
+
+
+def _terms(expr: Expr) -> int:
+    return len(expr.terms) + bool(expr.constant) if isinstance(expr, Add) else int(expr != ZERO)
+
+
 def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None:
     """Return the source of a region, with new axes at some places; None where a bound has none."""
     if not read.region:
         return read.array
-    texts = kernel.context.scalar_texts
     extents = kernel.extents(read.array)
     parts: list[str] = []
     for axis, (part, extent) in enumerate(zip(read.region, extents, strict=True)):
@@ -241,13 +271,13 @@ def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None
         ends: list[str | None]
         match part:
             case Point(at):
-                ends = [python_text(at, texts)]
+                ends = [_size_text(at, kernel)]
             case Range(low, high):
-                ends = ["" if low == ZERO else python_text(low, texts)]
-                ends.append("" if high == extent else python_text(high, texts))
+                ends = ["" if low == ZERO else _size_text(low, kernel)]
+                ends.append("" if high == extent else _size_text(high, kernel))
             case _:
-                ends = ["" if part.start == ZERO else python_text(part.start, texts)]
-                ends.append("" if part.stop == extent else python_text(part.stop, texts))
+                ends = ["" if part.start == ZERO else _size_text(part.start, kernel)]
+                ends.append("" if part.stop == extent else _size_text(part.stop, kernel))
                 ends.append(str(part.step))
         if any(end is None for end in ends):
             return None

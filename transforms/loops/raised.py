@@ -3,7 +3,10 @@
 **What it does.** Finds loops whose iterations are array statements already, a row, a column or a
 product at a time, and proposes one statement over all iterations: the index of the loop becomes an
 axis. Where each iteration adds to the same elements, the sum over the index becomes a product of
-matrices or vectors.
+matrices or vectors. Where each reduces a window that moves with the index, a loop over the places
+in the window, or its few places written out, takes the place of the loop over windows. A loop that
+fills both halves of a symmetric matrix becomes one product. What of a recurrence does not wait for
+an earlier iteration is computed before the loop.
 
 **Why it costs.** Every array statement costs the interpreter and NumPy a microsecond or more,
 whatever its length, and many short ones leave caches and vector units idle. A product of matrices
@@ -23,8 +26,9 @@ c[i, :i + 1] += alpha * (a[:i + 1, :] @ a[i, :])
 ```
 
 **When it stays quiet.** Iterations that read what an earlier one wrote; slices whose ends move with
-the index, as in a triangle; an index used as a number; transforms, sorts and scans; what a compiler
-takes. Of the loops around, each is tried alone; inner ones that add up or wait may stay loops.
+the index, but for windows and both halves of a matrix; an index used as a number; transforms, sorts
+and scans; what a compiler takes. Of the loops around, each is tried alone; inner ones that add up
+or wait may stay loops.
 
 **Fix safety.** Safe where every element is computed by the same operations, each rounded exactly,
 and no two arrays of the caller are involved that might overlap in memory. Unsafe for sums and
@@ -46,12 +50,14 @@ from advisor.ir.proposal import Proposal
 from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
+from transforms.loops.row_loops import row_loops
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield one statement over all iterations for each loop of array statements."""
     if not is_compiled_alone(kernel):
         yield from array_statements(kernel, of_elements=False)
+        yield from row_loops(kernel)
 
 
 TRANSFORM = KernelRule("ADV504", "loop-of-array-statements", __doc__ or "", propose)

@@ -17,7 +17,7 @@ from advisor.ir.dependence import may_be_distributed, slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Loop, Store, Threads, is_total, walk
+from advisor.ir.statements import Loop, Store, Threads, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -36,6 +36,7 @@ from advisor.ir.values import (
     operands,
     parts_of,
     reads,
+    residue,
 )
 from advisor.numpy_table import REDUCTIONS, reduced_dtype
 from costdb.expr import Expr, free_symbols, maximum, substitute
@@ -80,11 +81,7 @@ def raised(
     ShapeConflict
         The shapes of what they compute with are not seen to agree.
     """
-    name = index_name(loop.variable)
-    plain = not loop.stated and loop.threads is Threads.NO
-    # of the elements of an array that has a name no index has one
-    named = kernel.context.scalar_texts.get(loop.variable) == name or name == NO_INDEX
-    if not plain or not named or name in kernel.observed:
+    if not is_raisable(loop, kernel):
         raise NotRaised
     body = _inside(loop, outer, kernel, kept)
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
@@ -98,11 +95,20 @@ def raised(
         return tuple(_added_up(one, stores, lift) for one in stores)
     if not may_be_distributed(replace(loop, body=body)):
         raise NotRaised
-    lift.needed = frozenset(read for one in stores for read in _needed(one))
+    lift.needed = frozenset(read for one in stores for read in needed(one))
     # slices of one length must be seen to have it
     for one in body:
         lift.statement(one, lift.note)
     return tuple(lift.statement(one, lift.store) for one in body)
+
+
+def is_raisable(loop: Loop, kernel: Kernel) -> bool:
+    """Return whether nothing but its statements needs the index of a loop."""
+    name = index_name(loop.variable)
+    plain = not loop.stated and loop.threads is Threads.NO
+    # of the elements of an array that has a name no index has one
+    named = kernel.context.scalar_texts.get(loop.variable) == name or name == NO_INDEX
+    return plain and named and name not in kernel.observed
 
 
 def sequential(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> frozenset[str]:
@@ -139,7 +145,8 @@ def _inside(
     return tuple(body)
 
 
-def _needed(store: Store) -> Iterator[Read]:
+def needed(store: Store) -> Iterator[Read]:
+    """Yield what a statement surely reads or stores."""
     yield Read(store.array, store.region)
 
     def of(value: Value) -> Iterator[Read]:
@@ -219,6 +226,19 @@ class Lift:
             if isinstance(part, Point)
         )
 
+    def is_apart(self, read: Read, region: Sequence[Subscript]) -> bool:
+        """Return whether no iteration reads a single element, if it is of the same array."""
+        within = proofs(self.kernel, (*self.outer, self.loop))
+        return any(
+            isinstance(one, Point)
+            and isinstance(other, Point)
+            and (
+                within.non_negative(one.at - other.at - 1)
+                or within.non_negative(other.at - one.at - 1)
+            )
+            for one, other in zip(read.region, region, strict=False)
+        )
+
     def _extents(self, read: Read) -> tuple[Expr, ...]:
         return self.kernel.extents(read.array) if read.region else ()
 
@@ -233,11 +253,11 @@ class Lift:
     def _note(self, read: Read) -> None:
         for part, extent in zip(read.region, self._extents(read), strict=True):
             if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
-                low, high, _ = self._bounds(part, self.loop.high)
+                low, high, _ = self._bounds(part, self.loop.high, extent)
                 known = self.kernel.runs_through or self.proofs.non_negative(high)
                 self.clamped |= not known and not self.proofs.empty_when_negative(low, high, extent)
 
-    def _bounds(self, part: Point, stop: Expr) -> tuple[Expr, Expr, int]:
+    def _bounds(self, part: Point, stop: Expr, extent: Expr) -> tuple[Expr, Expr, int]:
         """Return first, end and step of the indices that a subscript goes through up to a stop."""
         loop = self.loop
         slope = slope_of(part.at, loop.variable)
@@ -246,7 +266,12 @@ class Lift:
         low = substitute(part.at, {loop.variable: loop.low})
         if slope * loop.step == 1:
             return low, substitute(part.at, {loop.variable: stop}), 1
-        return low, substitute(part.at, {loop.variable: stop - 1}) + 1, slope * loop.step
+        step = slope * loop.step
+        high = substitute(part.at, {loop.variable: stop - 1}) + 1
+        # where the last one is reached, any stop before the next selects the same
+        even = high - 1 + step - (residue(low, step) or 0)
+        known = loop.step == 1 and self.proofs.non_negative(extent - even)
+        return low, even if known else high, step
 
     def region(self, array: str, region: Sequence[Subscript]) -> tuple[tuple[Subscript, ...], int]:
         """Return a region with the index as a slice, and which axis of it that is."""
@@ -256,8 +281,8 @@ class Lift:
                 continue
             if not isinstance(part, Point) or axis >= 0:
                 raise NotRaised
-            low, high, step = self._bounds(part, self.loop.high)
             extent = self.kernel.extents(array)[number]
+            low, high, step = self._bounds(part, self.loop.high, extent)
             # an element beyond the end is an error, where a slice is shorter
             needed = not self.guarded or Read(array, tuple(region)) in self.needed
             runs = self.kernel.runs_through and needed
@@ -267,7 +292,7 @@ class Lift:
             if not self.proofs.non_negative(low):
                 raise NotRaised
             if self.clamped:
-                _, high, _ = self._bounds(part, maximum(self.loop.low, self.loop.high))
+                _, high, _ = self._bounds(part, maximum(self.loop.low, self.loop.high), extent)
             made[number] = Range(low, high) if step == 1 else Strided(low, high, step)
             axis = _rank(region[:number])
         if axis < 0:
@@ -295,6 +320,10 @@ class Lift:
 
     def store(self, store: Store) -> Store:
         """Return the statement that stores what all iterations do."""
+        match store.value:
+            case Elementwise("maximum" | "minimum", (Read(), Reduction())) if store.in_place:
+                # of no terms only a number has an extreme, its own
+                raise NotRaised
         region, axis = self.region(store.array, store.region)
         rank = _rank(store.region)
         value, own = self.value(store.value, rank - axis)
@@ -327,6 +356,14 @@ class Lift:
             case Copy(operand, dtype):
                 inner, place = self.value(operand, behind)
                 return Copy(inner, dtype), place
+            case MatMul(left, right) if self.is_free(right):
+                inner, place = self.value(left)
+                assert place is not None
+                last = self.rank(left)
+                if place == last:
+                    order = (*range(last - 1), last, last - 1)
+                    inner, place = Transpose(inner, order), last - 1
+                return MatMul(inner, right), place
             case Gather(operand, places) if self.is_free(operand) and self.rank(places) == 0:
                 inner, place = self.value(places)
                 return Gather(operand, inner), place
@@ -441,11 +478,14 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     if found is None:
         raise NotRaised
     operation, term = found
-    if not is_total(store) and operation not in ("add", "subtract"):
-        # of no terms there is no greatest one
+    extreme = operation in ("maximum", "minimum")
+    alone = all(isinstance(part, Point) for part in store.region)
+    if operation not in ("add", "subtract") and not (extreme and alone):
+        # of no terms there is no greatest one, but with a first one
         raise NotRaised
     others = [read for one in stores if one is not store for read in reads(one.value)]
-    touched = {read.array for read in (*reads(term), *others)}
+    touched = {read.array for read in others}
+    touched |= {read.array for read in reads(term) if not lift.is_apart(read, store.region)}
     targets = [one.array for one in stores]
     if store.array in touched or targets.count(store.array) > 1:
         raise NotRaised
