@@ -412,11 +412,8 @@ class _Lowering:
                 return []
             case Scatter():
                 made = self.arrays.scattered(statement)
-            case Unknown(reason, _, span, left_out):
-                if not left_out:
-                    raise NotPriced(reason)
-                text = self.arrays.kernel.context.lines[span.start_line - 1].strip()
-                made = [Leaf(Untimed(span.start_line, text, reason))]
+            case Unknown(reason, _, _):
+                raise NotPriced(reason)
             case Unrolled(body, _):
                 return self.block(body)
         self.halos.forget(written(statement))

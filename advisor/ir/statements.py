@@ -134,15 +134,11 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something that is not understood; it may read or change every name it mentions.
-
-    Where it is `left_out`, what is left has a price without it.
-    """
+    """Something that is not understood; it may read or change every name it mentions."""
 
     reason: str
     mentions: frozenset[str]
     span: Span
-    left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,23 +226,6 @@ def walk(statements: tuple[Statement, ...], *, rewritable: bool = False) -> Iter
         yield statement
         if not (rewritable and isinstance(statement, Unrolled)):
             yield from walk(within(statement), rewritable=rewritable)
-
-
-def without_unknown(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Return statements whose price leaves out those that are not understood."""
-    made: list[Statement] = []
-    for statement in statements:
-        match statement:
-            case Unknown():
-                made.append(replace(statement, left_out=True))
-            case Unrolled(body, _) | Loop(body=body):
-                made.append(replace(statement, body=without_unknown(body)))
-            case Choice(_, then, orelse):
-                parts = without_unknown(then), without_unknown(orelse)
-                made.append(replace(statement, then=parts[0], orelse=parts[1]))
-            case _:
-                made.append(statement)
-    return tuple(made)
 
 
 def unrolled(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:

@@ -27,7 +27,6 @@ from advisor.ir.statements import (
     Threads,
     Unrolled,
     walk,
-    without_unknown,
 )
 from advisor.ranking.compare import (
     WORTH,
@@ -197,34 +196,6 @@ def _cautioned(judged: Judged, lines: tuple[str, ...]) -> Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfStatements:
-    """A rule that offers other statements, and no other layout."""
-
-    rule: Transform
-
-    @property
-    def code(self) -> str:
-        return self.rule.code
-
-    @property
-    def name(self) -> str:
-        return self.rule.name
-
-    @property
-    def documentation(self) -> str:
-        return self.rule.documentation
-
-    @property
-    def module(self) -> str:
-        return self.rule.module
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        for one in self.rule.propose(kernel):
-            if one.variant.arrays == kernel.arrays:
-                yield one
-
-
-@dataclass(frozen=True, slots=True)
 class _Ranking:
     """A kernel, the rules that look at it, and what is wanted; see :func:`rank`."""
 
@@ -236,22 +207,6 @@ class _Ranking:
     plans: bool
 
     def ranked(self) -> Ranked:
-        """Return what is to be said of the kernel, or of what is understood of it."""
-        found, kernel = self._ranked(), self.subject.kernel
-        body = without_unknown(kernel.body)
-        if not found.coverage.not_understood or body == kernel.body:
-            return found
-        # a layout concerns also what is not understood, a statement only itself
-        rest = replace(self.subject, kernel=kernel.with_body(body))
-        rules = tuple(_OfStatements(one) for one in self.transforms)
-        told = replace(self, subject=rest, transforms=rules, plans=False)._ranked()
-        if not told.judged:
-            return found
-        (remark,) = found.remarks
-        message = remark.message.replace("no advice for", "left out of", 1)
-        return replace(found, judged=told.judged, remarks=(replace(remark, message=message),))
-
-    def _ranked(self) -> Ranked:
         """Return what is to be said of the kernel, at its sizes or over those that are open."""
         kernel, machine, sizes = self.subject.kernel, self.subject.machine, self.subject.sizes
         # variants are compared at their sizes, where formulas are short; only what is told of gets
