@@ -50,25 +50,6 @@ exchange(np.zeros((N, N)), 10)
 """
 
 
-def test_the_price_of_a_function_is_that_of_its_messages(program: Program, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(ONE_FACE.replace("        if unforeseen():\n            comm.Barrier()\n", ""))
-    found = program.json(
-        "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "2"
-    )
-    # 10 messages of 100 double words: alpha + 800 beta + 13 lines (12 and a half, unaligned)
-    alpha, beta, gamma = 100e-6, 0.01e-6, 0.1e-6
-    messages = [term["seconds"]["mid"] for term in found["terms"] if term["model"] == "lines"]
-    assert sum(messages) == pytest.approx(10 * (alpha + 800 * beta + 13.25 * gamma), rel=0.01)
-    assert found["bindings"] == {"N": 100}
-    assert found["bound_by"] == ["N = 100: line 4"]
-    assert found["complete"] and found["missing"] == []
-    more = program.json(
-        "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-D", "N=200"
-    )
-    assert more["seconds"]["mid"] > found["seconds"]["mid"]
-
-
 def test_what_is_not_known_is_told_with_its_line(program: Program, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(ONE_FACE)
