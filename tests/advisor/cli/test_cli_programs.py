@@ -75,18 +75,6 @@ def test_several_functions_must_be_told_apart(program: Program, tmp_path: Path) 
         assert message in ended.err
 
 
-def test_functions_that_do_the_same_job_are_ranked(program: Program) -> None:
-    found = program.json(
-        "choose", BOX, "--kernel", "box_by_shifts,box_by_scans", "--machine", PLAIN, "-P", "2"
-    )
-    times = {c["bindings"]["program"]: c["seconds"]["mid"] for c in found["choices"]}
-    assert times.keys() == {"box_by_shifts", "box_by_scans"}
-    for name, time in times.items():
-        alone = program.json("predict", BOX, "--kernel", name, "--machine", PLAIN, "-P", "2")
-        assert alone["seconds"]["mid"] == time
-    assert list(times.values()) == sorted(times.values())
-
-
 def test_several_files_are_ranked_against_each_other(program: Program, tmp_path: Path) -> None:
     ended = program("choose", JACOBI, BOX, "--kernel", "main", "--machine", PLAIN, "-P", "2")
     assert ended.code == 0

@@ -276,14 +276,3 @@ def test_no_import_shadows_a_built_in_machine(tmp_path, data_directory):
     with pytest.raises(MachineError, match='"t3e" is a built-in machine'):
         import_profile(path, replace=True)
     assert not data_directory.exists()
-
-
-def test_an_imported_profile_is_replaced_only_when_asked(tmp_path):
-    path, _ = profile(tmp_path)
-    import_profile(path)
-    path, _ = profile(tmp_path, title="Newer")
-    with pytest.raises(MachineError, match="imported before"):
-        import_profile(path)
-    assert load_machine("mine").title == "My machine"
-    import_profile(path, replace=True)
-    assert load_machine("mine").title == "Newer"
