@@ -237,26 +237,6 @@ def blocks(source: str) -> list[tuple[tuple[str, ...], int, int]]:
     ]
 
 
-def test_blocks_pair_starts_and_ends_of_the_same_codes() -> None:
-    source = """\
-# advise: ignore-start[ADV201]
-# advise: ignore-start[ADV101, ADV102]
-# advise: ignore[ADV301]
-# advise: ignore-start[ADV201]
-# advise: ignore-end[ADV201]
-# advise: ignore-end[ADV201]
-# advise: ignore-end[ADV102, ADV101]
-# advise: ignore-start
-# advise: ignore-end
-"""
-    assert blocks(source) == [
-        (("ADV201",), 4, 5),
-        (("ADV201",), 1, 6),
-        (("ADV101", "ADV102"), 2, 7),
-        ((), 8, 9),
-    ]
-
-
 @pytest.mark.parametrize(
     ("source", "line", "says"),
     [
