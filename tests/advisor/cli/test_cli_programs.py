@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -205,19 +202,3 @@ def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> 
 def test_files_without_communication_are_told_by_their_text(text: str, wanted: bool) -> None:
     assert prefilter.needs_reading(text) is wanted
     assert prefilter.needs_decoding(text.encode()) is wanted
-
-
-def test_programs_are_read_without_anything_heavy() -> None:
-    program = (
-        "import json, sys\n"
-        "from advisor.cli.app import main\n"
-        f"code = main([{JACOBI!r}, '--machine', {PLAIN!r}, '--isolated', '--no-cache'])\n"
-        "print(json.dumps([code, sorted(sys.modules)]))\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    code, modules = json.loads(ended.stdout.splitlines()[-1])
-    assert code in (0, 1)
-    heavy = {"numpy", "scipy", "jsonschema", "lark", "mpi4py", "numba", "pygls"}
-    assert heavy.isdisjoint(modules)

@@ -1,16 +1,11 @@
 """Comments that say what the annotations say: grammar, places, and refusals of one line."""
 
-import subprocess
-import sys
-import textwrap
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import advisor
 from advisor.distribution import (
     ArraySpec,
     AxisMap,
@@ -28,7 +23,6 @@ from advisor.frontend.advise_comments.directives import (
     suppressed_blocks,
 )
 
-ROOT = Path(advisor.__file__).resolve().parent.parent
 NAMES = ("row", "col", "layer")
 
 
@@ -253,20 +247,3 @@ def test_a_block_without_partner_is_refused(source: str, line: int, says: str) -
     with pytest.raises(CommentError) as caught:
         blocks(source)
     assert (caught.value.line, caught.value.column, caught.value.message) == (line, 1, says)
-
-
-def test_reading_plain_comments_imports_no_parser_library() -> None:
-    program = textwrap.dedent(
-        """
-        import sys
-        from advisor.frontend.advise_comments.comments import read_comments
-        read_comments("# advise: kernel N=3\\n# advise: x: i4[N] over (row) on mesh(row=2)")
-        print(*sorted({name.partition(".")[0] for name in sys.modules}))
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    imported = set(done.stdout.split())
-    assert "advisor" in imported
-    assert imported.isdisjoint({"lark", "numpy", "libcst", "scipy"})
