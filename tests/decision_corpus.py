@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.cli.app import main as main_of_advise
-from advisor.engine import PLAIN_GAIN, Options, check_source
-from advisor.finding import Finding, Remark
+from advisor.engine import PLAIN_GAIN, FileResult, Options, check_source
+from advisor.finding import GAIN_FROM, Finding, Remark, Verdict
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ranking.compare import bind_sizes, compared, cost
@@ -191,6 +191,7 @@ def decided(program: Program, machine: str) -> Record:
         result = check_source(path, source, options)
     except (SourceProblem, MachineError, ExprError) as error:
         return {**record, "refused": type(error).__name__}
+    check_classes(result, load_machine(profile).name)
     if program.other:
         ratio = _ratio(program, profile)
         record["other"] = ratio and float(f"{ratio:.4g}")
@@ -202,6 +203,20 @@ def decided(program: Program, machine: str) -> Record:
     if unknown:
         record["unknown"] = sorted([one.span.start_line, _reason(one)] for one in unknown)
     return record
+
+
+def check_classes(result: FileResult, machine: str) -> None:
+    """Hold findings to what their classes say, whatever is found."""
+    saved = [one.saves_s or 0.0 for one in result.findings]
+    assert saved == sorted(saved, reverse=True)
+    for one in result.findings:
+        assert not one.is_small and machine in one.priced_as
+        assert one.prediction is None or one.prediction.speedup >= PLAIN_GAIN
+        if one.verdict is Verdict.GAIN:
+            assert one.prediction is not None and one.prediction.low > GAIN_FROM
+    assert not {one.kernel for one in result.findings} & set(result.coverage.fine)
+    edits = [one.fix.edits for one in result.findings if one.fix is not None and one.fix.edits]
+    assert len(edits) == len(set(edits)), "one edit is one finding"
 
 
 def _chosen(program: Program, profile: str) -> Record:

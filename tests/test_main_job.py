@@ -1,4 +1,4 @@
-"""The main job, run as a user runs it: ``advise kernel.py`` in a process of its own."""
+"""The main job, as a user has it done: ``advise kernel.py``, once in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,24 +15,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.advisor.cli.commands import Program, isolated
+
 ROOT = Path(__file__).parent.parent
 BOX_SUM = ROOT / "examples" / "box_sum.py"
 
 
-def advise(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "advisor", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def advise(*arguments: str) -> int:
+    """Run it in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "advisor", *arguments], check=False).returncode
 
 
-def findings(*arguments: str, code: str = "ADV201") -> list[dict[str, Any]]:
-    done = advise(*arguments, "--output-format", "json")
-    assert done.returncode in (0, 1), done.stderr
-    document = json.loads(done.stdout)
+def findings(program: Program, *arguments: str, code: str = "ADV201") -> list[dict[str, Any]]:
+    done = program(*arguments, "--output-format", "json")
+    assert done.code in (0, 1), done.err
+    document = json.loads(done.out)
     assert document["schema_version"] == 2
     found: list[dict[str, Any]] = document["findings"]
     return [finding for finding in found if finding["code"] == code]
@@ -55,11 +52,22 @@ def box_by_definition(image: Any, b: int) -> Any:
     return total
 
 
+@pytest.fixture
+def program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Program:
+    """Return the program in an empty directory."""
+    return isolated(monkeypatch, capsys, tmp_path)
+
+
 @pytest.mark.parametrize(("machine", "threshold"), [("t3e", 3), ("e5000", 7)], ids=["t3e", "e5000"])
 @pytest.mark.parametrize("size", [500, 1000, 2000])
-def test_the_published_crossovers(machine: str, threshold: int, size: int) -> None:
+def test_the_published_crossovers(
+    program: Program, machine: str, threshold: int, size: int
+) -> None:
     for b in (threshold - 1, threshold, threshold + 1):
-        found = findings(str(BOX_SUM), "--machine", machine, "-D", f"b={b}", "-D", f"N={size}")
+        sizes = ("-D", f"b={b}", "-D", f"N={size}")
+        found = findings(program, str(BOX_SUM), "--machine", machine, *sizes)
         assert bool(found) == (b >= threshold)
         for finding in found:
             flips = [c for c in finding["crossover"] if c["variable"] == "b"]
@@ -74,10 +82,10 @@ def test_the_published_crossovers(machine: str, threshold: int, size: int) -> No
 def test_fixed_programs_give_equal_results(tmp_path: Path) -> None:
     copy = tmp_path / "box_sum.py"
     shutil.copy(BOX_SUM, copy)
-    assert advise(str(copy), "--machine", "t3e", "--fix").returncode == 0
+    assert advise(str(copy), "--machine", "t3e", "--fix") == 0
     once = copy.read_bytes()
     assert once != BOX_SUM.read_bytes()
-    assert advise(str(copy), "--machine", "t3e", "--fix").returncode == 0
+    assert advise(str(copy), "--machine", "t3e", "--fix") == 0
     assert copy.read_bytes() == once
     original, fixed = load(BOX_SUM), load(copy)
     random = np.random.default_rng(1)
@@ -116,10 +124,10 @@ def smooth(
 """
 
 
-def test_columns_of_a_row_major_array(tmp_path: Path) -> None:
-    path = tmp_path / "smooth.py"
+def test_columns_of_a_row_major_array(program: Program) -> None:
+    path = Path("smooth.py")
     path.write_text(COLUMNS)
-    (finding,) = findings(str(path), "--machine", "sp2", code="ADV101")
+    (finding,) = findings(program, "smooth.py", "--machine", "sp2", code="ADV101")
     facts = " ".join(finding["evidence"]["facts"])
     # the part of a column that is read, each element on a line of its own, against one run
     assert "998 elements of 4 B each time, on 998 cache lines of 64 B" in facts
@@ -127,9 +135,9 @@ def test_columns_of_a_row_major_array(tmp_path: Path) -> None:
     titles = [finding["message"], *(a["title"] for a in finding["alternatives"])]
     assert any("by rows" in title for title in titles)
     assert any('order="F"' in title for title in titles)
-    advise(str(path), "--machine", "sp2", "--fix")
+    program("smooth.py", "--machine", "sp2", "--fix")
     assert 'Dist("N", "N", Block("rank"), None, on=mesh)' in path.read_text()
-    assert not findings(str(path), "--machine", "sp2", code="ADV101")
+    assert not findings(program, "smooth.py", "--machine", "sp2", code="ADV101")
 
 
 def test_nothing_of_a_scanned_file_is_executed(tmp_path: Path) -> None:
@@ -137,68 +145,33 @@ def test_nothing_of_a_scanned_file_is_executed(tmp_path: Path) -> None:
     victim.write_text("data")
     path = tmp_path / "smooth.py"
     path.write_text(COLUMNS + f"\nos.remove({str(victim)!r})\n")
-    assert advise(str(path), "--machine", "sp2").returncode == 1
+    assert advise(str(path), "--machine", "sp2") == 1
     assert victim.read_text() == "data"
 
 
-BAD = {
-    "unknown machine": (["k.py", "--machine", "t3"], COLUMNS, r"t3e"),
-    "no python": (["k.py", "--machine", "t3e"], COLUMNS + "def (\n", r"^k\.py:\d+:\d+: .*parse"),
-    "axis used twice": (
-        ["k.py", "--machine", "t3e"],
-        COLUMNS.replace("None, Block", 'Block("rank"), Block'),
-        r"^k\.py:1\d:\d+: .*rank",
-    ),
-    "axis of no mesh": (
-        ["k.py", "--machine", "t3e"],
-        COLUMNS.replace('Block("rank")', 'Block("row")'),
-        r"^k\.py:1\d:\d+: .*row",
-    ),
-    "zero size": (
-        ["k.py", "--machine", "t3e"],
-        COLUMNS.replace("N=1000", "N=0"),
-        r"^k\.py:12:\d+: .*N",
-    ),
-    "zero size given": (["k.py", "--machine", "t3e", "-D", "N=0"], COLUMNS, r"N"),
-    "negative size given": (["k.py", "--machine", "t3e", "-D", "N=-5"], COLUMNS, r"N"),
-    "missing file": (["nothing.py", "--machine", "t3e"], COLUMNS, r"nothing\.py"),
-    "profile of another schema": (["k.py", "--machine", "bad.json"], COLUMNS, r"bad\.json"),
-}
+@pytest.mark.parametrize(
+    ("old", "new", "pattern"),
+    [
+        ("    return out", "def (", r"^k\.py:\d+:\d+: .*parse"),
+        ("None, Block", 'Block("rank"), Block', r"^k\.py:1\d:\d+: .*rank"),
+        ('Block("rank")', 'Block("row")', r"^k\.py:1\d:\d+: .*row"),
+        ("N=1000", "N=0", r"^k\.py:12:\d+: .*N"),
+    ],
+)
+def test_a_bad_kernel_costs_one_line(program: Program, old: str, new: str, pattern: str) -> None:
+    source = COLUMNS.replace(old, new)
+    Path("k.py").write_text(source)
+    ended = program("k.py", "--machine", "t3e")
+    assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+    assert re.search(pattern, ended.err), ended.err
+    assert Path("k.py").read_text() == source
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_costs_one_line(name: str, tmp_path: Path) -> None:
-    arguments, source, pattern = BAD[name]
-    (tmp_path / "k.py").write_text(source)
-    (tmp_path / "bad.json").write_text('{"schema_version": 1, "name": 7}')
-    done = advise(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
-
-    assert re.search(pattern, lines[0]), lines[0]
-    assert (tmp_path / "k.py").read_text() == source
-
-
-def test_a_size_that_nothing_binds_stays_symbolic(tmp_path: Path) -> None:
-    (tmp_path / "k.py").write_text(COLUMNS.replace("N=1000", ""))
-    done = advise("k.py", "--machine", "sp2", "--output-format", "json", cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    (found, *_) = [f for f in json.loads(done.stdout)["findings"] if f["code"] == "ADV101"]
-    said = json.dumps(found)
-    assert "-D" in said or "N" in found["message"]
+def test_a_size_that_nothing_binds_stays_symbolic(program: Program) -> None:
+    Path("k.py").write_text(COLUMNS.replace("N=1000", ""))
+    (found, *_) = findings(program, "k.py", "--machine", "sp2", code="ADV101")
     # where it is said to pay, a value for N gives a gain, and below it none
-    (first,) = {int(m) for m in re.findall(r"(?:N >= |for )(\d+)", found["message"])} or {None}
-    assert first is not None, found["message"]
-    for value, gains in ((first, True), (first - 1, False)):
-        given = advise(
-            "k.py",
-            "--machine",
-            "sp2",
-            "-D",
-            f"N={value}",
-            "--select",
-            "ADV101",
-            cwd=tmp_path,
-        )
-        assert given.returncode == (1 if gains else 0), (value, given.stdout)
+    first = int(re.findall(r"(?:N >= |for )(\d+)", found["message"])[0])
+    for value, gains in ((first, 1), (first - 1, 0)):
+        given = program("k.py", "--machine", "sp2", "-D", f"N={value}", "--select", "ADV101")
+        assert given.code == gains, (value, given.out)

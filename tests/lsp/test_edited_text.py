@@ -6,10 +6,9 @@ import re
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from lsp_session import KERNEL, changed
+from lsp_session import changed
 from lsprotocol.types import Position
 
-from advisor.engine import Options, check_source
 from advisor.finding import Remark
 from advisor.lsp.analyses import carried
 from advisor.lsp.document import Document, Encoding, code_points, count_units
@@ -88,18 +87,3 @@ def test_halves_of_a_character_are_put_together() -> None:
     document.apply(changed("\ude00", end, end))
     assert document.text == "x = '😀'"
     assert document.position(1, 6) == Position(0, 7)
-
-
-def test_findings_follow_their_lines_or_are_withheld() -> None:
-    (finding,) = check_source("a.py", KERNEL, Options("sp2", {}, (), (), 1.0)).findings
-    document = Document("file:///a.py", Encoding.UTF16, 1, KERNEL)
-    before = document.lines
-    assert carried([finding], before, before) == (finding,)
-    top = Position(0, 0)
-    document.apply(changed("# 1\n# 2\n", top, top))
-    (moved,) = carried([finding], before, document.lines)
-    assert moved.span.start_line == finding.span.start_line + 2
-    assert moved.span.start_column == finding.span.start_column
-    line = Position(moved.span.start_line - 1, 0)
-    document.apply(changed(" ", line, line))
-    assert carried([finding], before, document.lines) == ()

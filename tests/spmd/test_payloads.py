@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reading import operations, program, the_operation
 
-from advisor.ir.spmd.payloads import Constructor, PayloadKind
+from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.steps import Op
 from costdb.expr import evaluate, num, to_text
 
@@ -58,18 +58,6 @@ def test_a_buffer_description_is_a_buffer_not_a_list(
     assert found.described
     assert (found.kind, found.dtype) == (ARRAY, dtype)
     assert to_text(found.count) == count
-
-
-def test_a_strided_view_is_legal_with_a_derived_datatype() -> None:
-    text = (
-        "u = np.zeros((8, 9))\n"
-        "column = MPI.DOUBLE.Create_vector(8, 1, 9)\n"
-        "column.Commit()\n"
-        "comm.Send([u, 1, column], dest=1)\n"
-    )
-    found = the_operation(text).send
-    assert found.datatype.constructor is Constructor.VECTOR
-    assert to_text(found.count) == "8"
 
 
 def test_bounds_that_are_not_known_are_not_the_same() -> None:

@@ -196,23 +196,6 @@ def test_what_is_told_of_arrays_is_true(text: str) -> None:
     agree(sent(text, MADE), eval(text, names))
 
 
-@pytest.mark.parametrize(
-    ("text", "dtype"),
-    [
-        ("np.abs(c8)", "float32"),
-        ("u1.sum(axis=0)", "uint64"),
-        ("np.cumsum(i4)", "int64"),
-        ("np.where(b, 1, 0)", "int64"),
-        ("f4.mean(axis=1, dtype=np.float64)", "float64"),
-        ("f4 * 1j", "complex64"),
-        ("np.arctan2(i4, i4)", "float64"),
-        ("c16.real", "float64"),
-    ],
-)
-def test_types_that_differ_from_those_of_the_operands_are_told(text: str, dtype: str) -> None:
-    assert sent(text, MADE).dtype == dtype
-
-
 GENERATOR = np.random.default_rng(1)
 VALUES = {"p": "0.5", "a": "2.0", "alpha": "2.0", "df": "3.0"}
 

@@ -87,21 +87,6 @@ def test_communicators_are_found_by_type(name: str) -> None:
     assert the_operation(text).communicator.kind is kind
 
 
-def test_a_file_that_does_not_import_mpi4py_is_read_by_what_it_calls() -> None:
-    text = (
-        "import numpy as np\n"
-        "def exchange(comm, u, left, right):\n"
-        "    s = np.ascontiguousarray(u[:, 1])\n"
-        "    r = np.empty_like(s)\n"
-        "    comm.Sendrecv(s, dest=left, recvbuf=r, source=right)\n"
-        "    u[:, -1] = r\n"
-    )
-    found = the_operation(text, head="")
-    assert found.communicator.duck_typed
-    copied = found.send.view.buffer.allocation.copied
-    assert copied.text == "u[:, 1]"
-
-
 def test_np_may_be_the_number_of_ranks() -> None:
     text = (
         "np = comm.Get_size()\n"

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 CASES = Path(__file__).parent / "cases"
-
-
-@dataclass(frozen=True)
-class Golden:
-    """A program, where it is found and how safe it is to change, and what it becomes."""
-
-    name: str
-    source: str
-    line: int
-    applicability: str
-    fixed: str
 
 
 @dataclass(frozen=True)
@@ -32,22 +20,6 @@ class Changed:
 
 def read(path: Path) -> str:
     return path.read_bytes().decode("utf-8")
-
-
-def golden(code: str) -> list[Golden]:
-    """Return the programs of a rule, from ``name.py`` and ``name.fixed.py``."""
-    folder = CASES / code
-    findings = json.loads(read(folder / "findings.json"))
-    return [
-        Golden(
-            name,
-            read(folder / f"{name}.py"),
-            finding["line"],
-            finding["applicability"],
-            read(folder / f"{name}.fixed.py"),
-        )
-        for name, finding in findings.items()
-    ]
 
 
 def changed(code: str, file: str) -> list[Changed]:

@@ -268,23 +268,6 @@ def test_more_ranks_never_do_more_local_work(extent: int, ranks: int, more: int)
         assert many[name] <= few[name]
 
 
-@pytest.mark.parametrize(
-    ("reads", "messages"),
-    [
-        ("u[2:, :] + u[:-2, :]", 1),
-        ("u[2:, :] + u[1:-1, :]", 1),
-        ("u[1:-1, :]", 0),
-    ],
-)
-def test_two_ranks_have_one_neighbour_each(reads: str, messages: int) -> None:
-    kernel = kernel_of([f"v[1:-1, :] = {reads}"], ranks=2)
-    told = Tally(lower(kernel), SIZES)
-    simulation = Simulation(kernel, SIZES).run()
-    assert told.totals["messages"] == messages
-    assert told.totals["bytes"] == max(r.totals()["bytes"] for r in simulation.ranks)
-    assert told.totals["loads"] == max(r.totals()["loads"] for r in simulation.ranks)
-
-
 def test_four_corners_of_a_mesh_of_two_by_two() -> None:
     body = ["v[1:-1, 1:-1] = u[2:, 2:] + u[:-2, :-2] + u[2:, :-2] + u[:-2, 2:] + u[1:-1, 2:]"]
     body[0] += " + u[1:-1, :-2] + u[2:, 1:-1] + u[:-2, 1:-1]"

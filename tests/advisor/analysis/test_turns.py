@@ -85,24 +85,6 @@ def test_independent_iterations_take_the_busiest_owner(
     assert stores(process, bound) == busiest(done, size, ranks, dim)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(["for j in range(N):", "    x[:, 3] = y[:, 3]"], id="always one owner"),
-        pytest.param(
-            ["for j in range(N):", "    x[:, j] = y[:, j]", "    y[:, 0] = x[:, 0]"],
-            id="two owners",
-        ),
-        pytest.param(
-            ["for j in range(N):", "    x[:, j] = x[:, j] + np.sum(y)"], id="all for each"
-        ),
-    ],
-)
-def test_iterations_that_are_not_one_owners_take_turns(body: list[str]) -> None:
-    process = process_of(body, DIMS[0])
-    assert stores(process, {"N": 6, "M": 4, "P": 3}) >= 6 * 4
-
-
 def test_what_owners_fetch_at_their_edges_counts_once() -> None:
     process = process_of(["for j in range(1, N):", "    x[:, j] = y[:, j - 1]"], DIMS[0])
     assert stores(process, {"N": 12, "M": 4, "P": 3}) == 4 * 4

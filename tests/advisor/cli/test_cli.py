@@ -45,21 +45,6 @@ def test_exit_codes(advise: Advise) -> None:
     assert advise("k.py").code == 0
 
 
-def test_one_bad_file_does_not_hide_the_others(advise: Advise) -> None:
-    Path("a.py").write_text("kernel\n x UNPARSED\n")
-    Path("b.py").write_bytes(b"kernel\n'\xff'\n")
-    Path("c.py").write_text("kernel SLOW\n")
-    ended = advise("a.py", "b.py", "missing.py", "c.py", "--output-format", "concise")
-    assert ended.code == 2
-    assert ended.err.splitlines() == [
-        "a.py:2:4: invalid syntax",
-        "b.py:2:2: byte 0xff is not utf-8: if it is Python, name its encoding in the first line,"
-        " as in # coding: latin-1",
-        "advise: missing.py: No such file or directory: known are a.py, b.py, c.py",
-    ]
-    assert ended.out.startswith("c.py:1:8: ADV201")
-
-
 def test_standard_input_has_a_name(advise: Advise) -> None:
     options = ("-", "--output-format", "concise")
     assert advise(*options, stdin=b"kernel SLOW").out.startswith("<stdin>:1:8:")

@@ -115,25 +115,6 @@ def test_a_distribution_is_chosen_by_its_flag(program: Program) -> None:
 # --- models and kernels, whose parameters have no bounds of their own -----------------------
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        ("--over", "P=1,2,3,4,6,12,N=1..12", "--where", "P*N == 12"),
-        ("--over", "P,N", "--where", "P*N == 12"),
-        ("--over", "N,P", "--where", "12 == N*P and P <= 100"),
-        ("--over", "P=1..12", "--over", "N", "--where", "N < 13 and P*N == 12"),
-    ],
-)
-def test_values_may_be_listed_or_follow_from_the_condition(
-    program: Program, values: tuple[str, ...]
-) -> None:
-    found = program.json("choose", REPAIR, *values)["choices"]
-    pairs = {(c["bindings"]["P"], c["bindings"]["N"]): c["seconds"]["mid"] for c in found}
-    assert pairs.keys() == {(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)}
-    for (machines, times), seconds in pairs.items():
-        assert seconds == pytest.approx(max(times * 10.1, machines * times * 0.1))
-
-
 def test_the_mesh_of_a_kernel(program: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     options = ("--machine", "t3e", "-D", "N=1024")

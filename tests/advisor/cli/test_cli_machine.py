@@ -148,17 +148,6 @@ def test_a_machine_that_is_removed_is_forgotten(program: Program) -> None:
     assert tuple(names) == built_in_names()
 
 
-def test_a_wrong_profile_is_not_imported(program: Program) -> None:
-    write_profile("mine.json", "mine", value=-1, low=-1)
-    refusal = program.refusal("machine", "import", "mine.json")
-    assert refusal.startswith("advise: mine.json: /lines/message/alpha_us")
-    write_profile("t3e.json", "t3e")
-    refusal = program.refusal("machine", "import", "t3e.json")
-    assert 't3e.json: /name: "t3e" is a built-in machine' in refusal
-    names = [machine["name"] for machine in program.json("machine", "list")["machines"]]
-    assert tuple(names) == built_in_names()
-
-
 def test_a_damaged_store_is_told_and_set_aside(program: Program) -> None:
     write_profile("mine.json", "mine")
     assert program("machine", "import", "mine.json").code == 0

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import resource
@@ -211,39 +210,3 @@ def test_a_terminal_has_colours_unless_it_or_its_user_wants_none(kernel: Path) -
     assert "\x1b[1m" in on_terminal(kernel, 88, *PROGRAM, "k.py", TERM="xterm")
     for unwanted in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
         assert on_terminal(kernel, 88, *PROGRAM, "k.py", **unwanted) == plain
-
-
-def test_the_check_path_imports_nothing_heavy(kernel: Path) -> None:
-    program = (
-        "import json, sys, marker_engine; marker_engine.install()\n"
-        "from advisor.cli.app import main\n"
-        "code = main(['k.py'])\n"
-        "print(json.dumps([code, sorted(sys.modules)]))\n"
-    )
-    # The made-up engine needs Hypothesis, which must not count as ours: it is cut out.
-    stub = kernel / "stub"
-    stub.mkdir()
-    (stub / "marker_engine.py").write_text(
-        "from advisor import engine\n"
-        "def install():\n"
-        "    engine.needs_reading = engine.needs_decoding = lambda source, path=None: True\n"
-        "    engine.check_source = lambda path, source, options: engine.FileResult(\n"
-        "        path, source, (), ())\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=kernel,
-        env=environment(PYTHONPATH=f"{ROOT}{os.pathsep}{stub}"),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    code, modules = json.loads(ended.stdout.splitlines()[-1])
-    assert code == 0
-    heavy = {
-        "numpy", "scipy", "jsonschema", "rich", "sqlite3", "platformdirs", "lark",
-        "advisor.report.continuous", "advisor.cli.commands.rule", "advisor.cli.commands.run", "xml",
-    }  # fmt: skip
-    assert heavy.isdisjoint(modules)
-    assert {"advisor.cli.commands.check", "advisor.report.full", "typer"} <= set(modules)

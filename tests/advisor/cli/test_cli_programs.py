@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -50,25 +47,6 @@ exchange(np.zeros((N, N)), 10)
 """
 
 
-def test_the_price_of_a_function_is_that_of_its_messages(program: Program, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(ONE_FACE.replace("        if unforeseen():\n            comm.Barrier()\n", ""))
-    found = program.json(
-        "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "2"
-    )
-    # 10 messages of 100 double words: alpha + 800 beta + 13 lines (12 and a half, unaligned)
-    alpha, beta, gamma = 100e-6, 0.01e-6, 0.1e-6
-    messages = [term["seconds"]["mid"] for term in found["terms"] if term["model"] == "lines"]
-    assert sum(messages) == pytest.approx(10 * (alpha + 800 * beta + 13.25 * gamma), rel=0.01)
-    assert found["bindings"] == {"N": 100}
-    assert found["bound_by"] == ["N = 100: line 4"]
-    assert found["complete"] and found["missing"] == []
-    more = program.json(
-        "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-D", "N=200"
-    )
-    assert more["seconds"]["mid"] > found["seconds"]["mid"]
-
-
 def test_what_is_not_known_is_told_with_its_line(program: Program, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(ONE_FACE)
@@ -92,18 +70,6 @@ def test_several_functions_must_be_told_apart(program: Program, tmp_path: Path) 
         ended = program("predict", str(file), *extra, "--machine", PLAIN, "-P", "2")
         assert ended.code == 2
         assert message in ended.err
-
-
-def test_functions_that_do_the_same_job_are_ranked(program: Program) -> None:
-    found = program.json(
-        "choose", BOX, "--kernel", "box_by_shifts,box_by_scans", "--machine", PLAIN, "-P", "2"
-    )
-    times = {c["bindings"]["program"]: c["seconds"]["mid"] for c in found["choices"]}
-    assert times.keys() == {"box_by_shifts", "box_by_scans"}
-    for name, time in times.items():
-        alone = program.json("predict", BOX, "--kernel", name, "--machine", PLAIN, "-P", "2")
-        assert alone["seconds"]["mid"] == time
-    assert list(times.values()) == sorted(times.values())
 
 
 def test_several_files_are_ranked_against_each_other(program: Program, tmp_path: Path) -> None:
@@ -236,19 +202,3 @@ def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> 
 def test_files_without_communication_are_told_by_their_text(text: str, wanted: bool) -> None:
     assert prefilter.needs_reading(text) is wanted
     assert prefilter.needs_decoding(text.encode()) is wanted
-
-
-def test_programs_are_read_without_anything_heavy() -> None:
-    program = (
-        "import json, sys\n"
-        "from advisor.cli.app import main\n"
-        f"code = main([{JACOBI!r}, '--machine', {PLAIN!r}, '--isolated', '--no-cache'])\n"
-        "print(json.dumps([code, sorted(sys.modules)]))\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    code, modules = json.loads(ended.stdout.splitlines()[-1])
-    assert code in (0, 1)
-    heavy = {"numpy", "scipy", "jsonschema", "lark", "mpi4py", "numba", "pygls"}
-    assert heavy.isdisjoint(modules)

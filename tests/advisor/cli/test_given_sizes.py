@@ -108,22 +108,3 @@ def test_functions_that_numba_compiles_have_names() -> None:
         "    for i in range(a.shape[0]):\n        a[i] += 1\n\n\nn = 90\nf(np.zeros(n))\n"
     )
     assert "n" in names_in("f.py", source)
-
-
-@pytest.mark.parametrize(
-    ("name", "command"),
-    [
-        ("model.toml", "advise predict --validate"),
-        ("model.pam", "advise predict FILE"),
-        ("mine.json", "advise machine validate"),
-    ],
-)
-def test_files_of_other_commands_are_told_them(program: Program, name: str, command: str) -> None:
-    Path(name).write_text("x = 1\n")
-    ended = program(name, *RUN)
-    assert ended.code == 0 and ended.err.count("\n") == 1
-    assert name in ended.err and command in ended.err
-    Path("folder").mkdir()
-    Path("folder", name).write_text("x = 1\n")
-    Path("folder", "plain.py").write_text("x = 1\n")
-    assert program("folder", *RUN).err == ""

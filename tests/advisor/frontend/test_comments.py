@@ -1,16 +1,11 @@
 """Comments that say what the annotations say: grammar, places, and refusals of one line."""
 
-import subprocess
-import sys
-import textwrap
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import advisor
 from advisor.distribution import (
     ArraySpec,
     AxisMap,
@@ -28,7 +23,6 @@ from advisor.frontend.directives import (
     suppressed_blocks,
 )
 
-ROOT = Path(advisor.__file__).resolve().parent.parent
 NAMES = ("row", "col", "layer")
 
 
@@ -237,26 +231,6 @@ def blocks(source: str) -> list[tuple[tuple[str, ...], int, int]]:
     ]
 
 
-def test_blocks_pair_starts_and_ends_of_the_same_codes() -> None:
-    source = """\
-# advise: ignore-start[ADV201]
-# advise: ignore-start[ADV101, ADV102]
-# advise: ignore[ADV301]
-# advise: ignore-start[ADV201]
-# advise: ignore-end[ADV201]
-# advise: ignore-end[ADV201]
-# advise: ignore-end[ADV102, ADV101]
-# advise: ignore-start
-# advise: ignore-end
-"""
-    assert blocks(source) == [
-        (("ADV201",), 4, 5),
-        (("ADV201",), 1, 6),
-        (("ADV101", "ADV102"), 2, 7),
-        ((), 8, 9),
-    ]
-
-
 @pytest.mark.parametrize(
     ("source", "line", "says"),
     [
@@ -273,20 +247,3 @@ def test_a_block_without_partner_is_refused(source: str, line: int, says: str) -
     with pytest.raises(CommentError) as caught:
         blocks(source)
     assert (caught.value.line, caught.value.column, caught.value.message) == (line, 1, says)
-
-
-def test_reading_plain_comments_imports_no_parser_library() -> None:
-    program = textwrap.dedent(
-        """
-        import sys
-        from advisor.frontend.comments import read_comments
-        read_comments("# advise: kernel N=3\\n# advise: x: i4[N] over (row) on mesh(row=2)")
-        print(*sorted({name.partition(".")[0] for name in sys.modules}))
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    imported = set(done.stdout.split())
-    assert "advisor" in imported
-    assert imported.isdisjoint({"lark", "numpy", "libcst", "scipy"})

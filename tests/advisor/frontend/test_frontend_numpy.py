@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, ScalarBind, Unknown, walk
-from advisor.ir.values import Reduction, Scalar, parts_of
+from advisor.ir.values import Reduction
 from advisor.source import SourceProblem
 from costdb.expr import evaluate, to_text
 
@@ -289,26 +289,6 @@ def test_types_of_arrays_may_have_names() -> None:
         read_kernels("k.py", twice)
 
 
-@pytest.mark.parametrize(
-    ("said", "used"),
-    [
-        ("F = np.int32", "F"),
-        ("F: TypeAlias = np.int32", "F"),
-        ("from numpy import int32 as d", "d"),
-        ("from numpy import int32\nF = int32\nG = F", "G"),
-        ("import numpy\nF = numpy.int32", "F"),
-    ],
-)
-def test_element_types_may_have_names(said: str, used: str) -> None:
-    """Even where the name is also a code of NumPy's: a bare ``F`` is no complex number."""
-    source = source_of(f"a + np.zeros((N, M), dtype={used})", dict.fromkeys(SHAPES, "int32"))
-    source = source.replace("[np.int32]", f"[{used}]").replace("r = a", "N, M = a.shape; r = a")
-    source = source.replace("\n\n@", f"\n{said}\n\n@", 1)
-    (found,) = read_kernels("k.py", source)
-    assert {one.dtype for one in found.arrays.values()} == {"int32"}
-    assert found.dtype("r") == "int32"
-
-
 @pytest.mark.parametrize("name", ["F", "d", "T", "i4", "float64", "other.F", "other.float64"])
 def test_names_that_may_be_anything_are_no_element_types(name: str) -> None:
     source = source_of("a", dict.fromkeys(SHAPES, "int32")).replace("[np.int32]", f"[{name}]")
@@ -381,20 +361,6 @@ def test_sizes_that_are_no_numbers_of_the_source_are_refused(written: str) -> No
         read_kernels("k.py", said)
 
 
-@pytest.mark.parametrize("alpha", ["float", *DTYPES])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_numbers_have_the_types_that_are_said(alpha: str, dtype: str) -> None:
-    said = "alpha=-1.5" if alpha == "float" else ""
-    typed = "" if said else f"# advise: alpha: {alpha}\n"
-    (kernel,) = read_kernels(
-        "k.py",
-        f"# advise: kernel N=3 {said}\n# advise: a: {dtype}[N]\n{typed}"
-        "def f(a, alpha, N: int):\n    b = alpha * a\n    return b\n",
-    )
-    number = -1.5 if said else np.dtype(alpha).type(1)
-    assert kernel.dtype("b") == (number * np.ones(3, dtype)).dtype.name
-
-
 @pytest.mark.parametrize(
     ("above", "says"),
     [
@@ -410,16 +376,3 @@ def test_numbers_that_cannot_be_are_refused(above: str, says: str) -> None:
 
 def test_nothing_is_said_of_the_differences_of_one_element() -> None:
     assert not check("np.diff(a[1, -2])", dict.fromkeys(SHAPES, "float64"))
-
-
-@pytest.mark.parametrize("number", ["k - 1", "-k", "2.5", "x / 3", "k // 2 * 3", "a.shape[1]", "k"])
-def test_numbers_know_where_they_are_written(number: str) -> None:
-    text = f"a * ({number})"
-    source = source_of(text, dict.fromkeys(SHAPES, "float64"))
-    (kernel,) = read_kernels("kernel.py", source)
-    (made,) = (statement for statement in kernel.body if isinstance(statement, Bind))
-    (found,) = (part for part in parts_of(made.value) if isinstance(part, Scalar))
-    assert found.span is not None
-    line = source.splitlines()[found.span.start_line - 1]
-    written = line[found.span.start_column : found.span.end_column]
-    assert written.strip("()") == number

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.analysis.lower import Unpriced, lower
-from advisor.engine import Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes, content_of
 from advisor.ir.dependence import least_index, non_negative_within
@@ -181,30 +180,6 @@ def test_every_field_of_a_statement_but_its_place_counts(sample: Statement) -> N
             other = True
         changes: dict[str, Any] = {field.name: other}
         assert content_of(statement_kernel(replace(sample, **changes))) != before, field.name
-
-
-def test_an_edit_that_changes_no_statement_costs_nothing_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    path = next(path for path in EXAMPLES if path.stem == "sobel")
-    text = path.read_text(encoding="utf-8")
-    options = Options("t3e", {}, (), (), None, details=False)
-    found = check_source("a.py", text, options)
-    lowered: list[str] = []
-
-    def counted(kernel: Kernel, *, reuse: bool) -> object:
-        lowered.append(kernel.name)
-        return lower(kernel, reuse=reuse)
-
-    monkeypatch.setattr(compare, "lower", counted)
-    lines = text.split("\n")
-    edited = "\n".join(f"{line}  # seen" if "] = " in line else line for line in lines)
-    again = check_source("a.py", edited, options)
-    assert edited != text
-    assert lowered == []
-    assert [f.prediction for f in again.findings] == [f.prediction for f in found.findings]
-    check_source("a.py", text.replace("N=", "N=1"), options)
-    assert lowered
 
 
 def test_no_more_costs_are_kept_than_said() -> None:

@@ -91,20 +91,6 @@ def test_ranks_share_out_iterations(over: str, ranks: int, n: int) -> None:
         assert own - 1 <= np.count_nonzero(found[:, 0] == 2.0) <= own
 
 
-def test_shrinking_work_is_that_of_the_slowest() -> None:
-    body = """
-    for k in range(a.shape[0] - 1):
-        a[k + 1 :, k + 1 :] -= a[k + 1 :, k, None] * a[k, None, k + 1 :]
-    return a
-"""
-    first, last = local_parts(kernel_of(body, COLUMNS, arrays="a"), {"N": 64, "P": 8})
-    # the first rank has nothing to do once its columns are done
-    assert "max(min(k + 1, 8), 0):8" in first.source and "k - 55" in last.source
-    for part in (first, last):
-        assert part.arrays["a"]["shape"] == (64, 8)
-        called(part, a=np.ones((64, 8)))
-
-
 @pytest.mark.parametrize(
     ("body", "over", "why"),
     [

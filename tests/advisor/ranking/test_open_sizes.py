@@ -11,17 +11,12 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.compare import KEPT, Costed, Sizes, bind_sizes, compared, cost, shortlist
+from advisor.ranking.compare import KEPT, Costed, bind_sizes, compared, cost, shortlist
 from advisor.ranking.joint import best_plan
-from advisor.ranking.open_sizes import best_where_open
-from advisor.ranking.rank import rank
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
-from costdb.estimate import Priced
-from costdb.expr import parse
 from costdb.machines import load_machine
-from costdb.process.terms import NOTHING
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -36,39 +31,6 @@ def without(name: str, *sizes: str) -> str:
     for size in sizes:
         text = re.sub(rf"(@kernel\(.*?)\b{size}=\d+(, )?", r"\1", text)
     return text
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ("N", "2000", "N >= 2101, tried to 4096"),
-        ("N*ceil(N/4)", "10**6", "N >= 2049, tried to 4096"),
-        ("3*N", "2*N", "every N tried, 1 to 4096"),
-        ("N % 2 + N/100", "1/2", "N >= 53, and for some values below, tried to 4096"),
-    ],
-)
-def test_sizes_far_above_the_smallest_are_found(before: str, after: str, told: str) -> None:
-    class Step:
-        title = "a step"
-
-    costs = [Costed(NOTHING, Priced(parse(text))) for text in (before, after)]
-    found = best_where_open(costs[0], [(Step(), costs[1])], [], Sizes({}, {}), {"N": 1024})  # type: ignore[type-var]
-    assert found is not None
-    assert found.condition.text == told
-
-
-def test_where_nothing_pays_the_open_size_is_named() -> None:
-    source = """\
-# advise: kernel
-# advise: a: f8[N] over (block(x)) on mesh(x=4)
-def twice(a):
-    a[:] = a + a
-"""
-    result = checked(source)
-    assert not result.findings
-    (remark,) = result.remarks
-    assert "nothing binds N" in remark.message
-    assert not checked(source, N=100).remarks
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -136,19 +98,6 @@ def costed(kernel: Kernel) -> Costed:
     found = cost(kernel, MACHINE)
     assert isinstance(found, Costed)
     return found
-
-
-def test_a_plan_beats_every_single_step_and_is_told() -> None:
-    kernel = only_kernel(MOVING_SUM)
-    rules = [t for t in transforms() if t.code in ("ADV101", "ADV201")]
-    ranked = rank("f.py", kernel, MACHINE, bind_sizes(kernel, {}, {}), rules)
-    singles = [finding.prediction.speedup for finding in ranked.findings]
-    assert len(singles) == 2
-    plan = best_plan(kernel, costed(kernel), MACHINE, bind_sizes(kernel, {}, {}), rules)
-    assert plan is not None
-    assert plan.compared.ratio.mid > max(singles)
-    (remark,) = ranked.remarks
-    assert str(plan) in remark.message
 
 
 def test_no_plan_where_one_step_does_it_all() -> None:

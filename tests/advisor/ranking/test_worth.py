@@ -24,8 +24,6 @@ from advisor.ranking.worth import Whole, weighed
 from tests.advisor.report.report_samples import SHIFTS
 
 ROOT = Path(__file__).parents[3]
-MACHINES = ("t3e", "sp2", "e5000", "powerchallenge")
-PROGRAMS = sorted((ROOT / "examples").glob("**/*.py"))
 
 
 def checked(source: str, machine: str = "t3e", *, everything: bool = False, **sizes: int):
@@ -74,26 +72,6 @@ def test_a_gain_is_sure_and_known_to_matter(
     if times is None or not complete:
         # what is not known in full is told only where it is too small even so
         assert found.share is None or found.share < SMALL_SHARE
-
-
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_findings_of_the_examples_are_what_their_class_says(path: Path, machine: str) -> None:
-    result = check_source(str(path), path.read_text(), Options(machine, {}, (), (), None))
-    saved = [finding.saves_s or 0.0 for finding in result.findings]
-    assert saved == sorted(saved, reverse=True)
-    for finding in result.findings:
-        assert not finding.is_small
-        assert machine in finding.priced_as
-        if finding.prediction is not None:
-            assert finding.prediction.speedup >= 1.05
-        if finding.verdict is Verdict.GAIN:
-            assert finding.prediction is not None and finding.prediction.low > GAIN_FROM
-    told = {finding.kernel for finding in result.findings}
-    assert not told & set(result.coverage.fine)
-    # one edit is one finding
-    edits = [f.fix.edits for f in result.findings if f.fix is not None and f.fix.edits]
-    assert len(edits) == len(set(edits))
 
 
 def fails(finding: Finding, fail_above: float | None) -> bool:

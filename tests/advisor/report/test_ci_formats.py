@@ -184,10 +184,11 @@ def unescaped(text: str, *escapes: str) -> str:
 def test_github_gets_commands_that_it_parses(report: Report) -> None:
     *lines, coverage = rendered("github", report).split("\n")[:-1]
     assert len(lines) == len(report.findings)
-    assert _COMMAND.fullmatch(coverage) is not None
+    assert _COMMAND.fullmatch(coverage) and coverage.startswith("::notice title=advise coverage::")
     for line, finding in zip(lines, report.findings, strict=True):
         command = _COMMAND.fullmatch(line)
         assert command is not None, line
+        assert command[1] == ("warning" if finding.verdict is Verdict.GAIN else "notice")
         properties = dict(one.split("=", 1) for one in command[2].split(","))
         assert properties.keys() <= _PROPERTIES
         assert int(properties["line"]) == finding.span.start_line
@@ -307,6 +308,8 @@ def test_reviewdog_gets_what_it_defines(real: Report, report: Report) -> None:
     for one in (report, real, EMPTY):
         document = json.loads(rendered("rdjson", one))
         jsonschema.validate(document, _RDJSON)
+        told = len(one.findings) + len(one.coverage.not_understood)
+        assert len(document["diagnostics"]) == told
         for diagnostic in document["diagnostics"]:
             place = diagnostic["location"]["range"]
             start, end = (tuple(place[edge].values()) for edge in ("start", "end"))

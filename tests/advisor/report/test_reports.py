@@ -135,30 +135,6 @@ def test_line_formats_give_one_line_each_whatever_the_text(report: Report) -> No
     everything += len(coverage_lines(report))
     assert rendered("concise", report).count("\n") == everything
     assert len(rendered("concise", report).splitlines()) == everything
-    *commands, coverage = rendered("github", report).split("\n")[:-1]
-    assert coverage.startswith("::notice title=advise coverage::")
-    assert len(commands) == len(report.findings)
-    for command, finding in zip(commands, report.findings, strict=True):
-        level, _, rest = command.removeprefix("::").partition(" ")
-        assert level == ("warning" if finding.verdict is Verdict.GAIN else "notice")
-        properties = rest.split("::")[0].split(",")
-        names = [one.partition("=")[0] for one in properties]
-        one_line = finding.span.start_line == finding.span.end_line
-        assert ("col" in names) == one_line
-        assert names[:4] == ["title", "file", "line", "endLine"]
-
-
-@given(REPORTS)
-@settings(max_examples=25, deadline=None)
-def test_other_formats_parse_whatever_the_text(report: Report) -> None:
-    root = ElementTree.fromstring(rendered("junit", report).encode("utf-8"))
-    assert len(root.findall(".//failure")) == sum(map(report.fails, report.findings))
-    results = json.loads(rendered("sarif", report))["runs"][0]["results"]
-    assert all(0 <= result["rank"] <= 100 for result in results)
-    fingerprints = [issue["fingerprint"] for issue in json.loads(rendered("gitlab", report))]
-    assert len(set(fingerprints)) == len(report.findings)
-    diagnostics = json.loads(rendered("rdjson", report))["diagnostics"]
-    assert len(diagnostics) == len(report.findings) + len(report.coverage.not_understood)
 
 
 @given(REPORTS)

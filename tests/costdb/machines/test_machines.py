@@ -1,7 +1,4 @@
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -162,14 +159,3 @@ def test_published_intercepts_may_be_negative():
 def test_bytes_that_are_no_text_are_refused():
     with pytest.raises(MachineError, match="here: not JSON"):
         parse_document(b'{"a": "\xff\xfe"}', "here")
-
-
-def test_a_built_in_machine_needs_no_heavy_import():
-    code = (
-        "import sys; from costdb.machines import load_machine;"
-        "load_machine('t3e'); heavy = {'numpy', 'scipy', 'jsonschema', 'sqlite3', 'platformdirs'};"
-        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
-    )
-    root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -166,26 +166,6 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("kind", list(DAMAGE))
-def test_a_damaged_store_is_reported_set_aside_and_never_overwritten(data_directory, kind):
-    fill()
-    for attempt in (1, 2):
-        DAMAGE[kind](store_path())
-        damaged = store_path().read_bytes()
-        said = []
-        with writing(store_path(), said.append) as connection:
-            assert recorded(connection) == ()
-            add_samples(connection, HERE, SAMPLES)
-        assert len(said) == 1
-        assert str(store_path()) in said[0]
-        assert "\n" not in said[0]
-        kept = sorted(data_directory.glob("*.damaged-*"))
-        assert len(kept) == attempt
-        assert damaged in [path.read_bytes() for path in kept]
-        with reading(store_path()) as connection:
-            assert samples_of(connection, HERE) == SAMPLES
-
-
 def test_a_reader_that_meets_damage_says_so_and_a_look_up_sets_it_aside(data_directory, capsys):
     fill()
     DAMAGE["header"](store_path())
@@ -296,14 +276,3 @@ def test_no_import_shadows_a_built_in_machine(tmp_path, data_directory):
     with pytest.raises(MachineError, match='"t3e" is a built-in machine'):
         import_profile(path, replace=True)
     assert not data_directory.exists()
-
-
-def test_an_imported_profile_is_replaced_only_when_asked(tmp_path):
-    path, _ = profile(tmp_path)
-    import_profile(path)
-    path, _ = profile(tmp_path, title="Newer")
-    with pytest.raises(MachineError, match="imported before"):
-        import_profile(path)
-    assert load_machine("mine").title == "My machine"
-    import_profile(path, replace=True)
-    assert load_machine("mine").title == "Newer"

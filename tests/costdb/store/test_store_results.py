@@ -28,11 +28,6 @@ from costdb.store.results import Observation, Result, add_observations, add_resu
 from tests.stored import evidence_on
 
 
-@pytest.fixture(autouse=True)
-def data_directory(tmp_path, monkeypatch):
-    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
-
-
 def kept(machine="here"):
     with reading(store_path()) as connection:
         return newest_results(connection, machine)

@@ -1,6 +1,6 @@
 """Every other element is added: the other sums stay as they are."""
 
-# forbids: ADV201
+# quiet: ADV201
 import numpy as np
 
 

@@ -1,4 +1,4 @@
-# forbids: ADV201
+# quiet: ADV201
 """Another name of the shifted array is used afterwards."""
 
 import numpy as np

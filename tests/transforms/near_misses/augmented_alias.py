@@ -1,5 +1,5 @@
-# forbids: ADV201
-# says: `also`
+# quiet: ADV201
+# unknown: `also`
 """Another name for the sum takes in terms as well."""
 
 import numpy as np

@@ -1,5 +1,5 @@
-# forbids: ADV201
-# says: condition
+# quiet: ADV201
+# unknown: condition
 """The loop may end before all terms are there."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# forbids: ADV201
+# quiet: ADV201
 """The array that is shifted takes in the sum as well, so later terms depend on earlier ones."""
 
 import numpy as np

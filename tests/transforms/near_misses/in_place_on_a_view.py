@@ -1,4 +1,4 @@
-# forbids: ADV401
+# quiet: ADV401
 """Adding to the view changes the array that the loop reads."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# forbids: ADV403
+# quiet: ADV403
 """Sums of floating-point weights would come in another order."""
 
 import numpy as np

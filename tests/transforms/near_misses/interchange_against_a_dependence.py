@@ -1,4 +1,4 @@
-# forbids: ADV501
+# quiet: ADV501
 """The value comes from the row above and the column to the right: the loops keep their order."""
 
 import numpy as np

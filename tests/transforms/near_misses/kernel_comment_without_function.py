@@ -1,5 +1,5 @@
-# forbids: ADV101
-# says: no function begins right below
+# quiet: ADV101
+# unknown: no function begins right below
 """A comment that marks nothing must not pass for one that does."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# forbids: ADV401
+# quiet: ADV401
 """A view moved by one makes it a recurrence."""
 
 import numpy as np

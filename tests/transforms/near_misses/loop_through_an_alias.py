@@ -1,4 +1,4 @@
-# forbids: ADV401
+# quiet: ADV401
 """The other name is the same array, so the loop is a recurrence."""
 
 import numpy as np

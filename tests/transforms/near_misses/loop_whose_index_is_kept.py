@@ -1,5 +1,5 @@
-# forbids: ADV401
-# says: `i` is not known
+# quiet: ADV401
+# unknown: `i` is not known
 """The index is used after the loop."""
 
 import numpy as np

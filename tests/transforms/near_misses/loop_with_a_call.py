@@ -1,5 +1,5 @@
-# forbids: ADV401
-# says: `note`
+# quiet: ADV401
+# unknown: `note`
 """The call may do anything, also with the array."""
 
 import numpy as np

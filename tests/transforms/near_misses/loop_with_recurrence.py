@@ -1,4 +1,4 @@
-# forbids: ADV401
+# quiet: ADV401
 """Each element needs the one before it."""
 
 import numpy as np

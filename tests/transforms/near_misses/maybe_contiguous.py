@@ -1,5 +1,5 @@
-# forbids: ADV201
-# says: shares its memory
+# quiet: ADV201
+# unknown: shares its memory
 """A contiguous copy may be none: what is stored into it may be stored into the image."""
 
 import numpy as np

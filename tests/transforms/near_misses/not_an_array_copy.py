@@ -1,4 +1,4 @@
-# forbids: ADV201
+# quiet: ADV201
 """asarray is no copy: moving it moves the image."""
 
 import numpy as np

@@ -1,5 +1,5 @@
-# forbids: ADV201
-# says: `watch`
+# quiet: ADV201
+# unknown: `watch`
 """A function may look at the sum while it grows."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# forbids: ADV201
+# quiet: ADV201
 """A running product has no inverse where an element is 0."""
 
 import numpy as np

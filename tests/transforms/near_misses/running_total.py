@@ -1,4 +1,4 @@
-# forbids: ADV401
+# quiet: ADV401
 """Every element needs what was summed up to it."""
 
 import numpy as np

@@ -1,5 +1,5 @@
-# forbids: ADV101 ADV201 ADV401 ADV501
-# says: the call of `np.roll`
+# quiet: ADV101 ADV201 ADV401 ADV501
+# unknown: the call of `np.roll`
 """The name np is something else here."""
 
 import numpy as np

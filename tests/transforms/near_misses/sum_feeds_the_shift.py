@@ -1,5 +1,5 @@
-# forbids: ADV201
-# says: a store to something
+# quiet: ADV201
+# unknown: a store to something
 """What is added moves along with what was added before."""
 
 import numpy as np

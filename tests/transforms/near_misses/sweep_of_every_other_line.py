@@ -1,6 +1,6 @@
 """Chunks of all lines would compute those that the loop leaves alone."""
 
-# forbids: ADV202
+# quiet: ADV202
 import numpy as np
 
 

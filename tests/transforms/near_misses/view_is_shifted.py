@@ -1,4 +1,4 @@
-# forbids: ADV201
+# quiet: ADV201
 """The shifted array is a view: moving it changes the image."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# forbids: ADV201
+# quiet: ADV201
 """Every term has its own weight, which a running sum does not know."""
 
 import numpy as np

@@ -1,5 +1,5 @@
-# forbids: ADV201 ADV401
-# says: `range` may be something other
+# quiet: ADV201 ADV401
+# unknown: `range` may be something other
 """Anything may have come in under any name."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Only every other element moves: what is added is no window sum."""
 
-# forbids: ADV201
+# quiet: ADV201
 import numpy as np
 
 
