@@ -46,8 +46,7 @@ from advisor.ir.statements import (
 from advisor.numpy_shapes import ShapeConflict
 from advisor.source import Span
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, less, num
-from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop, Sequential
-from costdb.work import Fixed
+from costdb.work import NOTHING, Branch, Fixed, Leaf, Process, SeqLoop, Sequential
 
 
 class Unpriced(Exception):

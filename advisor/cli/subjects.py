@@ -15,10 +15,10 @@ from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings, read_te
 from advisor.config.layer import CommandError, Settings, choose_machine, wrong_use
 from advisor.observations import Observations
 from advisor.source import SourceProblem
+from costdb.choosing import Chosen, Subject
 from costdb.estimate import Missing
 from costdb.machines import Machine, load_machine
 from costdb.records import dataclass
-from costdb.subject import Chosen, Subject
 from costdb.wording import DOTTED_NAME, read_number
 
 if TYPE_CHECKING:

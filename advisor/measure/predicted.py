@@ -26,13 +26,12 @@ from advisor.report.style import duration
 from advisor.source import SourceProblem
 from advisor.verify.cases import ORIGINAL, inputs_of
 from costdb.calibration.hardware import this_host
-from costdb.estimate import Estimate, Missing, Priced, Seconds, TermEstimate
+from costdb.choosing import Bound
+from costdb.choosing import Subject as Predicted
+from costdb.estimate import Estimate, Missing, Omission, Priced, Provenance, Seconds, TermEstimate
 from costdb.evaluate import evaluate_price
 from costdb.expr import ZERO, ExprError, evaluate
 from costdb.machines import Machine
-from costdb.quantity import Omission, Provenance
-from costdb.subject import Bound
-from costdb.subject import Subject as Predicted
 
 OF_RANKS = frozenset({"arrays", "elements"})
 """Models of what a rank does by itself."""

@@ -19,8 +19,8 @@ from costdb.evaluate import compare, evaluate_price, middle, middles
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.pricing import price_time, with_parts
-from costdb.process.terms import Process
 from costdb.records import dataclass
+from costdb.work import Process
 
 Number = int | float
 TRIED_TO = 4096

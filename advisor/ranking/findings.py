@@ -26,10 +26,9 @@ from advisor.ir.rule import Rule
 from advisor.project import lasting_name
 from advisor.ranking.compare import Compared, Costed, cost, where_it_pays
 from advisor.ranking.sizes import Sizes, about_cores
-from costdb.estimate import Missing, Priced
+from costdb.estimate import Missing, Omission, Priced, Provenance, Quantity
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
-from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
 
 

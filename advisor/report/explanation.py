@@ -24,10 +24,9 @@ from advisor.report.style import (
     shortened,
     table,
 )
-from costdb.estimate import Priced
+from costdb.estimate import Priced, Quantity
 from costdb.expr import Expr, free_symbols, sym, to_text
 from costdb.expr.functions import Reduction
-from costdb.quantity import Quantity
 from costdb.records import dataclass, field
 
 if TYPE_CHECKING:

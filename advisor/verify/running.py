@@ -12,7 +12,7 @@ from advisor.between_sizes import Times
 from advisor.verify.cases import Case, ProgramCase
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.records import dataclass
-from costdb.typical import typical
+from costdb.repetition import typical
 
 _TOLERANCE = 1e-6
 _PATIENCE_S = 120.0

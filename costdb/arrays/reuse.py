@@ -12,16 +12,20 @@ from functools import lru_cache
 
 from costdb.expr import ZERO, Expr, minimum
 from costdb.expr.nodes import add
-from costdb.process.terms import (
+from costdb.work import (
+    ArrayCall,
     Branch,
     Leaf,
     Parallel,
     ParLoop,
+    PrefixScan,
     Process,
+    Region,
     SeqLoop,
     Sequential,
+    Statement,
+    Visit,
 )
-from costdb.work import ArrayCall, PrefixScan, Region, Statement, Visit
 
 
 def with_distances(process: Process, footprint_bytes: Expr) -> Process:

@@ -32,7 +32,7 @@ from costdb.calibration.section import (
     repeated,
 )
 from costdb.expr import num
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.repetition import ALONE
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 

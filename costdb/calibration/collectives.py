@@ -42,7 +42,7 @@ from costdb.calibration.section import (
 )
 from costdb.expr import evaluate, num
 from costdb.lines.model import DERIVED_KINDS, collective_steps, pieces_in_a_step
-from costdb.machines.documents import Json
+from costdb.machines import Json
 from costdb.work import COMBINING, CollectiveKind
 
 # From a mebibyte on, libraries take memory from the system for each call, and page faults decide.

@@ -26,10 +26,9 @@ from costdb.arrays.amounts import (
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.profile_parts import grades_of
-from costdb.repetition import SECTION
-from costdb.typical import typical
+from costdb.repetition import SECTION, typical
 from costdb.work import ArrayCall
 
 Vector = NDArray[np.float64]

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from costdb.machines.documents import Json
+from costdb.machines import Json
 from costdb.records import dataclass
 
 # The cores that this process may use.

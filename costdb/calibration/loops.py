@@ -31,7 +31,7 @@ from costdb.calibration.section import (
 )
 from costdb.common import STEPS
 from costdb.expr import ONE, num
-from costdb.machines.documents import Json
+from costdb.machines import Json
 from costdb.records import dataclass
 from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
 

@@ -51,7 +51,7 @@ from costdb.calibration.section import (
 )
 from costdb.common import pickled_steps
 from costdb.expr import evaluate, num
-from costdb.machines.documents import measured
+from costdb.machines import measured
 from costdb.work import PICKLED_KINDS, CollectiveKind
 
 _SMALL_BYTES, _LARGEST_BYTES = 48 << 10, 4 << 20

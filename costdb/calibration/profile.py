@@ -24,10 +24,8 @@ from costdb.calibration.section import (
     find_section,
 )
 from costdb.calibration.worker import NO_LIBRARY
-from costdb.machines.documents import PROFILE_SCHEMA_VERSION, SOURCE, Json
-from costdb.machines.machine import LEFT_OUT
-from costdb.machines.stored import store_profile
-from costdb.profile_check import check_profile
+from costdb.machines import LEFT_OUT, PROFILE_SCHEMA_VERSION, SOURCE, Json
+from costdb.profile_check import check_profile, store_profile
 from costdb.records import dataclass
 from costdb.store.records import (
     Circumstances,

@@ -49,7 +49,7 @@ from costdb.calibration.section import (
     repetitions,
     spread_sizes,
 )
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.pgas.model import RESUME_US
 
 _WORD_BYTES = 8

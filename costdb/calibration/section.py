@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from costdb.calibration.hardware import Host, blas_on_one_thread
-from costdb.machines.documents import Json
+from costdb.machines import Json
 from costdb.records import dataclass, field
-from costdb.typical import typical, typical_of_launches
+from costdb.repetition import typical, typical_of_launches
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -49,7 +49,7 @@ from costdb.calibration.section import (
     Timing,
     World,
 )
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.records import dataclass
 from costdb.repetition import THREADS
 

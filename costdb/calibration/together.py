@@ -29,7 +29,7 @@ from costdb.calibration.section import (
     repetitions,
     spread_sizes,
 )
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.records import dataclass
 
 _LARGEST_BYTES = 128 << 20

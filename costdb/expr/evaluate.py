@@ -27,8 +27,8 @@ from costdb.expr.functions import (
     Min,
     Reduction,
     Sum,
+    free_symbols,
 )
-from costdb.expr.names import free_symbols
 from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
 from costdb.expr.numbers import (
     ExprError,

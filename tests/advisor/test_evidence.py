@@ -16,7 +16,7 @@ from advisor.evidence import BUILT
 from advisor.verify.keep import Compared, keep, speed_up
 from costdb.estimate import Ratio
 from costdb.machines import load_machine
-from costdb.machines.stored import store_profile
+from costdb.profile_check import store_profile
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path

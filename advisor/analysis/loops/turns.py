@@ -39,15 +39,15 @@ from costdb.expr import (
     substitute,
     sym,
 )
-from costdb.process.terms import (
+from costdb.work import (
     NOTHING,
     Branch,
+    Message,
     Parallel,
     ParLoop,
     Process,
     SeqLoop,
 )
-from costdb.work import Message
 
 # Loops that do the same with another index: in steps of 1, or cut where a shift turns round.
 

@@ -7,7 +7,7 @@ from advisor.dtypes import dtype_of
 from advisor.ir.spmd.memory import At, Contiguity, Index, View
 from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
 from costdb.expr import Expr, num, sym
-from costdb.expr.names import name_like
+from costdb.expr.functions import name_like
 from costdb.work import Region
 
 

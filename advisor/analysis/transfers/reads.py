@@ -31,9 +31,8 @@ from advisor.distribution import BlockDim, CyclicDim
 from advisor.ir.shapes import length_of
 from advisor.ir.values import Point, Range, Strided, Subscript, ceil_steps, floor_steps, step_of
 from costdb.expr import ONE, ZERO, Expr, ceil_div
-from costdb.process.terms import NOTHING, Leaf, Process
 from costdb.records import dataclass, replace
-from costdb.work import Collective, CollectiveKind
+from costdb.work import NOTHING, Collective, CollectiveKind, Leaf, Process
 
 
 def fetched(

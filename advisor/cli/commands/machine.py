@@ -108,7 +108,7 @@ def _import(
     """Check a profile and keep it as a machine of your own."""
     import json
 
-    from costdb.machines.stored import import_profile
+    from costdb.profile_check import import_profile
     from costdb.store.place import store_path
 
     machine = import_profile(Path(file), replace=replace)
@@ -127,7 +127,7 @@ def _remove(
 ) -> None:
     """Forget a machine that was imported or calibrated."""
     from costdb.machines import built_in_names, load_machine
-    from costdb.machines.stored import remove_profile
+    from costdb.profile_check import remove_profile
     from costdb.store.place import store_path
 
     if name in built_in_names():

@@ -22,8 +22,7 @@ from advisor.config.layer import wrong_use
 from costdb.wording import read_number
 
 if TYPE_CHECKING:
-    from costdb.choosing import Choice
-    from costdb.subject import Chosen
+    from costdb.choosing import Choice, Chosen
 
 
 def predict(

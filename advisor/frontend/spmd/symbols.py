@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from advisor.ir.spmd.program import RANK, RANKS, Derived, SizeFact
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
-from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS, name_like
+from costdb.expr.functions import NOT_NUMBERS, OPERATOR_WORDS, name_like
 from costdb.expr.nodes import Num
 
 COMMAND_LINE = "an argument of the command line"

@@ -17,8 +17,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Store, Unknown, is_total, walk
 from costdb.expr import evaluate
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import Collective, CollectiveKind, Statement
+from costdb.work import Collective, CollectiveKind, Leaf, Process, SeqLoop, Sequential, Statement
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.ownership import owners
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from costdb.estimate import Ratio
-from costdb.machines.stored import store_profile
+from costdb.profile_check import store_profile
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path

@@ -22,7 +22,7 @@ from advisor.transform_registry import transforms
 from costdb.estimate import Priced
 from costdb.expr import parse
 from costdb.machines import load_machine
-from costdb.process.terms import NOTHING
+from costdb.work import NOTHING
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

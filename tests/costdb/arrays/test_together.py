@@ -17,8 +17,7 @@ from costdb.calibration.together import ALL, ARRAYS_OF, ONE, SECTION, fit_togeth
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, num, sym
-from costdb.machines import Machine
-from costdb.machines.machine import machine_of
+from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit

@@ -16,13 +16,12 @@ from costdb.calibration.collectives import LIMITS as STEP_LIMITS
 from costdb.calibration.fitting import fit_graded, graded_columns, predict
 from costdb.calibration.pickled import LIMITS
 from costdb.calibration.section import Effort, Fitted, Point, Timing
-from costdb.estimate import Missing, Priced
+from costdb.estimate import Missing, Priced, Provenance
 from costdb.evaluate import evaluate_price
 from costdb.expr import num
 from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
-from costdb.quantity import Provenance
 from costdb.work import (
     PICKLED_KINDS,
     Barrier,

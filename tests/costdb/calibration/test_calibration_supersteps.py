@@ -16,7 +16,7 @@ from costdb.estimate import Missing
 from costdb.expr import evaluate, num
 from costdb.machines import machine_of
 from costdb.profile_check import check_profile
-from costdb.smp.functions import Family, superstep_interval
+from costdb.smp import Family, superstep_interval
 from tests.costdb.hosts import EPYC, LAPTOP
 from tests.costdb.made_up import HEADING
 

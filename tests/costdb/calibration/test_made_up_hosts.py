@@ -19,7 +19,7 @@ from costdb.calibration.hardware import (
     this_host,
 )
 from costdb.calibration.section import SECTIONS, Effort, Timing, find_section
-from costdb.machines.machine import machine_of
+from costdb.machines import machine_of
 from costdb.profile_check import check_profile
 from tests.costdb.hosts import EPYC, HOSTS, SERVER, UNTOLD
 from tests.costdb.made_up import HEADING

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from costdb.estimate import Ratio
-from costdb.machines.stored import remove_profile
+from costdb.profile_check import remove_profile
 from costdb.store.database import reading, transaction, writing
 from costdb.store.evidence import (
     Evidence,
