@@ -1,16 +1,21 @@
-"""Predictions, choices and verifications as pages and comments: a picture and its numbers."""
+"""Predictions, choices, verifications and calibrations as pages: pictures and their numbers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.report import html, markdown
 from advisor.report.prediction import ChoicesReport, PredictionReport, interval, shown_bindings
 from advisor.report.style import ratio
-from advisor.report.svg import Bar, Dot, Plot, bars, ranges, scatter
+from advisor.report.svg import Bar, Dot, Plot, bars, fits, ranges, scatter
 from costdb.choosing import Choice
+from costdb.wording import counted
+
+if TYPE_CHECKING:
+    from costdb.calibration.profile import FittedSection, Made
+    from costdb.calibration.section import Quality
 
 HTML, MARKDOWN = "html", "markdown"
 _MOST_CHOICES = 24
@@ -88,3 +93,54 @@ def _written(output_format: str, title: str, told: Iterable[str], plots: Sequenc
     if output_format == HTML:
         return html.page(title, told, map(html.figure, plots))
     return markdown.page(title, told, [(plot.title, plot.heads, plot.rows) for plot in plots])
+
+
+# A calibration: for each section its models' errors, and fitted over measured times.
+
+_MICROSECOND = 1e-6
+
+
+def of_calibration(made: Made) -> str:
+    """Return the page of a calibration."""
+    document = made.document
+    leads = (
+        f"{document['title']}; {document['library']}; {document['date']}.",
+        "Every point shown was kept from the fits. R2 is the residual sum of squares over that "
+        "around the mean: 0 is perfect, 1 no better than the mean.",
+    )
+    notes = document.get("notes")
+    told = map(str, notes if isinstance(notes, list) else ())
+    body = [part for section in made.sections for part in _fitted(section)]
+    body += [html.heading(2, "Notes"), html.bullets(told)]
+    return html.page(f"Calibration of {document['name']}", leads, body)
+
+
+def _fitted(section: FittedSection) -> Iterator[str]:
+    yield html.heading(2, section.name)
+    samples = sum(len(timing.samples_us) for timing in section.timings)
+    yield html.bullets(
+        [
+            f"{counted(len(section.timings), 'point')}, {counted(samples, 'sample')} in "
+            f"{counted(len(section.launches), 'launch', 'launches')}, "
+            f"begun {section.run.id.split('.')[0]} UTC"
+        ]
+    )
+    by_operation: dict[str, list[Quality]] = {}
+    for quality in section.fitted.qualities:
+        by_operation.setdefault(quality.operation, []).append(quality)
+    for operation, qualities in by_operation.items():
+        yield html.heading(3, operation)
+        rows = (
+            (one.model, f"{one.r2:.4g}", f"{100 * one.median_error:.1f} %", str(one.points))
+            + ("yes" if one.chosen else "",)
+            for one in qualities
+        )
+        yield html.table(("model", "R2", "median error", "points", "predictions use it"), rows)
+        # the chosen model last, over the others
+        shown = {
+            one.model: [(taken * _MICROSECOND, told * _MICROSECOND) for taken, told in one.pairs]
+            for one in sorted(qualities, key=lambda one: one.chosen)
+            if one.pairs and all(min(pair) > 0 for pair in one.pairs)
+        }
+        if shown:
+            yield html.figure(fits("Fitted over measured time", shown))

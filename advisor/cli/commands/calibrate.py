@@ -31,8 +31,8 @@ def calibrate(
     ] = None,
 ) -> None:
     """Measure this machine and store its profile."""
+    from advisor.report.pages import of_calibration
     from costdb.calibration.campaign import Request
-    from costdb.calibration.page import page_of
     from costdb.calibration.profile import disturbances
     from costdb.calibration.section import CalibrationError, Effort, check_names
     from costdb.machines import CALIBRATED
@@ -56,7 +56,7 @@ def calibrate(
     if made is None:
         return
     if report is not None:
-        write_result(page_of(made), report)
+        write_result(of_calibration(made), report)
     for section in made.sections:
         for said in disturbances(section):
             complain(f"{section.name}: {said}")
