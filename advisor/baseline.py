@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from advisor.files import listed_path, project_root
 from advisor.finding import Finding
-from advisor.project import listed_path, project_root
 from costdb.records import dataclass
 
 SCHEMA_VERSION = 2

@@ -15,9 +15,9 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from advisor.engine import Options
+from advisor.files import lasting_name
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.frontend.syntax.prefilter import surroundings
-from advisor.project import lasting_name
 from costdb.records import dataclass, fields, is_dataclass
 
 FOLDER_NAME = ".advise_cache"

@@ -27,10 +27,9 @@ from advisor.cli.common import (
     write_out,
     write_result,
 )
-from advisor.cli.paths import python_files
-from advisor.cli.scope import Scope
+from advisor.cli.scope import Scope, python_files
 from advisor.config.effective import Effective
-from advisor.config.layer import (
+from advisor.config.files import (
     CommandError,
     NoMachineError,
     shown_path,
@@ -405,7 +404,7 @@ class Check:
         """Return how a gain goes with sizes; its file is analysed again, as findings keep no
         prices."""
         from advisor.cli.commands.explain import judged_in
-        from advisor.report.curves import curves_of
+        from advisor.report.model import curves_of
 
         path = file_and_cell(finding.path)[0]
         if path not in self.judged:

@@ -18,8 +18,7 @@ from advisor.config.files import FILE_NAME
 from advisor.edits import newline_of
 from advisor.finding import Applicability, Finding, Remark, Verdict
 from advisor.frontend.syntax.prefilter import SUFFIXES
-from advisor.lsp.analyses import Answer
-from advisor.lsp.analysis import Offer, Purpose
+from advisor.lsp.analyses import Answer, Offer, Purpose
 from advisor.lsp.document import Document, Encoding
 from advisor.lsp.settings import SECTION
 from advisor.report.rows import headline

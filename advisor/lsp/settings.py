@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.config.effective import Resolver
-from advisor.config.files import Configurations
-from advisor.config.layer import CommandError, Layer
+from advisor.config.files import CommandError, Configurations, Layer
 from advisor.engine import Options
-from advisor.observations import Observations
+from advisor.observed import Observations
 from costdb.records import dataclass, field, replace
 
 SECTION = "advise"

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
-from advisor.between_sizes import Times, between
+from advisor.evidence import Times, between
 from advisor.files import read_source
 from advisor.finding import INTERPOLATED, MEASURED
 from advisor.ir.spmd.program import MODULE, RANKS
@@ -25,7 +25,7 @@ from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject
 from advisor.report.style import duration
 from advisor.source import SourceProblem
 from advisor.verify.cases import ORIGINAL, inputs_of
-from costdb.calibration.hardware import this_host
+from costdb.calibration.section import this_host
 from costdb.choosing import Bound
 from costdb.choosing import Subject as Predicted
 from costdb.estimate import Estimate, Missing, Omission, Priced, Provenance, Seconds, TermEstimate

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from advisor.analysis.lower import Unpriced
 from advisor.analysis.processes import transfers
 from advisor.edits import split_lines
+from advisor.files import lasting_name
 from advisor.finding import (
     Alternative,
     Confidence,
@@ -23,7 +24,6 @@ from advisor.ir.concrete import symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Transform
 from advisor.ir.rule import Rule
-from advisor.project import lasting_name
 from advisor.ranking.compare import Compared, Costed, cost, where_it_pays
 from advisor.ranking.sizes import Sizes, about_cores
 from costdb.estimate import Missing, Omission, Priced, Provenance, Quantity

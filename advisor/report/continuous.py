@@ -22,9 +22,9 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from advisor.edits import split_lines
+from advisor.files import is_file_name, reported_path
 from advisor.finding import Finding, NotUnderstood
 from advisor.ir.rule import Rule
-from advisor.project import is_file_name, reported_path
 from advisor.report.json_report import coverage_document, finding_document
 from advisor.report.model import Report, page
 from advisor.report.rows import (

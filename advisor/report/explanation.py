@@ -30,7 +30,7 @@ from costdb.expr.functions import Reduction
 from costdb.records import dataclass, field
 
 if TYPE_CHECKING:
-    from costdb.store.results import Result
+    from costdb.store.records import Result
 
 
 # Long formulas in readable form: what occurs again gets a name.

@@ -10,9 +10,9 @@ from os.path import commonpath
 from shlex import quote
 
 from advisor.edits import split_lines
+from advisor.files import is_file_name
 from advisor.finding import Applicability, Finding, Remark, Verdict
 from advisor.notebook import file_and_cell
-from advisor.project import is_file_name
 from advisor.report.model import Report
 from advisor.report.rows import (
     LOOKS,

@@ -11,7 +11,7 @@ from costdb.estimate import Quantity
 from costdb.machines import Json, Machine, place_of, quantity_of
 
 if TYPE_CHECKING:
-    from costdb.store.results import Result
+    from costdb.store.records import Result
 
 SCHEMA_VERSION = 1
 _HEADINGS = frozenset(("schema_version", "name", "title", "library", "sources", "notes"))

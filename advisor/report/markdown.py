@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from advisor.files import reported_path
 from advisor.finding import Finding
-from advisor.project import reported_path
 from advisor.report.full import HEADS, excerpt
 from advisor.report.html import diff_of
 from advisor.report.model import Report

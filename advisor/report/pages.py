@@ -14,7 +14,7 @@ from costdb.choosing import Choice
 from costdb.wording import counted
 
 if TYPE_CHECKING:
-    from costdb.calibration.profile import FittedSection, Made
+    from costdb.calibration.campaign import FittedSection, Made
     from costdb.calibration.section import Quality
 
 HTML, MARKDOWN = "html", "markdown"

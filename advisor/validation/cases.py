@@ -13,8 +13,12 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ranking.compare import cost
 from advisor.transform_registry import transforms
-from advisor.validation.experiments import Case, Experiment, Way
-from advisor.validation.results import CannotValidateError
+from advisor.validation.experiments import (
+    CannotValidateError,
+    Case,
+    Experiment,
+    Way,
+)
 from advisor.verify.cases import alone, case_of
 from advisor.verify.keep import Compared, keep, speed_up
 from advisor.verify.running import Effort, measure

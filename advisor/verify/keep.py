@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from advisor.between_sizes import Times
-from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS
+from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
 from costdb.estimate import Ratio
 from costdb.machines import Machine
 from costdb.records import dataclass
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.place import store_path
+from costdb.store.extract import store_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
-from costdb.calibration.hardware import Host
-from costdb.calibration.section import Quality, Timing
+from costdb.calibration.section import Host, Quality, Timing
 from costdb.expr import evaluate
 from costdb.machines import Json, measured
 from costdb.profile_parts import grades_of

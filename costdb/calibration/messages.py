@@ -36,12 +36,12 @@ from costdb.calibration.fitting import (
     residual_of,
     typical_us,
 )
-from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
     Feature,
     Fitted,
+    Host,
     Need,
     Point,
     Quality,

@@ -37,11 +37,11 @@ from costdb.calibration.fitting import (
     residual_of,
     typical_us,
 )
-from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
     Fitted,
+    Host,
     Need,
     Point,
     Quality,

@@ -20,16 +20,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from costdb.calibration.hardware import Host, cores_in_words, host_of
 from costdb.calibration.section import (
     Action,
     CalibrationError,
     Effort,
+    Host,
     Need,
     Point,
     Section,
     World,
+    cores_in_words,
     find_section,
+    host_of,
 )
 from costdb.launch.processes import CannotRunError, JobFailedError, answers, begin
 from costdb.records import dataclass, replace

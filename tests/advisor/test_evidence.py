@@ -19,7 +19,7 @@ from costdb.machines import load_machine
 from costdb.profile_check import store_profile
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.place import store_path
+from costdb.store.extract import store_path
 from tests.advisor.verify.commented_kernel import box_sum_text
 
 KERNEL = box_sum_text(1000, 9)

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from advisor.cli.app import main
-from advisor.project import lasting_name, listed_path, project_path, project_root, reported_path
+from advisor.files import lasting_name, listed_path, project_path, project_root, reported_path
 
 ROOT = Path(__file__).parents[2]
 KERNEL = (ROOT / "examples/box_sum.py").read_text()

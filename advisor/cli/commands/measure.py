@@ -22,7 +22,7 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.options import option
-from advisor.config.layer import CommandError, wrong_use
+from advisor.config.files import CommandError, wrong_use
 from advisor.source import SourceProblem
 from costdb.records import dataclass, replace
 from costdb.wording import nearest

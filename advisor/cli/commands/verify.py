@@ -22,10 +22,10 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.options import option
-from advisor.config.layer import CommandError, choose_machine, wrong_use
+from advisor.config.files import CommandError, choose_machine, wrong_use
 
 if TYPE_CHECKING:
-    from advisor.between_sizes import Times
+    from advisor.evidence import Times
     from advisor.verify.cases import Case, ProgramCase, Rewrite, Variant
     from advisor.verify.keep import Compared
     from advisor.verify.running import Effort
@@ -58,7 +58,7 @@ def verify(
         programs_in_words,
         programs_table,
     )
-    from costdb.calibration.hardware import Bystanders
+    from costdb.calibration.section import Bystanders
     from costdb.machines import load_machine
 
     given = parse_bindings(define or (), only_sizes=False)
@@ -131,7 +131,7 @@ def _as_lines(lines: Sequence[str]) -> str:
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    from advisor.cli.paths import python_files
+    from advisor.cli.scope import python_files
 
     def refuse(error: CommandError) -> None:
         raise error
@@ -179,7 +179,7 @@ def _verify_built(
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
     from advisor.transform_registry import transforms
-    from advisor.verify.built import distributed_case, is_distributed, measure_built
+    from advisor.verify.running import distributed_case, is_distributed, measure_built
     from advisor.verify.verdict import Verdict
     from costdb.launch.processes import CannotRunError
 
@@ -221,8 +221,8 @@ def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
 def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
     """Store what was found, which ``advise machine show`` tells of."""
     from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.results import Result, add_result
+    from costdb.store.extract import store_path
+    from costdb.store.records import Result, add_result
 
     with writing(store_path()) as connection:
         add_result(connection, Result(document["machine"], "verify", subject, document))

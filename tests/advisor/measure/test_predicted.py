@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.between_sizes import between
 from advisor.cli.app import main
+from advisor.evidence import between
 from advisor.measure.pieces import NoPiece, Piece
 from advisor.measure.report import Measurement, changes_between, faster_from
 from advisor.measure.subjects import Subject

@@ -14,8 +14,9 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.statements import Store, Unknown, Unrolled, walk
-from advisor.observations import FUNCTION, Observations
 from advisor.observed import (
+    FUNCTION,
+    Observations,
     Seen,
     SeenArray,
     SeenLoop,
@@ -26,8 +27,8 @@ from advisor.observed import (
 )
 from costdb.expr import num, sym
 from costdb.store.database import writing
-from costdb.store.place import store_path
-from costdb.store.results import (
+from costdb.store.extract import store_path
+from costdb.store.records import (
     Observation,
     add_observations,
     forget_observations,

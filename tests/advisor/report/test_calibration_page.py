@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from advisor.report.pages import of_calibration
 from advisor.report.svg import WIDTH
-from costdb.calibration.profile import FittedSection, Made
+from costdb.calibration.campaign import FittedSection, Made
 from costdb.calibration.section import Fitted, Point, Quality, Skipped, Timing
 from costdb.store.records import Launch, Run
 

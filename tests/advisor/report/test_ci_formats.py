@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 
 from advisor.engine import Options, check_source
+from advisor.files import reported_path
 from advisor.finding import Verdict
-from advisor.project import reported_path
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.rows import full_message
 from advisor.report.style import Style

@@ -22,9 +22,8 @@ from costdb.arrays.amounts import (
 )
 from costdb.calibration.arrays import array_points, call_of
 from costdb.calibration.fitting import cache_levels, caches, fit_classes
-from costdb.calibration.hardware import Host
 from costdb.calibration.loops import SECTION as LOOPS
-from costdb.calibration.section import Effort, Timing
+from costdb.calibration.section import Effort, Host, Timing
 from costdb.estimate import Missing, Priced, Provenance
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, num, sym

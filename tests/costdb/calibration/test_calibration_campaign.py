@@ -17,17 +17,22 @@ from pathlib import Path
 import pytest
 
 from costdb.calibration import campaign
-from costdb.calibration.campaign import LAUNCHES, Request
-from costdb.calibration.hardware import Bystanders, Host
-from costdb.calibration.profile import disturbances, document_of
-from costdb.calibration.section import SECTIONS, CalibrationError, Effort, check_names, find_section
+from costdb.calibration.campaign import LAUNCHES, Request, disturbances, document_of
+from costdb.calibration.section import (
+    SECTIONS,
+    Bystanders,
+    CalibrationError,
+    Effort,
+    Host,
+    check_names,
+    find_section,
+)
 from costdb.calibration.worker import PACES, launched_ranks
 from costdb.launch.processes import mpiexec
 from costdb.machines import load_machine
 from costdb.profile_check import check_profile
 from costdb.store.database import reading, writing
-from costdb.store.extract import SCHEMA_VERSION
-from costdb.store.place import StoreError, store_path
+from costdb.store.extract import SCHEMA_VERSION, StoreError, store_path
 from costdb.store.records import (
     Circumstances,
     Sample,

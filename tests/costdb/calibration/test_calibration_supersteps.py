@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from costdb.calibration.fitting import cache_levels
-from costdb.calibration.hardware import Host
-from costdb.calibration.section import SECTIONS, Effort, Need, Timing, World
+from costdb.calibration.section import SECTIONS, Effort, Host, Need, Timing, World
 from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
 from costdb.calibration.supersteps import SECTION
 from costdb.estimate import Missing
