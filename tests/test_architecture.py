@@ -135,7 +135,7 @@ def test_a_lint_run_imports_nothing_heavy(tmp_path: Path) -> None:
         " 'platformdirs', 'sympy', 'pydantic', 'lark', 'importlib.metadata',"
         # what this kernel has no part of: messages of programs, single elements, rates of calls
         " 'advisor.ir.spmd', 'advisor.frontend.spmd', 'transforms.loops.vectorise',"
-        " 'transforms.sweeps.fourier', 'costdb.arrays.reuse', 'costdb.pgas'}\n"
+        " 'transforms.sweeps.fourier', 'costdb.arrays.model', 'costdb.pgas'}\n"
         "sys.exit(','.join(sorted(heavy & set(sys.modules))) or 0)\n"
     )
     found = subprocess.run(

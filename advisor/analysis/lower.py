@@ -85,7 +85,7 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     if not reuse:
         return made
     # only a machine with rates of calls has a use for it
-    from costdb.arrays.reuse import with_distances
+    from costdb.arrays.model import with_distances
 
     ranks = ranks_together(placed.values())
     if ranks != ONE:

@@ -300,7 +300,7 @@ class Check:
             self.sources[file.path] = result.source
 
     def _write_baseline(self, file: str) -> int:
-        from advisor.baseline import to_text
+        from advisor.suppress import to_text
 
         if self.failed:
             complain(f"advise: {file}: not written, because not every file could be checked")
@@ -310,7 +310,7 @@ class Check:
         return NOTHING_TO_SAY
 
     def _sift(self, file: str) -> None:
-        from advisor.baseline import BaselineError, read_baseline, sift
+        from advisor.suppress import BaselineError, read_baseline, sift
 
         try:
             baseline = read_baseline(file)

@@ -237,7 +237,7 @@ def report(wanted: Wish) -> None:
 
 def _line(finding: object) -> str:
     from advisor.finding import Finding
-    from advisor.report.json_report import finding_document
+    from advisor.report.continuous import finding_document
 
     assert isinstance(finding, Finding)
     return json.dumps(finding_document(finding), allow_nan=False) + "\n"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.finding import Alternative, Assumption, Crossover, Finding, Prediction
 from advisor.ranking.findings import Judged
+from advisor.report.continuous import SCHEMA_VERSION, finding_document, values
 from advisor.report.full import block
-from advisor.report.json_report import SCHEMA_VERSION, finding_document, values
 from advisor.report.machines import how_well
 from advisor.report.rows import MAYBE_SLOWER
 from advisor.report.style import (

@@ -92,14 +92,14 @@ Renderer = Callable[[Report, Style], str]
 _FORMATS = {
     "full": "advisor.report.full:render",
     "concise": "advisor.report.full:render_concise",
-    "json": "advisor.report.json_report:render",
-    "json-lines": "advisor.report.json_report:render_json_lines",
+    "json": "advisor.report.continuous:render",
+    "json-lines": "advisor.report.continuous:render_json_lines",
     "github": "advisor.report.continuous:render_github",
     "gitlab": "advisor.report.continuous:render_gitlab",
     "sarif": "advisor.report.continuous:render_sarif",
     "junit": "advisor.report.continuous:render_junit",
     "rdjson": "advisor.report.continuous:render_rdjson",
-    "markdown": "advisor.report.markdown:render",
+    "markdown": "advisor.report.pages:render",
     "html": "advisor.report.html:render",
 }
 FORMATS = tuple(_FORMATS)

@@ -20,8 +20,7 @@ from advisor.validation.experiments import (
     Way,
 )
 from advisor.verify.cases import alone, case_of
-from advisor.verify.keep import Compared, keep, speed_up
-from advisor.verify.running import Effort, measure
+from advisor.verify.running import Compared, Effort, keep, measure, speed_up
 from costdb.choosing import SubjectError
 from costdb.documents import load_description
 from costdb.estimate import Estimate, Missing, Priced, Seconds

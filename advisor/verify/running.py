@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,16 +15,20 @@ from typing import Any
 from advisor.build.plans import Plan, on_ranks, plan_of, proposed
 from advisor.build.program import NotBuiltError, build
 from advisor.distribution import NotDistributed
-from advisor.evidence import Times
+from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ranking.compare import time_s
 from advisor.verify.cases import ORIGINAL, ArrayInput, Case, ProgramCase, Variant, inputs_of
+from costdb.estimate import Ratio
 from costdb.evaluate import evaluate_price
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.machines import Machine
 from costdb.records import dataclass
 from costdb.repetition import typical
+from costdb.store.database import writing
+from costdb.store.evidence import Evidence, add_evidence
+from costdb.store.extract import store_path
 
 _TOLERANCE = 1e-6
 _PATIENCE_S = 120.0
@@ -367,3 +375,91 @@ def measure_built(source: str, case: Case, effort: Effort) -> list[Measured]:
         wrong = next((one.differs for one in runs if one.differs), "")
         found.append(Measured.of([one.samples_s for one in runs], not wrong))
     return found
+
+
+# What was measured of two ways to do one thing, stored as evidence for later findings.
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A kernel or program and a rewrite of it: predicted and measured speed-up.
+
+    Attributes
+    ----------
+    file, kernel, code, title : str
+        By which findings are known again.
+    sizes : mapping of str to number
+    predicted, measured : Ratio
+    of : str
+        What was measured, where that is more than the kernel.
+    times_s : (Times, Times) or None
+        What both sides took, where that is the kernel itself as one process.
+    equal : bool or None
+        Whether both gave the same results; None where nobody compared them.
+    """
+
+    file: str
+    kernel: str
+    code: str
+    title: str
+    sizes: Mapping[str, int | float]
+    predicted: Ratio
+    measured: Ratio
+    of: str = ""
+    times_s: tuple[Times, Times] | None = None
+    equal: bool | None = None
+
+
+def speed_up(before: Times, after: Times) -> Ratio:
+    """Return how many times faster one is than the other, as sure as their samples make it."""
+    (low, mid, high), (then_low, then_mid, then_high) = before, after
+    return Ratio(low / then_high, mid / then_mid, high / then_low)
+
+
+def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "") -> None:
+    """Store comparisons with the circumstances of this process, if it runs on that machine.
+
+    `clock` says how times were taken, where that is not by running what is compared.
+    """
+    if not machine.may_be_here:
+        return
+    library, usual = (
+        ("numpy", "process time, one thread") if ranks == 1 else ("mpi4py", "slowest rank, wall")
+    )
+    circumstances = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "library": f"{library} {version(library)}",
+        "python": platform.python_version(),
+        "ranks": str(ranks),
+        "clock": clock or usual,
+    }
+    with writing(store_path()) as connection:
+        for one in found:
+            evidence = Evidence(
+                machine.name,
+                one.kernel,
+                one.code,
+                dict(one.sizes),
+                one.predicted if _is_finite(one.predicted) else None,
+                one.measured,
+                {
+                    **circumstances,
+                    "file": one.file,
+                    "title": one.title,
+                    **({"of": one.of} if one.of else {}),
+                    **({} if one.equal is None else {RESULTS: "equal" if one.equal else DIFFER}),
+                    **_times(one),
+                },
+            )
+            add_evidence(connection, evidence)
+
+
+def _is_finite(predicted: Ratio) -> bool:
+    return all(map(math.isfinite, (predicted.low, predicted.mid, predicted.high)))
+
+
+def _times(one: Compared) -> dict[str, str]:
+    if one.times_s is None:
+        return {}
+    texts = (" ".join(map(repr, times)) for times in one.times_s)
+    return dict(zip((BEFORE, AFTER), texts, strict=True))

@@ -27,8 +27,7 @@ from advisor.config.files import CommandError, choose_machine, wrong_use
 if TYPE_CHECKING:
     from advisor.evidence import Times
     from advisor.verify.cases import Case, ProgramCase, Rewrite, Variant
-    from advisor.verify.keep import Compared
-    from advisor.verify.running import Effort
+    from advisor.verify.running import Compared, Effort
     from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict
     from costdb.machines import Machine
 
@@ -231,7 +230,7 @@ def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
 def compared_kernel(case: Case, variant: Variant, before: Times, after: Times) -> Compared | None:
     """Return how a variant of a kernel compares by the clock; None where it has no price."""
     from advisor.evidence import BUILT
-    from advisor.verify.keep import Compared, speed_up
+    from advisor.verify.running import Compared, speed_up
     from costdb.evaluate import compare
 
     original, sizes = case.variants[0].costed, dict(case.sizes)
@@ -254,7 +253,7 @@ def compared_program(
     case: ProgramCase, rewrite: Rewrite, before: Times, after: Times
 ) -> Compared | None:
     """Return how a rewrite of a program compares by the clock; None where it has no price."""
-    from advisor.verify.keep import Compared, speed_up
+    from advisor.verify.running import Compared, speed_up
 
     if rewrite.change is None:
         return None
@@ -272,7 +271,7 @@ def compared_program(
 
 def _keep(group: Sequence[Verdict], machine: Machine) -> None:
     """Store what was measured as evidence, so that later predictions can refer to it."""
-    from advisor.verify.keep import keep
+    from advisor.verify.running import keep
 
     original = group[0].measured
     if original.failure:
@@ -313,8 +312,7 @@ def _verify_programs(
 
     Where there are no ranks to be had, none is run, which is said.
     """
-    from advisor.verify.keep import keep
-    from advisor.verify.running import measure_program
+    from advisor.verify.running import keep, measure_program
     from advisor.verify.verdict import ProgramVerdict
     from costdb.launch.processes import CannotRunError
 
