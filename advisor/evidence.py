@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +20,11 @@ from advisor.finding import (
 )
 from advisor.report.style import ratio
 from costdb.store.evidence import StoredEvidence, stored_evidence
-from costdb.store.place import StoreError
+from costdb.store.extract import StoreError
 
 if TYPE_CHECKING:
-    from advisor.between_sizes import Times
     from costdb.store.evidence import Evidence
+
 
 MOST_LINES = 2
 BUILT = "the built program"
@@ -126,7 +128,7 @@ def _between(own: Sequence[Evidence], finding: Finding) -> Evidence | None:
     if len(timed) < 2 or finding.prediction is None:
         return None
     # few kernels were measured at two sizes
-    from advisor.between_sizes import between
+    from advisor.evidence import between
 
     sides = [
         between([(one.bindings, _times(one, side)) for one in timed.values()], sizes)
@@ -233,3 +235,61 @@ def _told(one: Evidence) -> str:
         f"{so}on {one.machine} {date}{where}, {sizes}: {ratio(measured.mid)}{of}"
         f" ({ratio(measured.low)} .. {ratio(measured.high)}), {predicted}"
     )
+
+
+# Times between two sizes at which something was measured.
+
+
+Sizes = Mapping[str, int | float]
+Times = tuple[float, float, float]
+"""The least, the typical and the greatest seconds."""
+_SURE = 0.05
+"""How far a time between two sizes may be from a power law through them, at least."""
+
+
+def between(
+    points: Iterable[tuple[Sizes, Times]], sizes: Sizes
+) -> tuple[Times, tuple[float, float], str] | None:
+    """Return times between two sizes that were measured, by a power law through them.
+
+    Where a size before or behind them was measured too, the law through these says how far the
+    time may be off: the bend between two slopes may lie anywhere between the sizes.
+
+    Parameters
+    ----------
+    points : iterable of (sizes, times)
+        What was measured, in seconds.
+    sizes : mapping of str to number
+
+    Returns
+    -------
+    (Times, (float, float), str) or None
+        The times, the sizes around, and which size it is. None where not exactly one size
+        differs, or none was measured on both sides.
+    """
+    lines: dict[str, dict[float, Times]] = {}
+    for known, times in points:
+        other = [name for name in sizes if known.get(name) != sizes[name]]
+        if len(other) == 1 and known.keys() == sizes.keys() and times[0] > 0:
+            lines.setdefault(other[0], {})[known[other[0]]] = times
+    for name, measured in lines.items():
+        at, order = float(sizes[name]), sorted(measured)
+        for number, (low, high) in enumerate(pairwise(order)):
+            if low < at < high:
+                near = order[max(number - 1, 0) : number + 3]
+                return _law(measured, near, low, high, at), (low, high), name
+    return None
+
+
+def _law(
+    measured: Mapping[float, Times], near: Sequence[float], low: float, high: float, at: float
+) -> Times:
+    def along(one: float, other: float, end: int) -> float:
+        left, right = measured[one][end], measured[other][end]
+        slope = math.log(right / left) / math.log(other / one)
+        return left * math.exp(slope * math.log(at / one))
+
+    least, mid, most = (along(low, high, end) for end in range(3))
+    bends = [along(*pair, 1) / mid for pair in pairwise(near) if pair != (low, high)]
+    inside = [bend for bend in bends if measured[low][1] <= bend * mid <= measured[high][1]]
+    return least * (1 - _SURE) * min([1.0, *inside]), mid, most * (1 + _SURE) * max([1.0, *inside])

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from advisor.finding import OBSERVED
 from costdb.records import dataclass, field, replace
-from costdb.store.extract import state_of
-from costdb.store.place import StoreError, store_path
+from costdb.store.extract import StoreError, state_of, store_path
 
 Layout = Literal["C", "F", "A"]
 """Contiguous by rows, contiguous by columns, or with strides that the type does not tell."""

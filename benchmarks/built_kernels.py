@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.build.program import NotBuiltError
 from advisor.frontend.kernels import read_kernels
-from advisor.verify.built import BuiltCase, Ran, built_case, run_built
+from advisor.verify.running import BuiltCase, Ran, built_case, run_built
 from benchmarks.drawn_distributed import Drawn, drawn
 from costdb.launch.processes import JobFailedError
 

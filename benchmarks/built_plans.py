@@ -19,8 +19,7 @@ from advisor.build.program import NotBuiltError, build
 from advisor.frontend.kernels import read_kernels
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
-from advisor.verify.built import distributed_case, measure_built
-from advisor.verify.running import Effort
+from advisor.verify.running import Effort, distributed_case, measure_built
 from advisor.verify.verdict import Verdict, as_table, in_words
 from costdb.launch.processes import ONE_THREAD, answers
 from costdb.machines import Machine, load_machine

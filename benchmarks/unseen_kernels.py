@@ -31,7 +31,7 @@ from advisor.verify.cases import ORIGINAL, Case, case_of
 from advisor.verify.running import Effort, Measured, measure
 from advisor.verify.verdict import Verdict, in_words
 from benchmarks.drawn_kernels import drawn
-from costdb.calibration.hardware import Bystanders
+from costdb.calibration.section import Bystanders
 from costdb.machines import Machine, load_machine
 
 _EFFORT = Effort(launches=2, repetitions=15, seconds=0.3)

@@ -33,7 +33,7 @@ from advisor.verify.cases import Case, Variant
 from advisor.verify.running import Effort, Measured, measure
 from advisor.verify.verdict import UNLIKE
 from benchmarks.drawn_rewrites import Rewritable, case_for, families, rewritables
-from costdb.calibration.hardware import Bystanders
+from costdb.calibration.section import Bystanders
 from costdb.estimate import Estimate, Ratio
 from costdb.machines import Machine, load_machine
 

@@ -13,6 +13,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from costdb.choosing import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.estimate import ImpossibleError, Missing, Priced
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
 from costdb.machines import Machine
@@ -37,11 +38,9 @@ from costdb.phases.application import (
 )
 from costdb.phases.document import Node, read_content, read_toml
 from costdb.phases.pricing import derived_quantities, price_words, written_out
-from costdb.process.terms import Leaf, Process, Sequential, repeated
 from costdb.records import dataclass
-from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.wording import read_number
-from costdb.work import Superstep
+from costdb.work import Leaf, Process, Sequential, Superstep, repeated
 
 Price: TypeAlias = Callable[[Mapping[str, str], Machine], Priced | Missing]
 """From the words of a variant to its price on a machine."""
@@ -76,7 +75,7 @@ class DescribedSubject:
         return "" if parameter is None else parameter.about
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
-        """Check `given` against the description; see :class:`costdb.subject.Subject`."""
+        """Check `given` against the description; see :class:`costdb.choosing.Subject`."""
         known = (*self.head.parameters, *self.head.size_names)
         try:
             bound = bind(self.head, {n: self._chosen(n, value) for n, value in given.items()})
@@ -91,7 +90,7 @@ class DescribedSubject:
         return Bound(bound.words, bound.numbers, shown)
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
-        """Return the formula of a variant; see :class:`costdb.subject.Subject`."""
+        """Return the formula of a variant; see :class:`costdb.choosing.Subject`."""
         try:
             return self.price_words(words, self.machine)
         except ApplicationError as error:
@@ -100,7 +99,7 @@ class DescribedSubject:
             raise SubjectError(f"{self.origin}: {error}") from error
 
     def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
-        """Return the allowed values of a parameter; see :class:`costdb.subject.Subject`."""
+        """Return the allowed values of a parameter; see :class:`costdb.choosing.Subject`."""
         match self.head.parameters[name]:
             case WordParameter(words=words):
                 return tuple(words)

@@ -2,35 +2,422 @@
 
 Every machine coefficient has an interval. An estimate's ends put each coefficient at whichever
 of its ends makes the price least or greatest, except residuals, which are independent of one
-another (:mod:`costdb.intervals`); a ratio moves the coefficients that both prices share together,
+another (:mod:`costdb.evaluate`); a ratio moves the coefficients that both prices share together,
 so what is uncertain about both alike cancels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+from typing import TypeAlias
 
-from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
-from costdb.expr import ExprError
-from costdb.expr.evaluate import Evaluator
-from costdb.intervals import (
-    Box,
-    Interval,
-    Point,
-    Reduced,
-    independent_of,
-    multipliers,
-    reduce_price,
-    search,
-    settled,
-    spread,
-    spread_of_ratio,
-    with_own_misses,
+from costdb.estimate import (
+    Domain,
+    Estimate,
+    Priced,
+    Provenance,
+    Quantity,
+    Ratio,
+    Seconds,
+    TermEstimate,
 )
-from costdb.quantity import Provenance, Quantity
+from costdb.expr import Expr, ExprError, free_symbols, substitute, sym
+from costdb.expr.evaluate import Evaluator
+from costdb.expr.evaluate import Point as Sizes
+from costdb.expr.functions import Conditional, Sum
+from costdb.expr.nodes import Add, Mul, Sym, Value
+from costdb.records import dataclass, field
 from costdb.repetition import with_repetition
+
+# Intervals of prices: functions of machine coefficients alone, over a box of these.
+#
+# With all sizes bound, most prices are multilinear in the coefficients: sums of products in which
+# no coefficient occurs twice. Such a function, and a quotient of two, has its extremes at corners
+# of the box: once the few coefficients that multiply others are put at a corner, ascent by single
+# coefficients finds them. Any other price is searched so from several points.
+#
+# A *residual* is what a calibration left unexplained of one class of work: a factor around 1 whose
+# ends are quantiles of measured over predicted time at points that no fit had seen. Misses of
+# different classes know nothing of one another, so that a price which several of them enter does
+# not miss by all at once. With ``T`` linear in each residual ``r_k``, ``T - T_mid`` is the sum of
+# the parts ``A_k * (r_k - 1)``, and the squares of independent deviations add:
+# ``high - mid = sqrt(sum (A_k * (high_k - 1))**2)``, and so for the low end. Deviations that are
+# normal keep the probability of the quantiles exactly; where one term makes up most of the time,
+# whatever its distribution, its own quantiles are what is left. Everything else that is uncertain
+# (a published range, a locality that nobody knows) may be wrong in the same direction everywhere,
+# so that its ends do add up. Within a class the residual is one for all calls: equal calls repeat
+# their miss, and it never averages out over a loop.
+
+
+_MOST_PRODUCTS = 2_000
+_MOST_MULTIPLIERS = 5
+_MOST_SWEEPS = 20
+
+Point: TypeAlias = Mapping[str, float]
+Names: TypeAlias = tuple[str, ...]
+_Weights: TypeAlias = dict[Names, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A coefficient's ends and middle, or a value's."""
+
+    low: float
+    mid: float
+    high: float
+
+
+Box: TypeAlias = Mapping[str, Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Multilinear:
+    """Sum of ``weight * product of coefficients``; the constant has the empty product."""
+
+    weights: Mapping[Names, float]
+
+    @property
+    def coefficients(self) -> frozenset[str]:
+        """Coefficients whose value matters."""
+        return frozenset(name for names in self.weights for name in names)
+
+    def at(self, point: Point) -> float:
+        """Return the value at `point`."""
+        total = 0.0
+        for names, weight in self.weights.items():
+            for name in names:
+                weight *= point[name]
+            total += weight
+        return total
+
+    def given(self, fixed: Point) -> Multilinear:
+        """Return the function that is left when some coefficients have a value."""
+        left: dict[Names, float] = {}
+        for names, weight in self.weights.items():
+            for name in names:
+                weight *= fixed.get(name, 1.0)
+            rest = tuple(name for name in names if name not in fixed)
+            left[rest] = left.get(rest, 0.0) + weight
+        return Multilinear(left)
+
+
+@dataclass(frozen=True, slots=True)
+class General:
+    """A price that is not multilinear, reduced to an expression over coefficients."""
+
+    reduced: Expr
+    _evaluator: Evaluator = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_evaluator", Evaluator((self.reduced,)))
+
+    @property
+    def coefficients(self) -> frozenset[str]:
+        """Coefficients whose value matters."""
+        return free_symbols(self.reduced)
+
+    def at(self, point: Point) -> float:
+        """Return the value at `point`."""
+        return float(self._evaluator.at(point)[0])
+
+
+Reduced: TypeAlias = Multilinear | General
+
+
+def reduce_price(expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset[str]) -> Reduced:
+    """Bind all sizes in `expr`, leaving a function of the coefficients.
+
+    Raises
+    ------
+    ExprError
+        A symbol is neither a size nor a coefficient, or the expression has no value.
+    """
+    used = free_symbols(expr) - coefficients
+    for name in sorted(used):
+        if name not in sizes:
+            raise ExprError(f"{name!r} has no value")
+    weights = _weights(expr, Sizes(sizes), coefficients)
+    if weights is None:
+        return General(substitute(expr, {name: sizes[name] for name in used}))
+    return Multilinear({names: _finite(weight) for names, weight in weights.items() if weight})
+
+
+def extremes(price: Reduced, box: Box) -> Interval:
+    """Return the least value, the value at the middle, and the greatest value over `box`.
+
+    Exact for multilinear prices and for all that are monotone in each coefficient, whichever
+    way; otherwise the best of a search from several corners. Always ``low <= mid <= high``.
+    """
+    price = settled(price, box)
+    names = sorted(price.coefficients)
+    mid = price.at({name: box[name].mid for name in names})
+    fixed = multipliers(price)
+    low = -search(lambda point: -price.at(point), names, box, fixed)
+    return Interval(low, mid, search(price.at, names, box, fixed))
+
+
+def multipliers(*prices: Reduced) -> Names | None:
+    """Return few coefficients such that all is affine once they are fixed, those in most products.
+
+    None where a price is not multilinear, or there are too many.
+    """
+    products: list[set[str]] = []
+    for price in prices:
+        if isinstance(price, General):
+            return None
+        products += [set(names) for names in price.weights if len(names) > 1]
+    fixed: list[str] = []
+    while products:
+        if len(fixed) == _MOST_MULTIPLIERS:
+            return None
+        counts: dict[str, int] = {}
+        for names in products:
+            for name in names:
+                counts[name] = counts.get(name, 0) + 1
+        chosen = max(sorted(counts), key=counts.__getitem__)
+        fixed.append(chosen)
+        products = [left for names in products if len(left := names - {chosen}) > 1]
+    return tuple(fixed)
+
+
+def search(
+    function: Callable[[Point], float], names: Sequence[str], box: Box, fixed: Names | None = None
+) -> float:
+    """Return the greatest value that coordinate ascent finds.
+
+    Each step moves one coefficient to the better of its ends. That is the greatest of all for what
+    is monotone in each coefficient, and for quotients of two affine functions: where no single end
+    is better, no point of the box is.
+
+    Parameters
+    ----------
+    fixed : tuple of str, optional
+        Coefficients of which every corner is tried; ascents are over the others. None for ascents
+        over all, from two corners and the middle.
+    """
+    middle = {name: box[name].mid for name in names}
+    if fixed is None:
+        ends = ({name: box[name].high for name in names}, {name: box[name].low for name in names})
+        return max(_ascend(function, start, names, box) for start in (middle, *ends))
+    others = [name for name in names if name not in fixed]
+    corners = product(*(dict.fromkeys((box[name].low, box[name].high)) for name in fixed))
+    return max(
+        _ascend(function, {**middle, **dict(zip(fixed, corner, strict=True))}, others, box)
+        for corner in corners
+    )
+
+
+def _ascend(
+    function: Callable[[Point], float], point: dict[str, float], names: Sequence[str], box: Box
+) -> float:
+    best = function(point)
+    for _ in range(_MOST_SWEEPS):
+        before = best
+        for name in names:
+            here = point[name]
+            interval = box[name]
+            for candidate in (interval.low, interval.high):
+                if candidate != here:
+                    point[name] = candidate
+                    value = function(point)
+                    if value > best:
+                        best, here = value, candidate
+            point[name] = here
+        if best == before:
+            break
+    return best
+
+
+def settled(price: Reduced, box: Box) -> Reduced:
+    """Return a price without the coefficients that have one value, which leaves fewer corners."""
+    if isinstance(price, General):
+        return price
+    fixed = {name: box[name].mid for name in price.coefficients if box[name].low == box[name].high}
+    return price.given(fixed) if fixed else price
+
+
+def _weights(expr: Expr, sizes: Sizes, coefficients: frozenset[str]) -> _Weights | None:
+    if free_symbols(expr).isdisjoint(coefficients):
+        return {(): sizes.at(expr)}
+    match expr:
+        case Sym():
+            return {(expr.name,): 1}
+        case Add():
+            total: _Weights = {(): expr.constant}
+            for term in expr.terms:
+                part = _weights(term, sizes, coefficients)
+                if part is None:
+                    return None
+                for names, weight in part.items():
+                    total[names] = total.get(names, 0) + weight
+            return total
+        case Mul():
+            product: _Weights | None = {(): expr.coefficient}
+            for factor in expr.factors:
+                product = _multiplied(product, _weights(factor, sizes, coefficients))
+            return product
+        case Conditional() if free_symbols(expr.test).isdisjoint(coefficients):
+            return _weights(expr.then if sizes.at(expr.test) else expr.orelse, sizes, coefficients)
+        case Sum() if expr.index not in coefficients:
+            ends = free_symbols(expr.low) | free_symbols(expr.high)
+            return sizes.amounts(expr, coefficients) if ends.isdisjoint(coefficients) else None
+        case _:
+            return None
+
+
+def _multiplied(left: _Weights | None, right: _Weights | None) -> _Weights | None:
+    if left is None or right is None or len(left) * len(right) > _MOST_PRODUCTS:
+        return None
+    total: _Weights = {}
+    for names, weight in left.items():
+        for others, factor in right.items():
+            if names and others:
+                together = tuple(sorted((*names, *others)))
+                if len(set(together)) != len(together):
+                    return None
+            else:
+                together = names or others
+            total[together] = total.get(together, 0) + weight * factor
+    return total
+
+
+def _finite(value: Value) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if number - number != 0:
+        raise ExprError("the value is not a finite number")
+    return number
+
+
+# Which misses two programs have in common, for the interval of their ratio.
+#
+# A residual is how far a class of work misses what is predicted of it: by as much for equal calls,
+# by something else for a call of another shape or on other memory, as the points show that it was
+# found from. So of two programs only what both do alike misses alike, and cancels in their ratio:
+# of each product of coefficients the lesser of both amounts. What either does beyond that has a
+# miss of its own.
+
+_ABOVE, _BELOW = ".above", ".below"
+_SAME = 1e-9
+"""A part of the greater amount: what is left of equal amounts when one is taken from the other."""
+
+
+def with_own_misses(
+    above: Reduced, below: Reduced, box: Box, residuals: Collection[str]
+) -> tuple[Reduced, Reduced, Box]:
+    """Return two prices in which residuals stand for what both do alike, or for one's own work.
+
+    Parameters
+    ----------
+    above, below : Multilinear or General
+    box : mapping of str to Interval
+    residuals : collection of str
+        Coefficients of the box that deviate independently of all others.
+
+    Returns
+    -------
+    above, below : Multilinear or General
+        With more coefficients, equal to those given where all residuals are.
+    box : mapping of str to Interval
+        That of all coefficients; those which were not in the box given are residuals.
+    """
+    names = frozenset(residuals) & above.coefficients & below.coefficients
+    if not names or above == below:
+        return above, below, box
+    if isinstance(above, Multilinear) and isinstance(below, Multilinear):
+        first: Reduced = _split(above.weights, below.weights, names, _ABOVE)
+        second: Reduced = _split(below.weights, above.weights, names, _BELOW)
+    else:
+        first, second = _renamed(above, names, _ABOVE), below
+    own = {
+        name + mark: box[name]
+        for name in names
+        for mark in (_ABOVE, _BELOW)
+        if name + mark in first.coefficients | second.coefficients
+    }
+    return first, second, {**box, **own}
+
+
+def _split(
+    weights: Mapping[Names, float], others: Mapping[Names, float], names: frozenset[str], mark: str
+) -> Multilinear:
+    made: dict[Names, float] = {}
+    for together, weight in weights.items():
+        both = min(weight, others.get(together, 0.0)) if weight > 0 else 0.0
+        if names.isdisjoint(together):
+            both = weight
+        rest = weight - max(both, 0.0)
+        if abs(rest) <= _SAME * abs(weight):
+            made[together] = made.get(together, 0.0) + weight
+            continue
+        if both > 0:
+            made[together] = made.get(together, 0.0) + both
+        own = tuple(sorted(name + mark if name in names else name for name in together))
+        made[own] = made.get(own, 0.0) + rest
+    return Multilinear(made)
+
+
+def _renamed(price: Reduced, names: frozenset[str], mark: str) -> Reduced:
+    if isinstance(price, General):
+        return General(substitute(price.reduced, {name: sym(name + mark) for name in names}))
+    return _split(price.weights, {}, names, mark)
+
+
+def spread(price: Reduced, box: Box, independent: Iterable[str]) -> Interval:
+    """Return middle and ends of a price of which some coefficients are independent of all others.
+
+    With at most one such coefficient this is :func:`costdb.evaluate.extremes`.
+    """
+    alone = sorted(price.coefficients & set(independent))
+    if len(alone) < 2:
+        return extremes(price, box)
+    calm = _at_middle(box, alone)
+    centre = extremes(price, calm)
+    below = above = 0.0
+    for name in alone:
+        moved = extremes(price, {**calm, name: box[name]})
+        below += (centre.low - moved.low) ** 2
+        above += (moved.high - centre.high) ** 2
+    return Interval(centre.low - math.sqrt(below), centre.mid, centre.high + math.sqrt(above))
+
+
+def spread_of_ratio(ends: Callable[[Box], Ratio], box: Box, independent: Iterable[str]) -> Ratio:
+    """Return a ratio's middle and ends; deviations of a ratio are its logarithm's.
+
+    Parameters
+    ----------
+    ends : callable
+        Returns the extremes of the ratio over a box.
+    """
+    alone = sorted(set(independent) & set(box))
+    if len(alone) < 2:
+        return ends(box)
+    calm = _at_middle(box, alone)
+    centre = ends(calm)
+    moved = [ends({**calm, name: box[name]}) for name in alone]
+    if not all(math.isfinite(one.high) and one.low > 0 for one in (centre, *moved)):
+        return ends(box)
+    below = math.hypot(*(math.log(centre.low / one.low) for one in moved))
+    above = math.hypot(*(math.log(one.high / centre.high) for one in moved))
+    return Ratio(centre.low * math.exp(-below), centre.mid, centre.high * math.exp(above))
+
+
+def independent_of(coefficients: Mapping[str, Quantity]) -> list[str]:
+    """Return the coefficients that deviate independently of all others."""
+    return [name for name, quantity in coefficients.items() if quantity.independent]
+
+
+def _at_middle(box: Box, names: Iterable[str]) -> Box:
+    return {
+        **box,
+        **{name: Interval(box[name].mid, box[name].mid, box[name].mid) for name in names},
+    }
+
 
 _SECONDS_PER_MICROSECOND = 1e-6
 _TRUST = tuple(Provenance)

@@ -12,7 +12,7 @@ from importlib import import_module
 from math import isfinite, prod
 from typing import Any, TypeAlias
 
-from costdb.estimate import Domain, Missing, Priced, Term
+from costdb.estimate import Domain, Missing, Omission, Priced, Provenance, Quantity, Term
 from costdb.evaluate import merge_coefficients
 from costdb.expr import (
     ZERO,
@@ -30,39 +30,35 @@ from costdb.expr import (
     summation,
     sym,
 )
-from costdb.expr.functions import Sum
-from costdb.expr.names import CHANCE
+from costdb.expr.functions import CHANCE, Sum
 from costdb.expr.nodes import Add, Mul, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
-from costdb.process.terms import (
-    Branch,
-    Delay,
-    Leaf,
-    Parallel,
-    ParLoop,
-    Process,
-    SeqLoop,
-    Sequential,
-    Use,
-)
-from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
 from costdb.repetition import repeats_of
 from costdb.work import (
     Barrier,
+    Branch,
     Collective,
+    Delay,
     Fixed,
     Interpretation,
+    Leaf,
     Message,
+    Parallel,
+    ParLoop,
     PickledCollective,
     PickledMessage,
     PrefixScan,
+    Process,
     RemoteElements,
     RemoteGroup,
+    SeqLoop,
+    Sequential,
     Statement,
     Superstep,
     Unknown,
+    Use,
     Work,
 )
 
@@ -244,7 +240,7 @@ _MODELS: dict[type, tuple[str, str]] = {
     Collective: ("costdb.lines.model", "price_collective"),
     PickledMessage: ("costdb.common", "price_pickled_message"),
     PickledCollective: ("costdb.common", "price_pickled_collective"),
-    Superstep: ("costdb.smp.functions", "price_superstep"),
+    Superstep: ("costdb.smp", "price_superstep"),
     RemoteGroup: ("costdb.pgas.model", "price_remote_group"),
     RemoteElements: ("costdb.common", "price_remote_elements"),
     Interpretation: ("costdb.common", "price_interpretation"),

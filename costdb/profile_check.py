@@ -1,7 +1,7 @@
 """The full check of a profile: its JSON Schema, and what physics allows.
 
 It is made when a profile is imported, validated, or written by a calibration. Every start makes
-only the cheap checks of :mod:`costdb.machines.documents`.
+only the cheap checks of :mod:`costdb.machines`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,29 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from costdb.expr import ExprError, parse
-from costdb.machines.documents import (
+from costdb.machines import (
     LINE_SIZE_EXPECTED,
     Json,
+    Machine,
+    MachineError,
+    built_in_names,
     cheap_problems,
     is_line_size,
+    machine_of,
     place_of,
+    read_document,
 )
+from costdb.store.database import Report, now, report_to_stderr, transaction, writing
+from costdb.store.extract import store_path
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
+
 
 _LONGEST_MESSAGE = 200
 
@@ -203,3 +212,68 @@ def _number(value: Json) -> float:
 def _one_line(text: str) -> str:
     joined = " ".join(text.split())
     return joined if len(joined) <= _LONGEST_MESSAGE else joined[: _LONGEST_MESSAGE - 3] + "..."
+
+
+# A user's own profiles, kept after the full check.
+
+
+def import_profile(
+    path: Path, *, replace: bool = False, report: Report = report_to_stderr
+) -> Machine:
+    """Check a profile in full and keep it in the store under its own name.
+
+    Raises
+    ------
+    MachineError
+        Unreadable, not valid, named like a built-in machine, or already there without `replace`.
+    StoreError
+        The store cannot be written.
+    """
+    from costdb.profile_check import check_profile
+
+    document = read_document(path)
+    problems = check_profile(document, str(path))
+    if problems:
+        raise MachineError(problems[0])
+    return store_profile(document, str(path), replace=replace, report=report)
+
+
+def store_profile(
+    document: dict[str, Json],
+    origin: str,
+    *,
+    replace: bool = False,
+    report: Report = report_to_stderr,
+) -> Machine:
+    """Keep a checked document in the store; see :func:`import_profile` for the errors."""
+    machine = machine_of(document, origin)
+    if machine.name in built_in_names():
+        raise MachineError(f'{origin}: /name: "{machine.name}" is a built-in machine')
+    row = (
+        machine.name,
+        json.dumps(document, allow_nan=False),
+        origin,
+        now(),
+    )
+    statement = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
+    with writing(store_path(), report) as connection, transaction(connection):
+        done = connection.execute(f"{statement} INTO profiles VALUES (?, ?, ?, ?)", row)
+    if done.rowcount != 1:
+        raise MachineError(
+            f'{origin}: /name: a machine "{machine.name}" was imported before; '
+            "replacing it must be asked for"
+        )
+    return machine
+
+
+def remove_profile(name: str, *, report: Report = report_to_stderr) -> bool:
+    """Forget an imported or calibrated profile; tell whether there was one.
+
+    What a calibration measured is kept, as it is when the profile is made anew.
+    """
+    path = store_path()
+    if not path.is_file():
+        return False
+    with writing(path, report) as connection, transaction(connection):
+        done = connection.execute("DELETE FROM profiles WHERE name = ?", (name,))
+    return done.rowcount == 1

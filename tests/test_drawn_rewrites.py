@@ -23,7 +23,7 @@ from benchmarks.unseen_rewrites import Pair, Run
 from costdb.estimate import Ratio
 from costdb.expr import evaluate
 from costdb.machines import load_machine
-from costdb.process.terms import NOTHING
+from costdb.work import NOTHING
 from tests.transforms.generated.message_programs import IDIOMS
 
 SEED = 7

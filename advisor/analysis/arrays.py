@@ -62,13 +62,14 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import strong
 from costdb.expr import ONE, ZERO, Expr
-from costdb.process.terms import Leaf, Process
 from costdb.records import dataclass, field, replace
 from costdb.work import (
     Access,
     ArrayCall,
     ArrayOperation,
     Interpretation,
+    Leaf,
+    Process,
     Statement,
     Visit,
 )

@@ -42,7 +42,6 @@ from costdb.pgas.partition import Affine, Interval, Irregular, SharedArray, Spre
 from costdb.pgas.partition import Loop as Trips
 from costdb.pgas.partition import Reference as SharedReference
 from costdb.pgas.partition import Subscript as SharedSubscript
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.records import dataclass, field, replace
 from costdb.work import (
     Access,
@@ -51,9 +50,13 @@ from costdb.work import (
     Collective,
     CollectiveKind,
     Interpretation,
+    Leaf,
     Pattern,
+    Process,
     Region,
     RemoteElements,
+    SeqLoop,
+    Sequential,
     Statement,
     Visit,
 )

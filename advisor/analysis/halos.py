@@ -18,8 +18,8 @@ from advisor.ir.dependence import Sign, largest, smallest
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Subscript
 from costdb.expr import ZERO, Expr
-from costdb.process.terms import Process
 from costdb.records import dataclass, field
+from costdb.work import Process
 
 
 @dataclass(frozen=True, slots=True)

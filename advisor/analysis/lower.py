@@ -56,17 +56,18 @@ from costdb.expr import (
     substitute,
     sym,
 )
-from costdb.process.terms import (
+from costdb.work import (
     NOTHING,
     Branch,
+    Fixed,
     Leaf,
+    Message,
     Parallel,
     ParLoop,
     Process,
     SeqLoop,
     Sequential,
 )
-from costdb.work import Fixed, Message
 from costdb.work import Unknown as Untimed
 
 # Loops whose iterations belong to one rank each: in turn, or side by side.
@@ -362,7 +363,7 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     if not reuse:
         return made
     # only a machine with rates of calls has a use for it
-    from costdb.arrays.reuse import with_distances
+    from costdb.arrays.model import with_distances
 
     ranks = ranks_together(placed.values())
     if ranks != ONE:

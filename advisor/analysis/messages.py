@@ -52,9 +52,18 @@ from costdb.expr import (
     maximum,
     minimum,
 )
-from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.records import dataclass, replace
-from costdb.work import Collective, CollectiveKind, Message, Region
+from costdb.work import (
+    NOTHING,
+    Branch,
+    Collective,
+    CollectiveKind,
+    Leaf,
+    Message,
+    Process,
+    Region,
+    SeqLoop,
+)
 
 # How many layers come from which owner when a rank reads beyond its part of one dimension.
 #

@@ -16,18 +16,22 @@ from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Fourier, Range, Reduction
 from advisor.numpy_table import strong
 from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, minimum, num
-from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.work import (
+    NOTHING,
     Access,
     ArrayCall,
     ArrayOperation,
+    Branch,
     Collective,
     CollectiveKind,
+    Leaf,
     Message,
     Pattern,
     PrefixScan,
+    Process,
     Region,
     RemoteElements,
+    SeqLoop,
     Statement,
     Visit,
 )

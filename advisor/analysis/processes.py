@@ -10,10 +10,23 @@ from advisor.ir.concrete import rebuilt
 from costdb.expr import ONE, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
 from costdb.lines.symbolic import region_line_bounds
-from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
 from costdb.records import dataclass, replace
 from costdb.wording import counted
-from costdb.work import Collective, Message, PrefixScan, Region, Statement, Work
+from costdb.work import (
+    Branch,
+    Collective,
+    Leaf,
+    Message,
+    Parallel,
+    ParLoop,
+    PrefixScan,
+    Process,
+    Region,
+    SeqLoop,
+    Sequential,
+    Statement,
+    Work,
+)
 
 
 def works(process: Process) -> Iterator[Work]:

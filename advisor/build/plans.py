@@ -23,8 +23,7 @@ from advisor.ir.proposal import Transform
 from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
 from costdb.arrays.amounts import GIVEN_BACK
-from costdb.arrays.model import SECTION
-from costdb.arrays.reuse import with_distances
+from costdb.arrays.model import SECTION, with_distances
 from costdb.estimate import Missing, Priced
 from costdb.expr import ZERO, ExprError, free_symbols, num, substitute
 from costdb.machines import Machine

@@ -20,7 +20,7 @@ from advisor.ir.statements import Loop, written
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
-from costdb.process.terms import Process
+from costdb.work import Process
 
 _WIDTH: Final = 100
 _DIMENSIONS: Final = {1: ("cells",), 2: ("rows", "columns")}

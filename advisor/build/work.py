@@ -27,31 +27,29 @@ from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Statement, Store
 from advisor.numpy_table import ShapeConflict
 from costdb.expr import ONE, ZERO, Expr, ExprError, less_equal, minimum, num
-from costdb.process.terms import (
-    NOTHING,
-    Branch,
-    Leaf,
-    Parallel,
-    ParLoop,
-    Process,
-    SeqLoop,
-    Sequential,
-    repeated,
-)
 from costdb.records import dataclass, field, replace
 from costdb.work import (
+    NOTHING,
     Access,
     ArrayCall,
     ArrayOperation,
+    Branch,
     Collective,
     CollectiveKind,
     Interpretation,
+    Leaf,
     Message,
+    Parallel,
+    ParLoop,
     PrefixScan,
+    Process,
     Region,
     RemoteElements,
+    SeqLoop,
+    Sequential,
     Unknown,
     Visit,
+    repeated,
 )
 from costdb.work import Statement as Computed
 

@@ -76,9 +76,8 @@ from advisor.ir.values import (
     Transpose,
 )
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, substitute, sym
-from costdb.process.terms import ParLoop, Process, SeqLoop, Sequential
 from costdb.records import dataclass, replace
-from costdb.work import Message, Region
+from costdb.work import Message, ParLoop, Process, Region, SeqLoop, Sequential
 
 _MOST_PASSES = 5
 _INDENT = "    "

@@ -33,7 +33,7 @@ from advisor.cli.common import (
     problem_line,
     write_out,
 )
-from advisor.config.layer import CommandError, system_error
+from advisor.config.files import CommandError, system_error
 
 PROGRAM = "advise"
 DEFAULT_COMMAND = "check"
@@ -43,7 +43,10 @@ _GROUPS = {
     "Plumbing": "lsp clean version",
 }
 """Commands as help lists them."""
-_ELSEWHERE = {"choose": "predict", "lsp": "plumbing", "clean": "plumbing", "version": "plumbing"}
+_ELSEWHERE = {
+    **{"choose": "predict", "rule": "explain", "validate": "calibrate", "run": "annotate"},
+    **{"lsp": "plumbing", "clean": "plumbing", "version": "plumbing"},
+}
 COMMANDS = {
     name: f"advisor.cli.commands.{_ELSEWHERE.get(name, name)}"
     for names in _GROUPS.values()

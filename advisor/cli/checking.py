@@ -27,10 +27,9 @@ from advisor.cli.common import (
     write_out,
     write_result,
 )
-from advisor.cli.paths import python_files
-from advisor.cli.scope import Scope
+from advisor.cli.scope import Scope, python_files
 from advisor.config.effective import Effective
-from advisor.config.layer import (
+from advisor.config.files import (
     CommandError,
     NoMachineError,
     shown_path,
@@ -300,7 +299,7 @@ class Check:
             self.sources[file.path] = result.source
 
     def _write_baseline(self, file: str) -> int:
-        from advisor.baseline import to_text
+        from advisor.suppress import to_text
 
         if self.failed:
             complain(f"advise: {file}: not written, because not every file could be checked")
@@ -310,7 +309,7 @@ class Check:
         return NOTHING_TO_SAY
 
     def _sift(self, file: str) -> None:
-        from advisor.baseline import BaselineError, read_baseline, sift
+        from advisor.suppress import BaselineError, read_baseline, sift
 
         try:
             baseline = read_baseline(file)
@@ -404,7 +403,7 @@ class Check:
         """Return how a gain goes with sizes; its file is analysed again, as findings keep no
         prices."""
         from advisor.cli.commands.explain import judged_in
-        from advisor.report.curves import curves_of
+        from advisor.report.model import curves_of
 
         path = file_and_cell(finding.path)[0]
         if path not in self.judged:

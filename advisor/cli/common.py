@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
-from advisor.config.layer import system_error, wrong_use
+from advisor.config.files import system_error, wrong_use
 from advisor.report.style import Style, detect_style, one_line
 from advisor.source import SourceProblem
 from costdb.records import dataclass, replace
@@ -92,9 +92,9 @@ def complain(message: str) -> None:
 
 def problem_line(error: Exception) -> str | None:
     """Return the one line for what can be wrong with files, choices and machines; None for bugs."""
+    from costdb.choosing import PlacedError, SubjectError
     from costdb.machines import MachineError
-    from costdb.store.place import StoreError
-    from costdb.subject import PlacedError, SubjectError
+    from costdb.store.extract import StoreError
 
     if isinstance(error, SourceProblem):
         return str(_in_cell(error))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from advisor import engine
 from advisor.cli.common import write_out
-from advisor.config.layer import CommandError, system_error, wrong_use
+from advisor.config.files import CommandError, system_error, wrong_use
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.finding import Applicability, Finding

@@ -14,8 +14,7 @@ import typer
 from typer.main import get_command
 
 from advisor.cli.common import COLORS, check_output, manner
-from advisor.config.files import OUTPUT_FORMATS
-from advisor.config.layer import wrong_use
+from advisor.config.files import OUTPUT_FORMATS, wrong_use
 from costdb.records import replace
 
 # Completion in a shell: what could stand at a place of the command line.

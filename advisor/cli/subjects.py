@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings, read_text, split_binding
-from advisor.config.layer import CommandError, Settings, choose_machine, wrong_use
+from advisor.config.files import CommandError, Settings, choose_machine, wrong_use
 from advisor.observed import Observations
 from advisor.source import SourceProblem
+from costdb.choosing import Chosen, Subject
 from costdb.estimate import Missing
 from costdb.machines import Machine, load_machine
 from costdb.records import dataclass, replace
-from costdb.subject import Chosen, Subject
 from costdb.wording import DOTTED_NAME, read_number
 
 if TYPE_CHECKING:
@@ -305,8 +305,7 @@ def settings_of(file: str) -> Settings:
     CommandError
         One of them is wrong.
     """
-    from advisor.config.files import configurations
-    from advisor.config.layer import Layer
+    from advisor.config.files import Layer, configurations
 
     environment = Layer(sizes=parse_bindings(os.environ.get(SIZES_VARIABLE, "").split()))
     return configurations(environment).of_file(file)

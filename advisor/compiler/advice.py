@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 from advisor import engine
-from advisor.compiler.record import is_of_interest
+from advisor.compiler.record import gathered, guarded, is_of_interest, is_taken, log
 from advisor.engine import FileResult
 from advisor.files import read_source
 from advisor.finding import Finding, Remark
 from advisor.observed import Seen, SeenMessages, to_document
 from advisor.source import SourceProblem
 from advisor.transform_registry import program_transforms
+from costdb.launch.space import ours
 from costdb.records import dataclass, replace
 
 Facts = Sequence[tuple[str, Seen]]
@@ -65,8 +70,7 @@ def advise_on(facts: Facts, machine: str | None = None, traffic: Traffic = ()) -
         Of files with messages everything that communicates is advised on.
     """
     from advisor.config.effective import Resolver
-    from advisor.config.files import configurations
-    from advisor.config.layer import CommandError, ConfigError, Layer
+    from advisor.config.files import CommandError, ConfigError, Layer, configurations
     from costdb.machines import MachineError
 
     chosen = machine or os.environ.get("ADVISE_MACHINE") or None
@@ -123,8 +127,8 @@ def store(facts: Facts, program: str) -> int:
     """
     from advisor.observed import FUNCTION
     from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.results import Observation, add_observations
+    from costdb.store.extract import store_path
+    from costdb.store.records import Observation, add_observations
 
     rows = [
         Observation(file, FUNCTION, seen.function, to_document(seen), program)
@@ -135,3 +139,115 @@ def store(facts: Facts, program: str) -> int:
         with writing(store_path()) as connection:
             add_observations(connection, rows)
     return len(rows)
+
+
+# What becomes of the compiler's facts when the program ends: warnings, JSON lines, the store.
+#
+# Nothing is analysed while the program compiles or runs.
+
+
+VARIABLE = "ADVISE_NUMBA"
+Form = Literal["warnings", "json-lines", "store"]
+FORMS: tuple[str, ...] = get_args(Form)
+_OFF = frozenset(("", "0", "off", "no", "false"))
+_ON = frozenset(("1", "on", "yes", "true"))
+_registered: list[int] = []
+
+
+class AdviceWarning(UserWarning):
+    """A finding on a compiled function, at the line of the source that it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How to report.
+
+    Attributes
+    ----------
+    form : {"warnings", "json-lines", "store"}
+    file : str
+        Where JSON lines go, added at its end; empty: standard error.
+    """
+
+    form: str
+    file: str = ""
+
+
+def wish(text: str) -> Wish | None:
+    """Return what ``ADVISE_NUMBA`` asks for: a form, or ``json-lines=FILE``; None for nothing.
+
+    ``1`` means warnings. Another word is logged and means nothing.
+    """
+    form, _, file = text.strip().partition("=")
+    if form.lower() in _OFF:
+        return None
+    if form.lower() in _ON:
+        return Wish("warnings")
+    if form in FORMS and not (file and form != "json-lines"):
+        return Wish(form, file)
+    log.warning("advise: %s=%s: expected 1, 0, %s", VARIABLE, text, ", ".join(FORMS))
+    return None
+
+
+def report_at_exit() -> None:
+    """Report when this process ends, once, as the environment says; warnings unless it does."""
+    if os.getpid() in _registered:
+        return
+    _registered.append(os.getpid())
+    atexit.register(_report_own, os.getpid())
+
+
+def _report_own(process: int) -> None:
+    # a forked child inherits the registration, and what its parent gathered
+    if process != os.getpid() or is_taken():
+        return
+    text = os.environ.get(VARIABLE)
+    wanted = Wish("warnings") if text is None else wish(text)
+    if wanted is not None:
+        report(wanted)
+
+
+def report(wanted: Wish) -> None:
+    """Report all facts gathered so far; an error of ours is logged, not raised."""
+    # here the program has imported what it likes, and the analysis is still to be imported
+    with guarded("reporting on compiled functions"), ours():
+        facts = gathered()
+        if not facts:
+            return
+        if wanted.form == "store":
+            from advisor.compiler.advice import store
+
+            store(facts, " ".join(sys.argv[:1]))
+            return
+        from advisor.compiler.advice import advise_on
+
+        advice = advise_on(facts)
+        for problem in advice.problems:
+            log.warning("%s", problem)
+        if wanted.form == "warnings":
+            from advisor.report.rows import headline
+
+            for finding in advice.findings:
+                message = f"{finding.code} {headline(finding)}"
+                line = finding.span.start_line
+                warnings.warn_explicit(message, AdviceWarning, finding.path, line)
+            return
+        _write_lines(wanted.file, [_line(finding) for finding in advice.findings])
+
+
+def _line(finding: object) -> str:
+    from advisor.finding import Finding
+    from advisor.report.continuous import finding_document
+
+    assert isinstance(finding, Finding)
+    return json.dumps(finding_document(finding), allow_nan=False) + "\n"
+
+
+def _write_lines(file: str, lines: list[str]) -> None:
+    if not file:
+        sys.stderr.write("".join(lines))
+        return
+    from pathlib import Path
+
+    with Path(file).open("a", encoding="utf-8") as stream:
+        stream.write("".join(lines))

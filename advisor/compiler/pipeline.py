@@ -102,7 +102,7 @@ def advised_njit(*args: Any, **options: Any) -> Any:
     options.setdefault("pipeline_class", AdvisedCompiler)
     made = njit(*args, **options)
     with guarded("preparing the report"):
-        from advisor.compiler.report import report_at_exit
+        from advisor.compiler.advice import report_at_exit
 
         report_at_exit()
     if options.get("cache"):
@@ -143,7 +143,7 @@ def init() -> None:
     if not os.environ.get(VARIABLE):
         return
     with guarded("switching the pass on"):
-        from advisor.compiler.report import report_at_exit, wish
+        from advisor.compiler.advice import report_at_exit, wish
 
         if wish(os.environ[VARIABLE]) is not None:
             install()

@@ -8,8 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from advisor.cache import Answers
-from advisor.config.files import Configurations
-from advisor.config.layer import CommandError, NoMachineError, Settings, choose_machine, wrong_use
+from advisor.config.files import (
+    CommandError,
+    Configurations,
+    NoMachineError,
+    Settings,
+    choose_machine,
+    wrong_use,
+)
 from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict

@@ -42,7 +42,7 @@ from advisor.numpy_table import PYTHON_FLOAT
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym
-from costdb.expr.names import is_name
+from costdb.expr.functions import is_name
 from costdb.wording import IDENTIFIER
 
 _BUILTINS = frozenset({"len", "max", "min", "range"})

@@ -21,7 +21,7 @@ from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray
 from advisor.source import Span
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym
-from costdb.expr.names import is_name
+from costdb.expr.functions import is_name
 
 _Axis = tuple[str, int]
 _FEW = 8

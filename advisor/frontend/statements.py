@@ -57,7 +57,7 @@ from advisor.ir.values import Elementwise, Point, Scalar, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
-from costdb.expr.names import chance
+from costdb.expr.functions import chance
 
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""

@@ -29,11 +29,13 @@ from advisor.engine import Options
 from advisor.files import read_source
 from advisor.finding import Finding
 from advisor.frontend.prefilter import forget
-from advisor.lsp.analyses import Analyses, Answer, OpenFile
-from advisor.lsp.analysis import (
+from advisor.lsp.analyses import (
     KINDS,
+    Analyses,
     Analysis,
+    Answer,
     KernelMemo,
+    OpenFile,
     Purpose,
     analyse,
     offers,

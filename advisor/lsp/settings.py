@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.config.effective import Resolver
-from advisor.config.files import Configurations
-from advisor.config.layer import CommandError, Layer
+from advisor.config.files import CommandError, Configurations, Layer
 from advisor.engine import Options
 from advisor.observed import Observations
 from costdb.records import dataclass, field, replace

@@ -9,15 +9,15 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from advisor.between_sizes import Sizes, Times
+from advisor.evidence import Sizes, Times
 from advisor.measure.language import Sampled
 from advisor.measure.pieces import Arguments, NoPiece, Piece, key_of
 from advisor.measure.subjects import Subject
-from costdb.calibration.hardware import this_host
+from costdb.calibration.section import this_host
 from costdb.launch.processes import THREADS
 from costdb.store.database import reading, writing
-from costdb.store.place import store_path
-from costdb.store.results import PIECE, Result, add_result, stored_piece
+from costdb.store.extract import store_path
+from costdb.store.records import PIECE, Result, add_result, stored_piece
 
 HERE = "here"
 """What this machine is called while it has no calibration."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
-from advisor.between_sizes import Times
+from advisor.evidence import Times
 from advisor.measure.language import Sampled
 from costdb.launch.processes import CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
-from advisor.between_sizes import Times, between
+from advisor.evidence import Times, between
 from advisor.files import read_source
 from advisor.finding import INTERPOLATED, MEASURED
 from advisor.ir.spmd.program import MODULE, RANKS
@@ -25,14 +25,13 @@ from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject
 from advisor.report.style import duration
 from advisor.source import SourceProblem
 from advisor.verify.cases import ORIGINAL, inputs_of
-from costdb.calibration.hardware import this_host
-from costdb.estimate import Estimate, Missing, Priced, Seconds, TermEstimate
+from costdb.calibration.section import this_host
+from costdb.choosing import Bound
+from costdb.choosing import Subject as Predicted
+from costdb.estimate import Estimate, Missing, Omission, Priced, Provenance, Seconds, TermEstimate
 from costdb.evaluate import evaluate_price
 from costdb.expr import ZERO, ExprError, evaluate
 from costdb.machines import Machine
-from costdb.quantity import Omission, Provenance
-from costdb.subject import Bound
-from costdb.subject import Subject as Predicted
 
 OF_RANKS = frozenset({"arrays", "elements"})
 """Models of what a rank does by itself."""

@@ -11,7 +11,7 @@ from advisor.measure.pieces import NoPiece, Piece
 from advisor.measure.subjects import Subject
 from advisor.report.style import Style, duration, ratio, table
 from advisor.verify.cases import ORIGINAL
-from advisor.verify.keep import speed_up
+from advisor.verify.running import speed_up
 from costdb.records import dataclass
 
 _MOST_LINES = 12

@@ -20,8 +20,8 @@ from costdb.evaluate import compare, evaluate_price, middle, middles
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, maximum
 from costdb.machines import Machine
 from costdb.pricing import price_time, with_parts
-from costdb.process.terms import Process
 from costdb.records import dataclass
+from costdb.work import Process
 
 # Which value every size has, what bound it, and whether each rank has a core of its own.
 

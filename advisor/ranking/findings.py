@@ -24,10 +24,9 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Rule, Transform
 from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
 from advisor.source import split_lines
-from costdb.estimate import Missing, Priced
+from costdb.estimate import Missing, Omission, Priced, Provenance, Quantity
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
-from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
 
 

@@ -22,11 +22,11 @@ from advisor.ranking.findings import with_text
 from advisor.ranking.programs import LoweredCost, cost_steps
 from advisor.ranking.seen_messages import as_observed
 from advisor.source import SourceProblem
+from costdb.choosing import Bound, Chosen, Number, RefusedError, Subject, SubjectError
 from costdb.estimate import Missing, Priced
 from costdb.expr import ExprError, free_symbols, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
-from costdb.subject import Bound, Chosen, Number, RefusedError, Subject, SubjectError
 from costdb.wording import nearest, read_number
 
 PROGRAM = "program"
@@ -150,7 +150,7 @@ class _FromSource:
 
 @dataclass(frozen=True, slots=True)
 class KernelSubject(_FromSource):
-    """A kernel and its price on a machine; see :class:`costdb.subject.Subject`.
+    """A kernel and its price on a machine; see :class:`costdb.choosing.Subject`.
 
     A statement that is not understood is found by who asks for the price.
     """
@@ -268,7 +268,7 @@ def program_subject(
 
 @dataclass(frozen=True, slots=True)
 class ProgramSubject(_FromSource):
-    """One function with its price on a machine; see :class:`costdb.subject.Subject`."""
+    """One function with its price on a machine; see :class:`costdb.choosing.Subject`."""
 
     path: str
     program: Program

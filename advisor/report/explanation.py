@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.finding import Alternative, Assumption, Crossover, Finding, Prediction
 from advisor.ranking.findings import Judged
+from advisor.report.continuous import SCHEMA_VERSION, finding_document, values
 from advisor.report.full import block
-from advisor.report.json_report import SCHEMA_VERSION, finding_document, values
 from advisor.report.machines import how_well
 from advisor.report.rows import MAYBE_SLOWER
 from advisor.report.style import (
@@ -24,14 +24,13 @@ from advisor.report.style import (
     shortened,
     table,
 )
-from costdb.estimate import Priced
+from costdb.estimate import Priced, Quantity
 from costdb.expr import Expr, free_symbols, sym, to_text
 from costdb.expr.functions import Reduction
-from costdb.quantity import Quantity
 from costdb.records import dataclass, field
 
 if TYPE_CHECKING:
-    from costdb.store.results import Result
+    from costdb.store.records import Result
 
 
 # Long formulas in readable form: what occurs again gets a name.

@@ -37,10 +37,10 @@ def render(report: Report, style: Style) -> str:
     body += [_article(report, number, one) for number, one in enumerate(findings, 1)]
     if report.remarks:
         body.append(
-            "<h2>Notes</h2>" + _list(f"{_place(one)}: {one.message}" for one in report.remarks)
+            heading(2, "Notes") + bullets(f"{_place(one)}: {one.message}" for one in report.remarks)
         )
     if told:
-        body.append("<h2>Coverage</h2>" + _list(told))
+        body.append(heading(2, "Coverage") + bullets(told))
     return page(f"What advise found, on {report.machine}", [last], body)
 
 
@@ -89,7 +89,13 @@ def _folded(title: str, inner: str) -> str:
     return f"<details><summary>{_text(title)}</summary>{inner}</details>"
 
 
-def _list(texts: Iterable[str]) -> str:
+def heading(level: int, said: str) -> str:
+    """Return a heading."""
+    return f"<h{level}>{_text(said)}</h{level}>"
+
+
+def bullets(texts: Iterable[str]) -> str:
+    """Return a list of texts."""
     return '<ul class="told">' + "".join(f"<li>{_text(one)}</li>" for one in texts) + "</ul>"
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.style import Style, one_line, table
-from costdb.machines import Json, Machine, quantity_of
-from costdb.machines.documents import place_of
-from costdb.quantity import Quantity
+from costdb.estimate import Quantity
+from costdb.machines import Json, Machine, place_of, quantity_of
 
 if TYPE_CHECKING:
-    from costdb.store.results import Result
+    from costdb.store.records import Result
 
 SCHEMA_VERSION = 1
 _HEADINGS = frozenset(("schema_version", "name", "title", "library", "sources", "notes"))

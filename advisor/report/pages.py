@@ -1,16 +1,112 @@
-"""Predictions, choices and verifications as pages and comments: a picture and its numbers."""
+"""Pages and comments: of findings, predictions, choices, verifications and calibrations."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from advisor.report import html, markdown
+from advisor.files import reported_path
+from advisor.finding import Finding
+from advisor.report import html
+from advisor.report.full import HEADS, excerpt
+from advisor.report.html import diff_of
+from advisor.report.model import Report
 from advisor.report.prediction import ChoicesReport, PredictionReport, interval, shown_bindings
-from advisor.report.style import ratio
-from advisor.report.svg import Bar, Dot, Plot, bars, ranges, scatter
+from advisor.report.rows import coverage_lines, figures, fix_option, ordered, rows, sentence
+from advisor.report.style import Style, one_line, ratio
+from advisor.report.svg import Bar, Dot, Plot, bars, fits, ranges, scatter
 from costdb.choosing import Choice
+from costdb.wording import counted
+
+if TYPE_CHECKING:
+    from costdb.calibration.campaign import FittedSection, Made
+    from costdb.calibration.section import Quality
+
+
+# Findings as a comment on a pull request: one table, then a folded part for each.
+
+
+# What would be markup, a mention, a reference or a link; code spans would not hold backticks.
+_MARKUP = re.compile(r"([\\`*_\[\]<#|~&$]|^[>+-])")
+_LINKED = re.compile(r"@|(?<=\w)://|(?<=www)\.")
+
+
+def render(report: Report, style: Style) -> str:
+    """Return the comment; what users wrote is shown as text, never as markup."""
+    findings = ordered(report.findings)
+    *told, last = coverage_lines(report)
+    parts = [f"### advise\n\n{_text(last)}"]
+    if findings:
+        parts.append(_table(("class", *HEADS), map(_cells, findings)))
+    parts += [_folded(one, report.sources.get(one.path, "")) for one in findings]
+    notes = [f"{one.path}:{one.span.start_line}: {one.message}" for one in report.remarks]
+    if notes or told:
+        parts.append("\n".join(f"- {_text(one)}" for one in (*notes, *told)))
+    return "\n\n".join(parts) + "\n"
+
+
+def page(
+    title: str,
+    told: Iterable[str],
+    tables: Iterable[tuple[str, Sequence[str], Iterable[Sequence[str]]]],
+) -> str:
+    """Return a heading, sentences, and tables of which each has a title, heads and rows."""
+    parts = [f"### {_text(title)}", *map(_text, told)]
+    for name, heads, cells in tables:
+        parts += [f"**{_text(name)}**", _table(heads, cells)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(said: str) -> str:
+    """Return text as Markdown that shows it and notifies nobody."""
+    escaped = _MARKUP.sub(r"\\\1", one_line(said))
+    return _LINKED.sub("\\g<0>\N{ZERO WIDTH SPACE}", escaped)
+
+
+def _table(heads: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
+    rows = (f"| {' | '.join(map(_text, row))} |" for row in cells)
+    return "\n".join((f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows))
+
+
+def _cells(one: Finding) -> Sequence[str]:
+    gain, *others = figures(one)
+    where = f"{reported_path(one.path)[1]}:{one.span.start_line} {one.kernel}"
+    told = where, sentence(one.title), fix_option(one)
+    return (one.verdict.upper(), gain or "?", *others, *told)
+
+
+def _folded(finding: Finding, source: str) -> str:
+    place = f"{reported_path(finding.path)[1]}:{finding.span.start_line}"
+    title = f"{finding.verdict.upper()} {place} {finding.code} {finding.name}"
+    told = "\n".join(f"- **{name}** {_text(said)}" for name, said in rows(finding).items())
+    parts = [
+        f"<details><summary>{_summary(title)}</summary>",
+        _text(sentence(finding.reason)),
+        _fenced("text", excerpt(source, finding.span, Style())),
+        told,
+        _fenced("diff", diff_of(finding, source)),
+        "</details>",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _summary(said: str) -> str:
+    """Return text within HTML, where a backslash escapes nothing."""
+    from html import escape
+
+    return _LINKED.sub("\\g<0>\N{ZERO WIDTH SPACE}", escape(one_line(said)))
+
+
+def _fenced(language: str, lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    text = "\n".join(map(str.rstrip, lines))
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
 
 HTML, MARKDOWN = "html", "markdown"
 _MOST_CHOICES = 24
@@ -87,4 +183,55 @@ def _ends(stated: Mapping[str, float]) -> tuple[float, float, float]:
 def _written(output_format: str, title: str, told: Iterable[str], plots: Sequence[Plot]) -> str:
     if output_format == HTML:
         return html.page(title, told, map(html.figure, plots))
-    return markdown.page(title, told, [(plot.title, plot.heads, plot.rows) for plot in plots])
+    return page(title, told, [(plot.title, plot.heads, plot.rows) for plot in plots])
+
+
+# A calibration: for each section its models' errors, and fitted over measured times.
+
+_MICROSECOND = 1e-6
+
+
+def of_calibration(made: Made) -> str:
+    """Return the page of a calibration."""
+    document = made.document
+    leads = (
+        f"{document['title']}; {document['library']}; {document['date']}.",
+        "Every point shown was kept from the fits. R2 is the residual sum of squares over that "
+        "around the mean: 0 is perfect, 1 no better than the mean.",
+    )
+    notes = document.get("notes")
+    told = map(str, notes if isinstance(notes, list) else ())
+    body = [part for section in made.sections for part in _fitted(section)]
+    body += [html.heading(2, "Notes"), html.bullets(told)]
+    return html.page(f"Calibration of {document['name']}", leads, body)
+
+
+def _fitted(section: FittedSection) -> Iterator[str]:
+    yield html.heading(2, section.name)
+    samples = sum(len(timing.samples_us) for timing in section.timings)
+    yield html.bullets(
+        [
+            f"{counted(len(section.timings), 'point')}, {counted(samples, 'sample')} in "
+            f"{counted(len(section.launches), 'launch', 'launches')}, "
+            f"begun {section.run.id.split('.')[0]} UTC"
+        ]
+    )
+    by_operation: dict[str, list[Quality]] = {}
+    for quality in section.fitted.qualities:
+        by_operation.setdefault(quality.operation, []).append(quality)
+    for operation, qualities in by_operation.items():
+        yield html.heading(3, operation)
+        rows = (
+            (one.model, f"{one.r2:.4g}", f"{100 * one.median_error:.1f} %", str(one.points))
+            + ("yes" if one.chosen else "",)
+            for one in qualities
+        )
+        yield html.table(("model", "R2", "median error", "points", "predictions use it"), rows)
+        # the chosen model last, over the others
+        shown = {
+            one.model: [(taken * _MICROSECOND, told * _MICROSECOND) for taken, told in one.pairs]
+            for one in sorted(qualities, key=lambda one: one.chosen)
+            if one.pairs and all(min(pair) > 0 for pair in one.pairs)
+        }
+        if shown:
+            yield html.figure(fits("Fitted over measured time", shown))

@@ -10,11 +10,9 @@ from typing import Any
 
 from advisor.finding import INTERPOLATED, MEASURED
 from advisor.report.style import Style, column_for, duration, one_line, ratio, table
-from costdb.choosing import Choice, Prediction
-from costdb.estimate import Estimate, TermEstimate
-from costdb.quantity import Omission
+from costdb.choosing import Choice, Chosen, Prediction
+from costdb.estimate import Estimate, Omission, TermEstimate
 from costdb.records import dataclass
-from costdb.subject import Chosen
 
 SCHEMA_VERSION = 2
 _LONGEST_FORMULA = 2000

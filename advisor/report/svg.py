@@ -7,7 +7,7 @@ reader's light or dark scheme, and its letters grow where the window is narrow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from advisor.report.model import Curve
@@ -309,6 +309,27 @@ def scatter(title: str, of: Sequence[Dot]) -> Plot:
     heads = ("variant", "predicted", "could be", "measured", "inside")
     legend = (("inside", "interval holds what was measured"), ("outside", "it does not"))
     return Plot(title, told, svg, heads, rows, legend)
+
+
+def fits(title: str, of: Mapping[str, Sequence[tuple[float, float]]]) -> Plot:
+    """Return what models say over what was measured, in seconds; the last model lies on top."""
+    height = 400
+    times = [time for pairs in of.values() for pair in pairs for time in pair]
+    across = log_scale(times, _LEFT, WIDTH - _RIGHT)
+    up = log_scale(times, height - _FOOT, _TOP)
+    parts = [line(across.start, up.start, across.end, up.end, "even")]
+    rows, legend = [], []
+    for place, (model, pairs) in enumerate(of.items()):
+        kind = f"c{place % COLOURS}"
+        legend.append((kind, model))
+        for taken, fitted in pairs:
+            cells = [model, duration(taken), duration(fitted)]
+            rows.append(cells)
+            parts.append(dot(across.at(taken), up.at(fitted), kind, ", ".join(cells)))
+    told = f"{len(rows)} fitted times of {len(of)} models over the measured ones."
+    axes = _axes(across, up, ("measured", "fitted"), (_time, _time))
+    svg = drawing(title, told, height, [*axes, *parts])
+    return Plot(title, told, svg, ("model", "measured", "fitted"), rows, tuple(legend))
 
 
 def ranges(title: str, of: Sequence[Dot]) -> Plot:

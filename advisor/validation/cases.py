@@ -13,11 +13,15 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ranking.compare import cost
 from advisor.transform_registry import transforms
-from advisor.validation.experiments import Case, Experiment, Way
-from advisor.validation.results import CannotValidateError
+from advisor.validation.experiments import (
+    CannotValidateError,
+    Case,
+    Experiment,
+    Way,
+)
 from advisor.verify.cases import alone, case_of
-from advisor.verify.keep import Compared, keep, speed_up
-from advisor.verify.running import Effort, measure
+from advisor.verify.running import Compared, Effort, keep, measure, speed_up
+from costdb.choosing import SubjectError
 from costdb.documents import load_description
 from costdb.estimate import Estimate, Missing, Priced, Seconds
 from costdb.evaluate import compare, evaluate_price
@@ -25,8 +29,7 @@ from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, 
 from costdb.machines import Machine
 from costdb.pgas.model import price_groups
 from costdb.records import dataclass, replace
-from costdb.subject import SubjectError
-from costdb.typical import typical
+from costdb.repetition import typical
 
 Sizes = Mapping[str, int]
 _WORKER = "advisor.validation.worker"

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from advisor.between_sizes import Times
-from advisor.verify.cases import Case, ProgramCase
+from advisor.build.plans import Plan, on_ranks, plan_of, proposed
+from advisor.build.program import NotBuiltError, build
+from advisor.distribution import NotDistributed
+from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Transform
+from advisor.ranking.compare import time_s
+from advisor.verify.cases import ORIGINAL, ArrayInput, Case, ProgramCase, Variant, inputs_of
+from costdb.estimate import Ratio
+from costdb.evaluate import evaluate_price
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
+from costdb.machines import Machine
 from costdb.records import dataclass
-from costdb.typical import typical
+from costdb.repetition import typical
+from costdb.store.database import writing
+from costdb.store.evidence import Evidence, add_evidence
+from costdb.store.extract import store_path
 
 _TOLERANCE = 1e-6
 _PATIENCE_S = 120.0
@@ -176,3 +192,274 @@ def _turns(case: ProgramCase, after: str, exact: bool, effort: Effort) -> Turns:
         Measured.of([one["samples_s"][side] for one in found], equal) for side in (0, 1)
     )
     return Turns(before, then, compared)
+
+
+# Builds kernels and their plans for ranks, runs them, and says what came of it.
+
+
+_MOST_PLANS = 6
+"""Plans of a kernel that are run: those that are predicted to be fastest."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltCase:
+    """A kernel as written, and programs that were built of it.
+
+    Attributes
+    ----------
+    source, kernel : str
+        The file that is held against, and which function of it.
+    programs : tuple of str
+    arrays : tuple of ArrayInput
+    sizes : mapping of str to number
+    """
+
+    source: str
+    kernel: str
+    programs: tuple[str, ...]
+    arrays: tuple[ArrayInput, ...]
+    sizes: Mapping[str, int | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a built program.
+
+    Attributes
+    ----------
+    differs : str
+        What of its results is not as the kernel has it; empty where all is.
+    samples_s : tuple of float
+        What its slowest rank took, each time.
+    """
+
+    differs: str
+    samples_s: tuple[float, ...]
+
+
+def built_case(
+    path: str, kernel: Kernel, sizes: Mapping[str, int | float], variants: Iterable[Kernel] = ()
+) -> BuiltCase:
+    """Return a kernel with programs of it and of variants, which may be distributed otherwise.
+
+    Raises
+    ------
+    NotBuiltError
+        One of them has no form.
+    """
+    source = kernel.context.source
+    programs = tuple(build(path, [one], sizes) for one in (kernel, *variants))
+    name = kernel.name.rpartition(".")[2]
+    return BuiltCase(source, name, programs, tuple(inputs_of(kernel, sizes)), sizes)
+
+
+def run_built(
+    path: str,
+    cases: Sequence[BuiltCase],
+    ranks: int,
+    repetitions: int = 0,
+    seconds: float = 1.0,
+    patience_s: float = _PATIENCE_S,
+) -> Iterator[tuple[Ran, ...]]:
+    """Yield of each case what came of its programs, as many as there are.
+
+    Parameters
+    ----------
+    path : str
+        Beside this file lies what the kernels import.
+    cases : sequence of BuiltCase
+    ranks, repetitions : int
+    seconds : float
+        How long repetitions of one program may take.
+    patience_s : float
+
+    Raises
+    ------
+    CannotRunError
+        mpi4py or a launcher is missing.
+    JobFailedError
+        A program failed; cases before that were yielded.
+    """
+    job = {
+        "folder": str(Path(path).resolve().parent),
+        "repetitions": repetitions,
+        "seconds": seconds,
+        "cases": [
+            {
+                "source": one.source,
+                "kernel": one.kernel,
+                "built": one.programs,
+                "arrays": [asdict(array) for array in one.arrays],
+                "sizes": dict(one.sizes),
+            }
+            for one in cases
+        ],
+    }
+    for found in answers("advisor.verify.worker", job, patience_s, ranks, ONE_THREAD):
+        yield tuple(Ran(one["differs"], tuple(one["samples_s"])) for one in found)
+
+
+def distributed_case(
+    path: str,
+    kernel: Kernel,
+    sizes: Mapping[str, int | float],
+    machine: Machine | None,
+    transforms: Sequence[Transform],
+    ranks: int,
+) -> Case:
+    """Return a kernel on ranks, as written and as rules would have it, each as a built program.
+
+    Plans that cannot be built are left out.
+
+    Raises
+    ------
+    NotBuiltError
+        The kernel as written cannot be built.
+    """
+    here = {**sizes, "P": ranks}
+    written = plan_of(on_ranks(kernel, ranks), machine, here)
+    variants = [_variant(path, written, here)]
+    plans = proposed(written, machine, here, transforms)
+    for plan in sorted(plans, key=lambda one: _time(one, here)):
+        try:
+            made = _variant(path, plan, here)
+        except NotBuiltError:
+            continue
+        if len(variants) <= _MOST_PLANS and all(made.source != one.source for one in variants):
+            variants.append(made)
+    inputs = tuple(inputs_of(kernel, here))
+    return Case(path, kernel.name, here, inputs, tuple(variants), ranks)
+
+
+def is_distributed(kernel: Kernel) -> bool:
+    """Return whether ranks share any of a kernel's arrays."""
+    return any(
+        not isinstance(dim, NotDistributed)
+        for array in kernel.arrays.values()
+        for dim in array.spec.dims
+    )
+
+
+def _time(plan: Plan, sizes: Mapping[str, int | float]) -> float:
+    return float("inf") if plan.costed is None else time_s(plan.costed, sizes)
+
+
+def _variant(path: str, plan: Plan, sizes: Mapping[str, int | float]) -> Variant:
+    code, title = plan.steps[-1] if plan.steps else ("", ORIGINAL)
+    predicted = None if plan.costed is None else evaluate_price(plan.costed.priced, sizes)
+    text = build(path, [plan.kernel], sizes)
+    return Variant(code, title, text, False, plan.costed, predicted, plan.unknown)
+
+
+def measure_built(source: str, case: Case, effort: Effort) -> list[Measured]:
+    """Run all programs of a case, taking turns in each launch.
+
+    Raises
+    ------
+    CannotRunError
+        mpi4py or a launcher is missing.
+    """
+    texts = tuple(one.source for one in case.variants)
+    name = case.kernel.rpartition(".")[2]
+    given = BuiltCase(source, name, texts, case.arrays, case.sizes)
+    launches: list[tuple[Ran, ...]] = []
+    try:
+        for _ in range(effort.launches):
+            launches += run_built(
+                case.path, [given], case.ranks, effort.repetitions, effort.seconds
+            )
+    except JobFailedError as error:
+        return [Measured(failure=str(error)) for _ in texts]
+    found = []
+    for runs in zip(*launches, strict=True):
+        wrong = next((one.differs for one in runs if one.differs), "")
+        found.append(Measured.of([one.samples_s for one in runs], not wrong))
+    return found
+
+
+# What was measured of two ways to do one thing, stored as evidence for later findings.
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A kernel or program and a rewrite of it: predicted and measured speed-up.
+
+    Attributes
+    ----------
+    file, kernel, code, title : str
+        By which findings are known again.
+    sizes : mapping of str to number
+    predicted, measured : Ratio
+    of : str
+        What was measured, where that is more than the kernel.
+    times_s : (Times, Times) or None
+        What both sides took, where that is the kernel itself as one process.
+    equal : bool or None
+        Whether both gave the same results; None where nobody compared them.
+    """
+
+    file: str
+    kernel: str
+    code: str
+    title: str
+    sizes: Mapping[str, int | float]
+    predicted: Ratio
+    measured: Ratio
+    of: str = ""
+    times_s: tuple[Times, Times] | None = None
+    equal: bool | None = None
+
+
+def speed_up(before: Times, after: Times) -> Ratio:
+    """Return how many times faster one is than the other, as sure as their samples make it."""
+    (low, mid, high), (then_low, then_mid, then_high) = before, after
+    return Ratio(low / then_high, mid / then_mid, high / then_low)
+
+
+def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "") -> None:
+    """Store comparisons with the circumstances of this process, if it runs on that machine.
+
+    `clock` says how times were taken, where that is not by running what is compared.
+    """
+    if not machine.may_be_here:
+        return
+    library, usual = (
+        ("numpy", "process time, one thread") if ranks == 1 else ("mpi4py", "slowest rank, wall")
+    )
+    circumstances = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "library": f"{library} {version(library)}",
+        "python": platform.python_version(),
+        "ranks": str(ranks),
+        "clock": clock or usual,
+    }
+    with writing(store_path()) as connection:
+        for one in found:
+            evidence = Evidence(
+                machine.name,
+                one.kernel,
+                one.code,
+                dict(one.sizes),
+                one.predicted if _is_finite(one.predicted) else None,
+                one.measured,
+                {
+                    **circumstances,
+                    "file": one.file,
+                    "title": one.title,
+                    **({"of": one.of} if one.of else {}),
+                    **({} if one.equal is None else {RESULTS: "equal" if one.equal else DIFFER}),
+                    **_times(one),
+                },
+            )
+            add_evidence(connection, evidence)
+
+
+def _is_finite(predicted: Ratio) -> bool:
+    return all(map(math.isfinite, (predicted.low, predicted.mid, predicted.high)))
+
+
+def _times(one: Compared) -> dict[str, str]:
+    if one.times_s is None:
+        return {}
+    texts = (" ".join(map(repr, times)) for times in one.times_s)
+    return dict(zip((BEFORE, AFTER), texts, strict=True))

@@ -18,21 +18,22 @@ from numpy.typing import NDArray
 
 from costdb.arrays.amounts import FAULT, PAGE_BYTES
 from costdb.calibration.fitting import caches, caches_document, ends_of, fit_classes, repetition
-from costdb.calibration.hardware import Host, keep_freed_memory
 from costdb.calibration.loops import INTERPRETED, fit_steps, interpreted_action, interpreted_points
 from costdb.calibration.section import (
     Action,
     Effort,
     Feature,
     Fitted,
+    Host,
     Point,
     Section,
     Timing,
     World,
+    keep_freed_memory,
     repeated,
 )
 from costdb.expr import num
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.repetition import ALONE
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 

@@ -23,13 +23,11 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
-from costdb.calibration.hardware import Host
-from costdb.calibration.section import Quality, Timing
+from costdb.calibration.section import Host, Quality, Timing
 from costdb.expr import evaluate
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.profile_parts import grades_of
-from costdb.repetition import SECTION
-from costdb.typical import typical
+from costdb.repetition import SECTION, typical
 from costdb.work import ArrayCall
 
 Vector = NDArray[np.float64]

@@ -36,12 +36,12 @@ from costdb.calibration.fitting import (
     residual_of,
     typical_us,
 )
-from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
     Feature,
     Fitted,
+    Host,
     Need,
     Point,
     Quality,
@@ -55,7 +55,7 @@ from costdb.calibration.section import (
 from costdb.expr import evaluate, num
 from costdb.lines.coefficients import Place, Scale, amounts, bytes_of, scale
 from costdb.lines.symbolic import region_line_bounds
-from costdb.machines.documents import measured
+from costdb.machines import measured
 from costdb.repetition import RANKS
 from costdb.work import Region
 

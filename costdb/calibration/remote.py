@@ -32,12 +32,12 @@ from costdb.calibration.fitting import (
     residual_of,
     typical_us,
 )
-from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
     Feature,
     Fitted,
+    Host,
     Need,
     Point,
     Quality,
@@ -49,7 +49,7 @@ from costdb.calibration.section import (
     repetitions,
     spread_sizes,
 )
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.pgas.model import RESUME_US
 
 _WORD_BYTES = 8

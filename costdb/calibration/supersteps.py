@@ -37,11 +37,11 @@ from costdb.calibration.fitting import (
     residual_of,
     typical_us,
 )
-from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
     Fitted,
+    Host,
     Need,
     Point,
     Quality,
@@ -49,7 +49,7 @@ from costdb.calibration.section import (
     Timing,
     World,
 )
-from costdb.machines.documents import Json, measured
+from costdb.machines import Json, measured
 from costdb.records import dataclass
 from costdb.repetition import THREADS
 

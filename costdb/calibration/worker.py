@@ -1,46 +1,39 @@
 """The process that measures: one launch of one section, its samples as lines of JSON.
 
-``python -m costdb.calibration.worker JOB``, with a job as JSON, under ``mpiexec -n K`` where the
-section needs MPI. Rank 0 writes: first the setting, then samples, last that it is done. It does not
-outlive the process that reads it by more than a second or so.
+Ranks where the section needs MPI. Rank 0 answers: first the setting, then samples.
 """
 
 from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import os
 import random
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from threading import Timer
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
-from costdb.calibration.hardware import Host, cores_in_words, host_of
 from costdb.calibration.section import (
     Action,
     CalibrationError,
     Effort,
+    Host,
     Need,
     Point,
     Section,
     World,
+    cores_in_words,
     find_section,
+    host_of,
 )
-from costdb.launch.processes import environment, mpiexec
-from costdb.launch.space import command
+from costdb.launch.processes import CannotRunError, JobFailedError, answers, begin
 from costdb.records import dataclass, replace
 
 # What is measured with: libraries, versions, ranks, nodes, and where ranks may run.
@@ -283,60 +276,10 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-# Ends a process when another one is gone.
-
-_LOOK_S = 1.0
-_MOST_FILES = 4096
-
-
-def follow(owner: int) -> None:
-    """Have this process killed within a second or so after another one has ended.
-
-    A launcher that loses its reader waits for its ranks, and they for one another, for ever. A
-    thread could not end them: a library that waits for other ranks while it starts up keeps the
-    interpreter to itself. So a process does that has nothing else to do; it ends with this one.
-    Systems that cannot fork do without.
-
-    Parameters
-    ----------
-    owner : int
-        Identifies a process of this machine.
-    """
-    if not hasattr(os, "fork"):
-        return
-    followed = os.getpid()
-    if os.fork() != 0:
-        return
-    try:
-        # whoever reads what this process writes waits until all that could write are gone
-        os.closerange(0, _MOST_FILES)
-        while os.getppid() == followed:
-            if not _is_there(owner):
-                os.kill(followed, signal.SIGKILL)
-                break
-            time.sleep(_LOOK_S)
-    finally:
-        os._exit(0)
-
-
-def _is_there(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
 _BATCH_S = 1.0
-_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
 
 Visit = tuple[int, tuple[float, ...]]
 """A visit in a message: the index of the point, and the samples."""
-
-OWNER = "ADVISE_CALIBRATION_OWNER"
-"""The variable that names the process, on this machine, without which ranks end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +293,8 @@ class Job:
     host: Host
 
 
-Write = Callable[[dict[str, object]], object]
-"""Takes a message of rank 0: the setting, visits, or that it is done."""
+Write = Callable[[object], object]
+"""Takes a message of rank 0: the setting, or visits."""
 
 
 def work(job: Job, write: Write) -> None:
@@ -385,7 +328,6 @@ def work(job: Job, write: Write) -> None:
     )
     if world.rank == 0:
         write({"visits": visits})
-        write({"done": True})
 
 
 def world_of(section: Section, host: Host) -> World:
@@ -404,22 +346,9 @@ def processors(section: Section, world: World) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the job that the only argument describes."""
-    stated = json.loads(arguments[0])
+    """Run the job in the file that the only argument names."""
+    stated, write = begin(arguments)
     job = Job(**{**stated, "effort": Effort(stated["effort"]), "host": host_of(stated["host"])})
-    # What a section or a library prints must not get between the lines of the protocol.
-    descriptor = os.dup(1)
-    os.dup2(2, 1)
-    owner = os.environ.get(OWNER)
-    if owner is not None:
-        follow(int(owner))
-    threading.Thread(target=_end_with_reader, daemon=True).start()
-    stream = os.fdopen(descriptor, "w", encoding="utf-8")
-
-    def write(message: dict[str, object]) -> None:
-        stream.write(json.dumps(message) + "\n")
-        stream.flush()
-
     try:
         work(job, write)
     except BaseException:
@@ -428,16 +357,6 @@ def main(arguments: list[str]) -> int:
         os._exit(1)  # the launcher then ends the other ranks, which wait for this one
     return 0
 
-
-def _end_with_reader() -> None:
-    # A rank that leaves before the others do makes the launcher wait: they all follow the owner.
-    if not any(name in os.environ for name in _RANK_VARIABLES):
-        while os.read(0, 4096):
-            pass
-        os._exit(1)
-
-
-# Starting these processes, and reading what they say.
 
 _GRACE_S = 20.0
 
@@ -455,64 +374,13 @@ def launch(job: Job, ranks: int) -> Iterator[dict[str, Any]]:
     CalibrationError
         It could not be started, or ended before it was done; what came until then was yielded.
     """
-    done = False
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
-        with _running(_command(job, ranks), job.seconds + _GRACE_S, complaints) as lines:
-            for line in lines:
-                message = json.loads(line)
-                done = done or "done" in message
-                yield message
-        if not done:
-            complaints.seek(0)
-            said = [line.strip() for line in complaints if line.strip()]
-            # A launcher adds a banner to the last line of the traceback.
-            reason = next((one for one in reversed(said) if "Error" in one), " ".join(said[-1:]))
-            raise CalibrationError(f"{job.section}: the measuring process ended early: {reason}")
-
-
-def _command(job: Job, ranks: int) -> list[str]:
-    worker = command("costdb.calibration.worker", json.dumps(asdict(job)))
-    if not ranks:
-        return worker
-    launcher = mpiexec()
-    if launcher is None:
-        raise CalibrationError(f"{job.section}: there is no mpiexec to start {ranks} ranks with")
-    return [launcher, "-n", str(ranks), *worker]
-
-
-@contextmanager
-def _running(started: list[str], limit_s: float, complaints: IO[str]) -> Iterator[IO[str]]:
-    # A session of its own: an interrupt reaches this process alone, which then ends them all.
-    process = subprocess.Popen(
-        started,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=complaints,
-        text=True,
-        encoding="utf-8",
-        env=environment(**{OWNER: str(os.getpid())}),
-        start_new_session=True,
-    )
-    timer = Timer(limit_s, _end, (process,))
-    timer.daemon = True
-    timer.start()
-    assert process.stdout is not None
-    assert process.stdin is not None
     try:
-        yield process.stdout
-        process.wait()
-    finally:
-        timer.cancel()
-        _end(process)
-        process.wait()
-        process.stdout.close()
-        with suppress(OSError):
-            process.stdin.close()
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        yield from answers("costdb.calibration.worker", asdict(job), job.seconds + _GRACE_S, ranks)
+    except CannotRunError as error:
+        raise CalibrationError(f"{job.section}: {error}") from error
+    except JobFailedError as error:
+        said = f"{job.section}: the measuring process ended early: {error}"
+        raise CalibrationError(said) from error
 
 
 # Calibration under a site's launcher: all ranks are there already, and rank 0 leads.
@@ -572,7 +440,7 @@ class Team:
             self._world.send(job, dest=rank, tag=_JOB_TAG)
 
     def _work(self, job: Job) -> list[dict[str, Any]]:
-        messages: list[dict[str, Any]] = []
+        messages: list[Any] = []
         try:
             work(job, messages.append)
         except Exception:
@@ -580,7 +448,3 @@ class Team:
             traceback.print_exc()
             self._world.Abort(1)
         return messages
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -3,6 +3,7 @@
 from costdb.expr.evaluate import evaluate as evaluate
 from costdb.expr.functions import conditional as conditional
 from costdb.expr.functions import equal as equal
+from costdb.expr.functions import free_symbols as free_symbols
 from costdb.expr.functions import gcd as gcd
 from costdb.expr.functions import less as less
 from costdb.expr.functions import less_equal as less_equal
@@ -13,10 +14,9 @@ from costdb.expr.functions import logical_or as logical_or
 from costdb.expr.functions import maximum as maximum
 from costdb.expr.functions import maximum_over as maximum_over
 from costdb.expr.functions import minimum as minimum
+from costdb.expr.functions import substitute as substitute
 from costdb.expr.functions import summation as summation
-from costdb.expr.names import free_symbols as free_symbols
-from costdb.expr.names import substitute as substitute
-from costdb.expr.names import sym as sym
+from costdb.expr.functions import sym as sym
 from costdb.expr.nodes import ONE as ONE
 from costdb.expr.nodes import ZERO as ZERO
 from costdb.expr.nodes import Expr as Expr

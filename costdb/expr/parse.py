@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from costdb.expr.functions import (
+    NAME_PATTERN,
     conditional,
     equal,
     gcd,
@@ -27,8 +28,8 @@ from costdb.expr.functions import (
     maximum_over,
     minimum,
     summation,
+    sym,
 )
-from costdb.expr.names import NAME_PATTERN, sym
 from costdb.expr.nodes import (
     MINUS_ONE,
     Expr,

@@ -7,8 +7,14 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import TypeAlias
 
-from costdb.expr.functions import Conditional, Sum, conditional, less_equal
-from costdb.expr.names import free_symbols, substitute
+from costdb.expr.functions import (
+    Conditional,
+    Sum,
+    conditional,
+    free_symbols,
+    less_equal,
+    substitute,
+)
 from costdb.expr.nodes import ONE, ZERO, Add, Expr, Mul, Num, Pow, Sym, add, multiply
 from costdb.expr.numbers import Rational, exact
 

@@ -23,14 +23,17 @@ from costdb.expr.functions import (
     Min,
     Reduction,
     Sum,
+    check_name,
     conditional,
+    free_symbols,
+    fresh_name,
     less_equal,
     maximum,
     maximum_over,
     minimum,
+    substitute,
     summation,
 )
-from costdb.expr.names import check_name, free_symbols, fresh_name, substitute
 from costdb.expr.nodes import (
     ONE,
     ZERO,

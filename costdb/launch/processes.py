@@ -2,7 +2,7 @@
 
 A job is a value of JSON, and so is each answer to it: a line of the pipe that was standard output
 when the process began. What else it prints there is lost; of standard error the last line says
-why it failed.
+why it failed. It does not outlive the process that started it by more than a second or so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
@@ -25,6 +26,10 @@ from costdb.launch.space import command
 
 THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 ONE_THREAD: Final = dict.fromkeys(THREADS, "1")
+_OWNER = "ADVISE_OWNER"
+"""The variable that names the process without which a job is nobody's."""
+_LOOK_S = 1.0
+_MOST_FILES = 4096
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
 
 
@@ -96,7 +101,7 @@ def answers(
         stated.flush()
         process = subprocess.Popen(
             [*launch, *command(module, stated.name)],
-            env=environment(**(more or {})),
+            env=environment(**(more or {}), **{_OWNER: str(os.getpid())}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaints,
@@ -139,6 +144,7 @@ def _end(process: subprocess.Popen[str], late: Event | None = None) -> None:
 
 def begin(arguments: list[str]) -> tuple[dict[str, Any], Callable[[object], None]]:
     """Return the job of a process started by :func:`answers`, and what sends an answer."""
+    _follow(int(os.environ.pop(_OWNER)))
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -149,3 +155,36 @@ def begin(arguments: list[str]) -> tuple[dict[str, Any], Callable[[object], None
         stream.flush()
 
     return json.loads(Path(arguments[0]).read_text("utf-8")), answer
+
+
+def _follow(owner: int) -> None:
+    """Have this process killed within a second or so after its owner has ended.
+
+    A launcher that loses its reader waits for its ranks, and they for one another, for ever. A
+    thread could not end them: a library that waits for other ranks while it starts up keeps the
+    interpreter to itself. So a process does that has nothing else to do; it ends with this one.
+    Systems that cannot fork do without.
+    """
+    followed = os.getpid()
+    if not hasattr(os, "fork") or os.fork() != 0:
+        return
+    try:
+        # whoever reads what this process writes waits until all that could write are gone
+        os.closerange(0, _MOST_FILES)
+        while os.getppid() == followed:
+            if not _is_there(owner):
+                os.kill(followed, signal.SIGKILL)
+                break
+            time.sleep(_LOOK_S)
+    finally:
+        os._exit(0)
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

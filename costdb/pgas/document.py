@@ -40,8 +40,8 @@ from costdb.phases.application import (
 )
 from costdb.phases.document import Node
 from costdb.phases.pricing import derived_quantities, written_out
-from costdb.process.terms import Leaf, Process, Sequential, repeated
 from costdb.records import dataclass
+from costdb.work import Leaf, Process, Sequential, repeated
 
 KIND: Final = "references"
 _NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"

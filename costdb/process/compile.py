@@ -29,7 +29,8 @@ from costdb.expr import (
 )
 from costdb.expr.nodes import add
 from costdb.process.servers import Entry, Loop, Tidy, Vector, largest_element, largest_fixed
-from costdb.process.terms import (
+from costdb.records import dataclass
+from costdb.work import (
     Branch,
     Delay,
     Leaf,
@@ -39,10 +40,9 @@ from costdb.process.terms import (
     SeqLoop,
     Sequential,
     Use,
+    Work,
     constant_of,
 )
-from costdb.records import dataclass
-from costdb.work import Work
 
 PriceLeaf = Callable[[Work], Expr]
 """From the work of a leaf to its time in microseconds."""

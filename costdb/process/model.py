@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from costdb.choosing import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
 from costdb.estimate import Priced, Term
 from costdb.expr import ZERO, Expr, to_text
 from costdb.expr.nodes import Rational
@@ -17,10 +18,9 @@ from costdb.process.compile import Cost, ProcessError, compile_process, knowing
 from costdb.process.servers import Vector, largest_element
 from costdb.process.substitution import MICROSECONDS, RESERVED, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
-from costdb.process.terms import Process, Resource, names_of_sizes
 from costdb.records import dataclass
-from costdb.subject import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
+from costdb.work import Process, Resource, names_of_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def load_process(paths: Sequence[Path]) -> ProcessSubject:
 
 @dataclass(frozen=True, slots=True)
 class ProcessSubject:
-    """A process model; see :class:`costdb.subject.Subject`."""
+    """A process model; see :class:`costdb.choosing.Subject`."""
 
     model: Model
 

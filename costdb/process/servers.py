@@ -31,7 +31,7 @@ from costdb.expr import (
     summation,
     sym,
 )
-from costdb.expr.names import fresh_name
+from costdb.expr.functions import fresh_name
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Pow, Sym, add, is_reciprocal
 from costdb.expr.polynomials import affine_in, at, terms_of
 from costdb.records import dataclass, replace

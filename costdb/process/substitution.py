@@ -12,14 +12,15 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from costdb.expr import ONE, ZERO, Expr, ExprError, num, sym
-from costdb.expr.names import fresh_name
+from costdb.expr.functions import fresh_name
 from costdb.expr.nodes import Rational
 from costdb.expr.parse import ExprBuilder
 from costdb.expr.parse import Place as TokenPlace
 from costdb.expr.text import number_text
 from costdb.process.servers import Entry, Loop, Vector, largest_element
 from costdb.process.syntax import Equation, Kind, Place, first_word, parts_of, place_of, words_of
-from costdb.process.terms import (
+from costdb.records import dataclass, replace
+from costdb.work import (
     NOTHING,
     Branch,
     Delay,
@@ -32,7 +33,6 @@ from costdb.process.terms import (
     Use,
     constant_of,
 )
-from costdb.records import dataclass, replace
 
 if TYPE_CHECKING:
     from lark import Token

@@ -21,11 +21,11 @@ from costdb.store.extract import (
     SCHEMA_VERSION,
     TABLES,
     Extract,
+    StoreError,
     state_of,
     taken,
 )
 from costdb.store.extract import write as write_extract
-from costdb.store.place import StoreError
 
 _BUSY_TIMEOUT_S = 30.0
 _DAMAGE = frozenset((sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT))

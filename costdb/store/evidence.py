@@ -6,8 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from costdb.records import dataclass
-from costdb.store.extract import NOTHING, Extract, State, read, state_of
-from costdb.store.place import from_text, store_path, to_text
+from costdb.store.extract import (
+    NOTHING,
+    Extract,
+    State,
+    from_text,
+    read,
+    state_of,
+    store_path,
+    to_text,
+)
 
 if TYPE_CHECKING:
     import sqlite3

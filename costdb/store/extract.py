@@ -9,6 +9,8 @@ Clocks of files are coarse, so an extract as old as the last change is not trust
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -16,10 +18,70 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from costdb.records import dataclass
-from costdb.store.place import from_text
 
 if TYPE_CHECKING:
     import sqlite3
+    from pathlib import Path
+
+
+# Where the store is, and what is raised when it cannot be used.
+
+
+# Structured values as text in the store's columns, finite numbers only.
+
+
+def to_text(value: object) -> str:
+    """Return a value as JSON.
+
+    Raises
+    ------
+    StoreError
+        A number is not finite.
+    """
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise StoreError("a number to be stored is not finite") from error
+
+
+def from_text(text: str) -> Any:
+    """Return the value that :func:`to_text` wrote.
+
+    Raises
+    ------
+    StoreError
+        The text was altered since.
+    """
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise StoreError("a stored value is damaged: it cannot be read back") from error
+
+
+STORE_FILE_NAME = "advise.sqlite3"
+
+
+class StoreError(ValueError):
+    """The store cannot be used; the message is one line that names its file."""
+
+
+def data_directory() -> Path:
+    """Return the user's data directory: ``ADVISE_DATA_DIR``, else the platform's."""
+    stated = os.environ.get("ADVISE_DATA_DIR")
+    if stated:
+        return Path(stated)
+    if sys.platform.startswith("linux"):
+        # as platformdirs says, which a linter has no time to import
+        home = os.environ.get("XDG_DATA_HOME", "")
+        return Path(home if home.strip() else "~/.local/share").expanduser() / "kernel-advisor"
+    from platformdirs import user_data_dir
+
+    return Path(user_data_dir("kernel-advisor", appauthor=False))
+
+
+def store_path() -> Path:
+    """Return the path of the store's file, whether or not it exists."""
+    return data_directory() / STORE_FILE_NAME
 
 
 # The tables of the store.

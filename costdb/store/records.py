@@ -16,7 +16,7 @@ from typing import Any
 
 from costdb.records import dataclass, fields
 from costdb.store.database import insert, now, transaction
-from costdb.store.place import StoreError, from_text, store_path, to_text
+from costdb.store.extract import StoreError, from_text, has_table, store_path, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,3 +295,200 @@ def _run(row: tuple[Any, ...]) -> Run:
     return Run(
         identifier, machine, effort, ranks, code_version, tuple(from_text(sections)), bool(finished)
     )
+
+
+# What commands found: how far predictions hold, measured pieces, and what runs of programs showed.
+#
+# Of validations nothing is replaced: a machine drifts, and what was found last month is still what
+# was found then. A store of an older version has none.
+
+
+PIECE = "piece"
+"""The command of results that are measured pieces; their subject is the key of the piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one run of a command found.
+
+    Attributes
+    ----------
+    machine : str
+    command, subject : str
+        ``"validate"`` and one of its sections, or ``"verify"`` and the files that were run.
+    document : mapping
+        JSON values, as the command writes them.
+    stored_at : str
+        ISO date and time; empty for one that is not stored yet.
+    outdated : bool
+        Whether the machine's profile was replaced since.
+    """
+
+    machine: str
+    command: str
+    subject: str
+    document: Mapping[str, Any]
+    stored_at: str = ""
+    outdated: bool = False
+
+
+def add_result(connection: sqlite3.Connection, result: Result) -> None:
+    """Store what was found; it is on disk when this returns.
+
+    Raises
+    ------
+    StoreError
+        A number is not finite.
+    """
+    row = {
+        "machine": result.machine,
+        "command": result.command,
+        "subject": result.subject,
+        "document": to_text(dict(result.document)),
+        "stored_at": now("milliseconds"),
+    }
+    with transaction(connection):
+        insert(connection, "results", row)
+
+
+def newest_results(connection: sqlite3.Connection, machine: str) -> tuple[Result, ...]:
+    """Return the newest result of each command and subject on a machine, oldest first.
+
+    Measured pieces are not among them.
+
+    Raises
+    ------
+    StoreError
+        A document was altered since.
+    """
+    if not has_table(connection, "results"):
+        return ()
+    profile = connection.execute("SELECT stored_at FROM profiles WHERE name = ?", (machine,))
+    row = profile.fetchone()
+    since = datetime.fromisoformat(row[0]) if row else None
+    rows = connection.execute(
+        "SELECT command, subject, document, stored_at FROM results WHERE id IN "
+        "(SELECT max(id) FROM results WHERE machine = ? AND command != ? "
+        "GROUP BY command, subject) ORDER BY id",
+        (machine, PIECE),
+    )
+    return tuple(
+        Result(
+            machine,
+            command,
+            subject,
+            from_text(document),
+            stored_at,
+            since is not None and datetime.fromisoformat(stored_at) < since,
+        )
+        for command, subject, document, stored_at in rows
+    )
+
+
+def stored_piece(connection: sqlite3.Connection, machine: str, key: str) -> Any | None:
+    """Return the document of the newest piece with a key, None where there is none.
+
+    Raises
+    ------
+    StoreError
+        It was altered since.
+    """
+    if not has_table(connection, "results"):
+        return None
+    row = connection.execute(
+        "SELECT document FROM results WHERE machine = ? AND command = ? AND subject = ? "
+        "ORDER BY id DESC LIMIT 1",
+        (machine, PIECE, key),
+    ).fetchone()
+    return None if row is None else from_text(row[0])
+
+
+# What runs of programs showed, by the file that it is about: documents that only users read.
+#
+# A run replaces what an earlier one showed of the same name; what it did not come across stays.
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One thing that a run showed.
+
+    Attributes
+    ----------
+    path : str
+        Of the file that it is about.
+    kind : str
+        ``"function"`` or ``"message"``.
+    name : str
+        Which function, or which call.
+    document : mapping
+        JSON values.
+    program : str
+        What was run.
+    stored_at : str
+        ISO date and time; empty for one that is not stored yet.
+    """
+
+    path: str
+    kind: str
+    name: str
+    document: Mapping[str, Any]
+    program: str
+    stored_at: str = ""
+
+
+def add_observations(
+    connection: sqlite3.Connection, observed: Iterable[Observation], *, whole: bool = False
+) -> None:
+    """Store what one run showed, in place of what earlier runs did; all of it or nothing.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    observed : iterable of Observation
+    whole : bool
+        Drop everything of the same kinds that was known of these files, whatever its name: for
+        names that hold line numbers, which move.
+
+    Raises
+    ------
+    StoreError
+        A number is not finite.
+    """
+    found = now()
+    rows = [
+        {
+            "path": one.path,
+            "kind": one.kind,
+            "name": one.name,
+            "document": to_text(dict(one.document)),
+            "program": one.program,
+            "stored_at": found,
+        }
+        for one in observed
+    ]
+    with transaction(connection):
+        known = "DELETE FROM observations WHERE path = :path AND kind = :kind"
+        connection.executemany(known if whole else f"{known} AND name = :name", rows)
+        insert(connection, "observations", *rows)
+
+
+def observations(connection: sqlite3.Connection, kind: str) -> tuple[Observation, ...]:
+    """Return everything of a kind, in the order in which it was stored."""
+    if not has_table(connection, "observations"):
+        return ()
+    rows = connection.execute(
+        "SELECT path, kind, name, document, program, stored_at FROM observations "
+        "WHERE kind = ? ORDER BY id",
+        (kind,),
+    )
+    return tuple(
+        Observation(path, found, name, from_text(document), program, stored_at)
+        for path, found, name, document, program, stored_at in rows
+    )
+
+
+def forget_observations(connection: sqlite3.Connection, path: str | None = None) -> int:
+    """Drop what is known of a file, or of all files; return how many things that were."""
+    where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
+    with transaction(connection):
+        return connection.execute(f"DELETE FROM observations{where}", values).rowcount

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from costdb.calibration import hardware
-from costdb.calibration.hardware import Host
+from costdb.calibration import section
+from costdb.calibration.section import Host
 from tests.costdb.hosts import EPYC, HOSTS
 
 
@@ -23,4 +23,4 @@ def _no_host_but_made_up_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     def given(folder: Path, processor: Path) -> Host:
         return EPYC
 
-    monkeypatch.setattr(hardware, "read_host", given)
+    monkeypatch.setattr(section, "read_host", given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from costdb.calibration.hardware import Cache, Host
+from costdb.calibration.section import Cache, Host
 
 KIB, MIB = 2**10, 2**20
 

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb import crossovers
-from costdb.choosing import possible_values, rank
+from costdb.choosing import Bound, Chosen, RefusedError, SubjectError, possible_values, rank
 from costdb.crossovers import _DENSE, crossover
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import Expr, ExprError, evaluate, parse
-from costdb.subject import Bound, Chosen, RefusedError, SubjectError
 
 LARGEST = 14
 PARTS = st.sampled_from(

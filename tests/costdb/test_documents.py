@@ -9,18 +9,17 @@ import jsonschema
 import pytest
 
 from costdb import documents
-from costdb.choosing import predict
+from costdb.choosing import SubjectError, predict
 from costdb.documents import description_problems, load_description
 from costdb.expr import sym
 from costdb.machines import load_machine
 from costdb.pgas.partition import PartitionError
 from costdb.phases.application import ApplicationError
-from costdb.subject import SubjectError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 SCHEMAS = {
-    "supersteps": ROOT / "costdb" / "smp" / "supersteps.schema.json",
+    "supersteps": ROOT / "costdb" / "phases" / "supersteps.schema.json",
     "references": ROOT / "costdb" / "pgas" / "references.schema.json",
     "phases": ROOT / "costdb" / "phases" / "application.schema.json",
 }

@@ -8,24 +8,18 @@ from costdb.evaluate import compare, evaluate_price
 from costdb.expr import evaluate, num, parse, sym
 from costdb.machines import MachineError, built_in_names, load_machine, machine_of
 from costdb.pricing import price_process, price_work
-from costdb.process.terms import (
-    Delay,
-    Leaf,
-    Parallel,
-    ParLoop,
-    Resource,
-    SeqLoop,
-    Sequential,
-    Use,
-)
 from costdb.work import (
     Access,
     Barrier,
     Collective,
     CollectiveKind,
+    Delay,
     Fixed,
     Interpretation,
+    Leaf,
     Message,
+    Parallel,
+    ParLoop,
     Pattern,
     PickledCollective,
     PickledMessage,
@@ -33,9 +27,13 @@ from costdb.work import (
     Region,
     RemoteElements,
     RemoteGroup,
+    Resource,
+    SeqLoop,
+    Sequential,
     Statement,
     Superstep,
     Unknown,
+    Use,
 )
 from tests.costdb.made_up import HEADING
 

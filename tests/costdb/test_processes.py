@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,3 +45,39 @@ def test_answers_come_before_a_failure_is_told(tmp_path: Path, then: str, why: s
     except JobFailedError as error:
         said = str(error)
     assert (found, said) == ([{"twice": 42}, "é"], why)
+
+
+OWNER = """\
+from costdb.launch.processes import answers
+
+for found in answers("made_worker", {"number": 1, "then": "wait"}, 60.0, RANKS):
+    print(found, flush=True)
+"""
+
+
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path, ranks: int) -> None:
+    worker = WORKER.replace('"é"', "__import__('os').getpid()")
+    (tmp_path / "made_worker.py").write_text(worker)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.replace("RANKS", str(ranks))],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert owner.stdout is not None
+    said: list[str] = [owner.stdout.readline() for _ in range(2 * max(1, ranks))]
+    workers = [int(line) for line in said if line.strip().isdecimal()]
+    assert len(workers) == max(1, ranks)
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    until = time.monotonic() + 20
+    while any(map(is_there, workers)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(is_there, workers))
+
+
+def is_there(process: int) -> bool:
+    status = Path(f"/proc/{process}/status")
+    return status.exists() and "State:\tZ" not in status.read_text()

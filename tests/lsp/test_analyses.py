@@ -12,8 +12,7 @@ from lsp_session import changed
 from lsprotocol.types import TextDocumentContentChangeEvent
 
 from advisor.finding import Remark
-from advisor.lsp.analyses import Analyses, OpenFile
-from advisor.lsp.analysis import Analysis
+from advisor.lsp.analyses import Analyses, Analysis, OpenFile
 from advisor.lsp.document import Document, Encoding
 from advisor.source import ParseProblem, SourceProblem, Span
 from advisor.steps import step

@@ -12,7 +12,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from costdb.machines import load_machine
-from costdb.machines.stored import store_profile
+from costdb.profile_check import store_profile
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,7 +9,7 @@ import pytest
 from advisor import engine
 from advisor.engine import FileResult, Options, Ranked, check_source
 from advisor.ir.kernel import Kernel
-from advisor.lsp.analysis import KernelMemo
+from advisor.lsp.analyses import KernelMemo
 from advisor.ranking import compare
 from tests.lsp.typed_files import PLANNED
 

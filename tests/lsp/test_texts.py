@@ -10,7 +10,7 @@ from lsp_session import KERNEL
 
 from advisor.engine import Options, check_source
 from advisor.finding import ONE_PROCESS, Applicability, Finding
-from advisor.lsp.analysis import (
+from advisor.lsp.analyses import (
     KINDS,
     Purpose,
     analyse,

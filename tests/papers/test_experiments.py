@@ -18,9 +18,15 @@ import pytest
 
 from advisor.validation import cases
 from advisor.validation.cases import examples_folder, kernel_of, outcomes, title_of
-from advisor.validation.experiments import SECTIONS, Case, load_experiment
-from advisor.validation.results import CannotValidateError, Verdict, percent
-from advisor.validation.runner import Context, do
+from advisor.validation.experiments import (
+    SECTIONS,
+    CannotValidateError,
+    Case,
+    Verdict,
+    load_experiment,
+    percent,
+)
+from advisor.validation.figures import Context, do
 from advisor.verify import running
 from costdb.machines import load_machine
 
@@ -142,7 +148,7 @@ def test_remote_programs_are_run_and_judged(monkeypatch: pytest.MonkeyPatch) -> 
     # a machine whose every remote reference takes decades of what this one needs
     whole = load_experiment("pgas")
     few = replace(whole, cases=whole.cases[:1], rounds=1)
-    monkeypatch.setattr("advisor.validation.runner.load_experiment", lambda name: few)
+    monkeypatch.setattr("advisor.validation.figures.load_experiment", lambda name: few)
     told: list[float] = []
     machine = replace(load_machine("bupc"), name="here")
     section = do("pgas", Context(machine, lambda doing, share: told.append(share)))

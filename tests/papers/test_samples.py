@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.validation.results import Section, Verdict
-from advisor.validation.runner import Context, do
+from advisor.validation.experiments import Section, Verdict
+from advisor.validation.figures import Context, do
+from costdb.calibration.campaign import record
 from costdb.calibration.messages import LINE_BYTES, region_of
 from costdb.calibration.messages import SECTION as MESSAGES
-from costdb.calibration.profile import record
 from costdb.calibration.section import Effort, Point
 from costdb.calibration.section import Section as Measured
 from costdb.calibration.supersteps import SECTION as SUPERSTEPS
@@ -23,7 +23,7 @@ from costdb.lines.coefficients import bytes_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import load_machine
 from costdb.store.database import writing
-from costdb.store.place import store_path
+from costdb.store.extract import store_path
 from costdb.store.records import Launch, begin_launch, begin_run, finish_launch, finish_run
 from tests.costdb.hosts import EPYC
 

@@ -11,8 +11,7 @@ from costdb.estimate import Estimate, Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, parse
 from costdb.machines import load_machine
-from costdb.process.terms import Leaf, SeqLoop
-from costdb.work import Superstep
+from costdb.work import Leaf, SeqLoop, Superstep
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = json.loads((ROOT / "tests" / "data" / "smp_power_challenge.json").read_text())

@@ -15,9 +15,8 @@ from advisor.ir.spmd.program import RANK, RANKS
 from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Compute, Loop, Op, Step, Unknown, walk
 from costdb.expr import evaluate, to_text
-from costdb.process.terms import Branch as Chosen
-from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
-from costdb.work import Message, Statement
+from costdb.work import Branch as Chosen
+from costdb.work import Leaf, Message, Parallel, Process, SeqLoop, Sequential, Statement
 
 EXCHANGE = """
 def exchange(u, comm):

@@ -15,9 +15,8 @@ from advisor.analysis.spmd.lower import lower_steps
 from advisor.analysis.spmd.statements import itemsize
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Copy, Leave, Loop, Step
 from costdb.expr import Expr, evaluate, free_symbols
-from costdb.process.terms import Branch as Chosen
-from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
-from costdb.work import Collective, Message
+from costdb.work import Branch as Chosen
+from costdb.work import Collective, Leaf, Message, Parallel, Process, SeqLoop, Sequential
 
 Tally = Counter[tuple[str, int]]
 """How often each method moved so many bytes."""

@@ -7,8 +7,7 @@ from reading import operations, program, works
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.ir.spmd.steps import Op, Wait
 from costdb.expr import evaluate, to_text
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import Barrier, Message, Pattern, RemoteGroup
+from costdb.work import Barrier, Leaf, Message, Pattern, Process, RemoteGroup, SeqLoop, Sequential
 
 
 def leaves_within(process: Process, times: int = 1) -> list[tuple[str, int]]:

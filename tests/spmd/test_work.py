@@ -14,13 +14,18 @@ from advisor.ir.spmd.program import RANKS
 from advisor.ranking.programs import bind_program
 from costdb.expr import Expr, evaluate, num, sym
 from costdb.lines.coefficients import bytes_of
-from costdb.process.terms import Branch, Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.work import (
     ArrayOperation,
+    Branch,
     Collective,
     CollectiveKind,
     Interpretation,
+    Leaf,
     Message,
+    Parallel,
+    Process,
+    SeqLoop,
+    Sequential,
     Statement,
 )
 

@@ -40,13 +40,12 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, free_symbols, less, num, substitute, sym
-from costdb.expr.names import chance
+from costdb.expr.functions import chance
 from costdb.expr.nodes import Num
-from costdb.process.terms import Branch as Chosen
-from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.records import dataclass, field, replace
+from costdb.work import Branch as Chosen
+from costdb.work import Leaf, Parallel, Process, SeqLoop, Sequential, Work
 from costdb.work import Unknown as Unpriced
-from costdb.work import Work
 
 # Ranks that wait for one another: each receives from one neighbour, then sends to the other.
 #

@@ -17,7 +17,7 @@ from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
 from advisor.numpy_table import count_of
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, num, sym
-from costdb.expr.names import name_like
+from costdb.expr.functions import name_like
 from costdb.expr.nodes import Num
 from costdb.lines.coefficients import bytes_of
 from costdb.work import (

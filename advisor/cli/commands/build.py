@@ -11,7 +11,7 @@ import typer
 from advisor.cli import options
 from advisor.cli.common import parse_bindings, read_text, write_result
 from advisor.cli.options import option
-from advisor.config.layer import wrong_use
+from advisor.config.files import wrong_use
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
@@ -88,7 +88,7 @@ def _best(
     """Return kernels as the rules would have them on a machine, and what they say."""
     from advisor.build.plans import best_plan, on_ranks
     from advisor.cli.subjects import settings_of
-    from advisor.config.layer import choose_machine
+    from advisor.config.files import choose_machine
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 

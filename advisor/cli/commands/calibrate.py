@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from advisor.cli import options
-from advisor.cli.common import Bar, check_output, complain, note, write_result
+from advisor.cli.common import (
+    JSON,
+    NOTHING_TO_SAY,
+    TEXT,
+    WRONG_USE,
+    Bar,
+    check_output,
+    complain,
+    note,
+    text_style,
+    write_result,
+)
 from advisor.cli.options import option
-from advisor.config.layer import wrong_use
+from advisor.config.files import choose_machine, wrong_use
 
 if TYPE_CHECKING:
-    from costdb.calibration.campaign import Request
-    from costdb.calibration.profile import Made
+    from advisor.validation.experiments import Section
+    from costdb.calibration.campaign import Made, Request
 
 
 def calibrate(
@@ -31,12 +43,11 @@ def calibrate(
     ] = None,
 ) -> None:
     """Measure this machine and store its profile."""
-    from costdb.calibration.campaign import Request
-    from costdb.calibration.page import page_of
-    from costdb.calibration.profile import disturbances
+    from advisor.report.pages import of_calibration
+    from costdb.calibration.campaign import Request, disturbances
     from costdb.calibration.section import CalibrationError, Effort, check_names
     from costdb.machines import CALIBRATED
-    from costdb.store.place import store_path
+    from costdb.store.extract import store_path
 
     effort = Effort.QUICK if quick else Effort.FULL
     watcher = _Progress()
@@ -56,7 +67,7 @@ def calibrate(
     if made is None:
         return
     if report is not None:
-        write_result(page_of(made), report)
+        write_result(of_calibration(made), report)
     for section in made.sections:
         for said in disturbances(section):
             complain(f"{section.name}: {said}")
@@ -83,7 +94,7 @@ def _next_step(name: str, *, quick: bool) -> str:
 def _calibrated(request: Request, watcher: _Progress) -> Made | None:
     """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
     from costdb.calibration import campaign
-    from costdb.calibration.hardware import this_host
+    from costdb.calibration.section import this_host
     from costdb.calibration.worker import launched_ranks
 
     if launched_ranks() == 1:
@@ -124,3 +135,66 @@ class _Progress:
 
     def clear(self) -> None:
         self._bar.clear()
+
+
+# ``advise validate``: the papers' experiments on this machine, with the papers' figures beside.
+
+
+def validate(
+    machine: options.ThisMachine = "here",
+    only: options.Sections = None,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
+) -> int:
+    """Repeat the papers' experiments on this machine and compare."""
+    from datetime import UTC, datetime
+
+    from advisor.cli.common import Bar
+    from advisor.ranking.findings import calibration_of
+    from advisor.validation.experiments import ValidationReport, as_json, as_text
+    from advisor.validation.figures import Context, make_sections
+    from costdb.machines import load_machine
+
+    names = _names(only or ())
+    chosen = load_machine(choose_machine(machine))
+    made: list[Section] = []
+    bar = Bar()
+    try:
+        for section in make_sections(names, Context(chosen, bar.show)):
+            bar.clear()
+            made.append(section)
+            if chosen.may_be_here:
+                _keep(chosen.name, section)
+            if section.skipped:
+                complain(f"advise: {section.name}: skipped: {section.skipped}")
+    finally:
+        bar.clear()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    report = ValidationReport(chosen.name, calibration_of(chosen), now, made)
+    text = as_json(report) if output_format == JSON else as_text(report, text_style(output))
+    write_result(text, output)
+    return NOTHING_TO_SAY if any(section.rows for section in made) else WRONG_USE
+
+
+def _keep(machine: str, section: Section) -> None:
+    """Store what was found, which ``advise machine show`` tells of."""
+    from advisor.validation.experiments import section_document
+    from costdb.store.database import writing
+    from costdb.store.extract import store_path
+    from costdb.store.records import Result, add_result
+
+    if section.rows:
+        with writing(store_path()) as connection:
+            found = Result(machine, "validate", section.name, section_document(section))
+            add_result(connection, found)
+
+
+def _names(only: Sequence[str]) -> tuple[str, ...]:
+    from advisor.validation.experiments import SECTIONS
+
+    for name in only:
+        if name not in SECTIONS and not name.endswith(".json"):
+            raise wrong_use(
+                f"--only {name}: a validation has no such section, only {', '.join(SECTIONS)}"
+            )
+    return tuple(only)

@@ -11,7 +11,7 @@ from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
 from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import split_codes
-from advisor.config.layer import Layer, wrong_use
+from advisor.config.files import Layer, wrong_use
 from advisor.engine import PLAIN_GAIN
 from advisor.report.model import FORMATS, SHOWS_DETAILS
 
@@ -167,7 +167,7 @@ def check(
         return
     if measure:
         from advisor.cli.commands.measure import measure_kernels
-        from advisor.cli.paths import python_files
+        from advisor.cli.scope import python_files
 
         named = [path for path in given if path != STANDARD_STREAM]
         files = python_files(named, lambda error: None, scope.excluded, force=force_exclude)

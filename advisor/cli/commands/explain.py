@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,14 +22,19 @@ from advisor.cli.common import (
 )
 from advisor.cli.options import option
 from advisor.cli.scope import make_scope
-from advisor.config.layer import Layer, wrong_use
+from advisor.config.effective import installed_rules
+from advisor.config.files import Layer, wrong_use
 from advisor.engine import Options, needs_reading, seen_functions
 from advisor.finding import Finding
+from advisor.ir.proposal import Rule
 from advisor.notebook import SUFFIX, cell_line, cells_of, placed, text_line
 from advisor.ranking.findings import Judged
+from advisor.report.model import page
+from costdb.wording import nearest
 
 if TYPE_CHECKING:
-    from costdb.store.results import Result
+    from costdb.store.records import Result
+
 
 _PLACE = re.compile(r"(.+?)(?::cell ([0-9]{1,9}))?:([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
 
@@ -91,8 +97,8 @@ def _place(finding: Finding, source: str) -> str:
 def _results(machine: str) -> tuple[Result, ...]:
     """Return how far predictions on a machine were found to hold; none where nobody looked."""
     from costdb.store.database import reading
-    from costdb.store.place import StoreError, store_path
-    from costdb.store.results import newest_results
+    from costdb.store.extract import StoreError, store_path
+    from costdb.store.records import newest_results
 
     try:
         with reading(store_path()) as connection:
@@ -138,3 +144,59 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     found.sort(key=lambda one: (one.finding.span, one.finding.code))
     findings = with_evidence(one.finding for one in found)
     return tuple(replace(one, finding=f) for one, f in zip(found, findings, strict=True))
+
+
+# ``advise rule``: what a rule does, why, and when its fix is safe.
+
+
+def rule(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE",
+            help="Code or name, such as ADV201; none: list all.",
+            autocompletion=options.rules,
+        ),
+    ] = None,
+    output_format: options.TextOrJson = TEXT,
+) -> None:
+    """List the rules, or show the page of one."""
+    rules = installed_rules()
+    chosen = rules if name is None else (_find(name, rules),)
+    if output_format == JSON:
+        write_out(_as_json(chosen))
+    elif name is None:
+        write_out("".join(f"{one.code}  {one.name}: {_headline(one)}\n" for one in chosen))
+    else:
+        write_out(page(chosen[0]))
+
+
+def _find(word: str, rules: Sequence[Rule]) -> Rule:
+    for rule in rules:
+        if word.upper() == rule.code or word.lower() == rule.name:
+            return rule
+    known = [word for rule in rules for word in (rule.code, rule.name)]
+    raise wrong_use(f"unknown rule {word!r}{nearest(word, known)}")
+
+
+def _headline(rule: Rule) -> str:
+    """Return the first sentence of the page, without a lead such as ``**What it does.**``."""
+    from inspect import cleandoc
+
+    paragraphs = cleandoc(rule.documentation).split("\n\n")
+    text = next((" ".join(p.split()) for p in paragraphs if p and not p.startswith("#")), "")
+    sentence = re.sub(r"^\*\*[^*]*\*\* *", "", text).partition(". ")[0]
+    return sentence.rstrip(".")
+
+
+def _as_json(rules: Sequence[Rule]) -> str:
+    import json
+
+    document = {
+        "schema_version": 1,
+        "rules": [
+            {"code": rule.code, "name": rule.name, "documentation": rule.documentation.strip()}
+            for rule in rules
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"

@@ -18,7 +18,7 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.options import option
-from advisor.config.layer import wrong_use
+from advisor.config.files import wrong_use
 
 _Name = Annotated[
     str,
@@ -66,8 +66,8 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     from advisor.report.machines import machine_as_json, machine_as_text
     from costdb.machines import load_machine
     from costdb.store.database import reading
-    from costdb.store.place import store_path
-    from costdb.store.results import newest_results
+    from costdb.store.extract import store_path
+    from costdb.store.records import newest_results
 
     machine = load_machine(name)
     with reading(store_path()) as connection:
@@ -108,8 +108,8 @@ def _import(
     """Check a profile and keep it as a machine of your own."""
     import json
 
-    from costdb.machines.stored import import_profile
-    from costdb.store.place import store_path
+    from costdb.profile_check import import_profile
+    from costdb.store.extract import store_path
 
     machine = import_profile(Path(file), replace=replace)
     if output_format == JSON:
@@ -127,8 +127,8 @@ def _remove(
 ) -> None:
     """Forget a machine that was imported or calibrated."""
     from costdb.machines import built_in_names, load_machine
-    from costdb.machines.stored import remove_profile
-    from costdb.store.place import store_path
+    from costdb.profile_check import remove_profile
+    from costdb.store.extract import store_path
 
     if name in built_in_names():
         raise wrong_use(f'"{name}" is a built-in machine, which cannot be removed')

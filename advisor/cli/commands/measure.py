@@ -22,7 +22,7 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.options import option
-from advisor.config.layer import CommandError, wrong_use
+from advisor.config.files import CommandError, wrong_use
 from advisor.source import SourceProblem
 from costdb.records import dataclass, replace
 from costdb.wording import nearest
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from advisor.measure.report import Measurement
     from advisor.measure.subjects import Subject
     from advisor.verify.cases import Case, ProgramCase
-    from advisor.verify.keep import Compared
+    from advisor.verify.running import Compared
     from costdb.machines import Machine
 
 
@@ -264,7 +264,7 @@ def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Mac
     from advisor.cli.commands.verify import compared_kernel, compared_program
     from advisor.measure.pieces import Piece
     from advisor.verify.cases import Case
-    from advisor.verify.keep import keep
+    from advisor.verify.running import keep
 
     if not isinstance(measured.found[0], Piece):
         return

@@ -12,7 +12,7 @@ from advisor.cli import options
 from advisor.cli.common import note, write_out
 from advisor.cli.options import option
 from advisor.cli.scope import make_scope, usual_cache_folder
-from advisor.config.layer import Layer, system_error, wrong_use
+from advisor.config.files import Layer, system_error, wrong_use
 
 DISTRIBUTION = "kernel-advisor"
 
@@ -75,8 +75,8 @@ def clean(
 def _forgotten() -> int:
     """Forget what runs of programs showed, and return how many things that were."""
     from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.results import forget_observations
+    from costdb.store.extract import store_path
+    from costdb.store.records import forget_observations
 
     if not store_path().is_file():
         return 0

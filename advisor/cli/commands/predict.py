@@ -18,12 +18,11 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.options import option
-from advisor.config.layer import wrong_use
+from advisor.config.files import wrong_use
 from costdb.wording import read_number
 
 if TYPE_CHECKING:
-    from costdb.choosing import Choice
-    from costdb.subject import Chosen
+    from costdb.choosing import Choice, Chosen
 
 
 def predict(

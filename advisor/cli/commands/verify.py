@@ -22,13 +22,12 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.options import option
-from advisor.config.layer import CommandError, choose_machine, wrong_use
+from advisor.config.files import CommandError, choose_machine, wrong_use
 
 if TYPE_CHECKING:
-    from advisor.between_sizes import Times
+    from advisor.evidence import Times
     from advisor.verify.cases import Case, ProgramCase, Rewrite, Variant
-    from advisor.verify.keep import Compared
-    from advisor.verify.running import Effort
+    from advisor.verify.running import Compared, Effort
     from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict
     from costdb.machines import Machine
 
@@ -58,7 +57,7 @@ def verify(
         programs_in_words,
         programs_table,
     )
-    from costdb.calibration.hardware import Bystanders
+    from costdb.calibration.section import Bystanders
     from costdb.machines import load_machine
 
     given = parse_bindings(define or (), only_sizes=False)
@@ -131,7 +130,7 @@ def _as_lines(lines: Sequence[str]) -> str:
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    from advisor.cli.paths import python_files
+    from advisor.cli.scope import python_files
 
     def refuse(error: CommandError) -> None:
         raise error
@@ -179,7 +178,7 @@ def _verify_built(
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
     from advisor.transform_registry import transforms
-    from advisor.verify.built import distributed_case, is_distributed, measure_built
+    from advisor.verify.running import distributed_case, is_distributed, measure_built
     from advisor.verify.verdict import Verdict
     from costdb.launch.processes import CannotRunError
 
@@ -221,8 +220,8 @@ def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
 def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
     """Store what was found, which ``advise machine show`` tells of."""
     from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.results import Result, add_result
+    from costdb.store.extract import store_path
+    from costdb.store.records import Result, add_result
 
     with writing(store_path()) as connection:
         add_result(connection, Result(document["machine"], "verify", subject, document))
@@ -231,7 +230,7 @@ def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
 def compared_kernel(case: Case, variant: Variant, before: Times, after: Times) -> Compared | None:
     """Return how a variant of a kernel compares by the clock; None where it has no price."""
     from advisor.evidence import BUILT
-    from advisor.verify.keep import Compared, speed_up
+    from advisor.verify.running import Compared, speed_up
     from costdb.evaluate import compare
 
     original, sizes = case.variants[0].costed, dict(case.sizes)
@@ -254,7 +253,7 @@ def compared_program(
     case: ProgramCase, rewrite: Rewrite, before: Times, after: Times
 ) -> Compared | None:
     """Return how a rewrite of a program compares by the clock; None where it has no price."""
-    from advisor.verify.keep import Compared, speed_up
+    from advisor.verify.running import Compared, speed_up
 
     if rewrite.change is None:
         return None
@@ -272,7 +271,7 @@ def compared_program(
 
 def _keep(group: Sequence[Verdict], machine: Machine) -> None:
     """Store what was measured as evidence, so that later predictions can refer to it."""
-    from advisor.verify.keep import keep
+    from advisor.verify.running import keep
 
     original = group[0].measured
     if original.failure:
@@ -313,8 +312,7 @@ def _verify_programs(
 
     Where there are no ranks to be had, none is run, which is said.
     """
-    from advisor.verify.keep import keep
-    from advisor.verify.running import measure_program
+    from advisor.verify.running import keep, measure_program
     from advisor.verify.verdict import ProgramVerdict
     from costdb.launch.processes import CannotRunError
 

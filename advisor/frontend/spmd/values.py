@@ -12,7 +12,7 @@ from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Communicate
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
-from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS, name_like
+from costdb.expr.functions import NOT_NUMBERS, OPERATOR_WORDS, name_like
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, field
 

@@ -5,8 +5,18 @@ from collections.abc import Mapping
 from math import prod
 
 from costdb.expr import Expr, evaluate
-from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
-from costdb.work import Collective, Interpretation, Message, PrefixScan, Work
+from costdb.work import (
+    Branch,
+    Collective,
+    Interpretation,
+    Leaf,
+    Message,
+    PrefixScan,
+    Process,
+    SeqLoop,
+    Sequential,
+    Work,
+)
 from costdb.work import Statement as Computation
 
 

@@ -11,8 +11,16 @@ from advisor.analysis.lower import lower
 from advisor.distribution import BlockDim
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import evaluate
-from costdb.process.terms import Branch, Leaf, Parallel, Process, SeqLoop, Sequential
-from costdb.work import Collective, CollectiveKind
+from costdb.work import (
+    Branch,
+    Collective,
+    CollectiveKind,
+    Leaf,
+    Parallel,
+    Process,
+    SeqLoop,
+    Sequential,
+)
 from tests.advisor.ownership import owner
 
 HEAD = """\

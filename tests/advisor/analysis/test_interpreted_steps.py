@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import evaluate
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import Interpretation
+from costdb.work import Interpretation, Leaf, Process, SeqLoop, Sequential
 
 SIZES = {"N": 4, "M": 5}
 HEADER = """\

@@ -20,8 +20,7 @@ from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.values import ceil_steps, floor_steps, residue
 from costdb.expr import evaluate, parse
-from costdb.process.terms import Leaf, Process, Sequential
-from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Statement
+from costdb.work import ArrayCall, ArrayOperation, Leaf, PrefixScan, Process, Sequential, Statement
 from tests.advisor.analysis.simulate import Home, Sent, Simulation
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.analysis.test_communication import COUNTS, EXTENTS, Layout, kernel_of

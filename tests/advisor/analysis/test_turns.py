@@ -16,8 +16,18 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from costdb.expr import Expr, evaluate, free_symbols, num, simplify, summation, sym
-from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
-from costdb.work import Collective, Message, Statement
+from costdb.work import (
+    Branch,
+    Collective,
+    Leaf,
+    Message,
+    Parallel,
+    ParLoop,
+    Process,
+    SeqLoop,
+    Sequential,
+    Statement,
+)
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.ownership import owner
 

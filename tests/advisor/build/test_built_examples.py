@@ -10,7 +10,7 @@ from advisor.build.plans import plan_of, proposed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.transform_registry import transforms
-from advisor.verify.built import BuiltCase, built_case, run_built
+from advisor.verify.running import BuiltCase, built_case, run_built
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 LENGTHS = {"N", "M", "R"}

@@ -17,8 +17,19 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.transform_registry import transforms
 from costdb.expr import evaluate
-from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
-from costdb.work import Collective, Message, RemoteElements, Work
+from costdb.work import (
+    Branch,
+    Collective,
+    Leaf,
+    Message,
+    Parallel,
+    ParLoop,
+    Process,
+    RemoteElements,
+    SeqLoop,
+    Sequential,
+    Work,
+)
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 N, STEPS = 12, 5

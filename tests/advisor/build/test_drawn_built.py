@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.verify.built import BuiltCase
+from advisor.verify.running import BuiltCase
 from benchmarks.built_kernels import cases, outcomes
 
 COUNT, SEED = 40, 20_261_124

@@ -267,14 +267,14 @@ def test_unknown_rule(advise: Advise) -> None:
 
 
 def test_rules_are_listed_and_shown(advise: Advise, monkeypatch: pytest.MonkeyPatch) -> None:
-    from advisor.cli.commands import rule
+    from advisor.cli.commands import explain
 
     class Rule:
         code = "ADV777"
         name = "seven-sins"
         documentation = "\n    What it does.\n\n    Why.\n"
 
-    monkeypatch.setattr(rule, "installed_rules", lambda: (Rule(),))
+    monkeypatch.setattr(explain, "installed_rules", lambda: (Rule(),))
     assert advise("rule", machine=None).out == "ADV777  seven-sins: What it does\n"
     page = "# ADV777 seven-sins\n\nWhat it does.\n\nWhy.\n"
     assert advise("rule", "adv777", machine=None).out == page

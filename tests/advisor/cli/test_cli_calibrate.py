@@ -10,7 +10,7 @@ import pytest
 
 from advisor.lsp.settings import OptionsError, OptionsOfFiles, Settings
 from costdb.machines import load_machine
-from costdb.machines.stored import store_profile
+from costdb.profile_check import store_profile
 from tests.advisor.cli.commands import Advise, refused
 
 

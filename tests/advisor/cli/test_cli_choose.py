@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.subjects import parse_over
-from advisor.config.layer import CommandError
+from advisor.config.files import CommandError
 from advisor.report.style import duration
 from tests.advisor.cli.commands import EXAMPLES, ROOT, Program
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.cli.paths import _patterns, python_files
+from advisor.cli.scope import _patterns, python_files
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

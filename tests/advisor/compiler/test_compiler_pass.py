@@ -19,8 +19,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from advisor.compiler import advised_njit, record
-from advisor.compiler.advice import advise_on
-from advisor.compiler.report import Wish, report, wish
+from advisor.compiler.advice import Wish, advise_on, report, wish
 from advisor.observed import Seen
 from tests.advisor.compiler import compiled_kernels as kernels
 

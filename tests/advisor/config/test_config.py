@@ -15,12 +15,17 @@ from hypothesis import strategies as st
 from advisor.config import files
 from advisor.config.files import (
     OUTPUT_FORMATS,
+    ConfigError,
+    Layer,
+    Origin,
+    RuleOptions,
     configuration_of,
     configurations,
+    line_of,
     matches,
     read_configuration,
+    settle,
 )
-from advisor.config.layer import ConfigError, Layer, Origin, RuleOptions, line_of, settle
 from advisor.report.model import FORMATS
 
 SCHEMA = json.loads(

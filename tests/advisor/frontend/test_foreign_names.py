@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
 from costdb.expr import ExprError, parse, sym, to_text
-from costdb.expr.names import name_like
+from costdb.expr.functions import name_like
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = sorted((ROOT / "examples").glob("*.py")) + sorted((ROOT / "examples/mpi").glob("*.py"))

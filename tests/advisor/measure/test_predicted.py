@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.between_sizes import between
 from advisor.cli.app import main
+from advisor.evidence import between
 from advisor.measure.pieces import NoPiece, Piece
 from advisor.measure.report import Measurement, changes_between, faster_from
 from advisor.measure.subjects import Subject
-from costdb.machines.stored import store_profile
+from costdb.profile_check import store_profile
 
 CALIBRATED = Path(__file__).parents[2] / "data" / "decisions" / "calibrated.json"
 KERNELS = """\

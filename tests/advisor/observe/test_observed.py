@@ -27,8 +27,8 @@ from advisor.observed import (
 )
 from costdb.expr import num, sym
 from costdb.store.database import writing
-from costdb.store.place import store_path
-from costdb.store.results import (
+from costdb.store.extract import store_path
+from costdb.store.records import (
     Observation,
     add_observations,
     forget_observations,

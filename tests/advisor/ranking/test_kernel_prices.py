@@ -21,10 +21,9 @@ from advisor.ranking.rank import Ranked, rank
 from advisor.transform_registry import transforms
 from costdb.estimate import Priced
 from costdb.expr import ExprError
-from costdb.machines import Machine, load_machine
-from costdb.machines.machine import machine_of
+from costdb.machines import Machine, load_machine, machine_of
 from costdb.pricing import with_parts
-from costdb.process.terms import Process
+from costdb.work import Process
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.ranking.priced_kernels import BOX, PROFILE, halo, kernel_of, priced
 

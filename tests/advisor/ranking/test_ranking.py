@@ -13,7 +13,7 @@ from advisor.engine import Options, check_source
 from advisor.finding import Finding, Verdict
 from advisor.ranking.rank import Ranked, rank
 from advisor.transform_registry import transforms
-from costdb.machines.machine import machine_of
+from costdb.machines import machine_of
 from tests.advisor.ranking.priced_kernels import (
     BOX,
     MACHINE,

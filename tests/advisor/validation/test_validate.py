@@ -18,27 +18,24 @@ from hypothesis import strategies as st
 
 from advisor.cli.app import main
 from advisor.report.style import Style
-from advisor.validation import runner
+from advisor.validation import figures as doing
 from advisor.validation.cases import Job, Outcome, Times, left_out, run_in_rounds, run_jobs
 from advisor.validation.experiments import (
     FIGURES,
+    CannotValidateError,
     Case,
     Experiment,
     Figure,
-    Way,
-    load_experiment,
-)
-from advisor.validation.figures import rows_of, threshold
-from advisor.validation.results import (
-    CannotValidateError,
     Row,
     Section,
     ValidationReport,
     Verdict,
+    Way,
     as_json,
     as_text,
+    load_experiment,
 )
-from advisor.validation.runner import Context, make_sections
+from advisor.validation.figures import Context, make_sections, rows_of, threshold
 from advisor.validation.worker import (
     FEWEST,
     PATIENCE,
@@ -106,7 +103,7 @@ def test_what_was_found_is_stored_and_explained_and_a_section_without_rows_is_no
         "lines": Section("lines", "S", rows),
         "sorts": Section("sorts", "T", skipped="needs two cores"),
     }
-    monkeypatch.setattr(runner, "do", lambda name, context: made[name])
+    monkeypatch.setattr(doing, "do", lambda name, context: made[name])
     document = {**json.loads((ROOT / "machine_profiles" / "t3e.json").read_text()), "name": "here"}
     (tmp_path / "here.json").write_text(json.dumps(document))
     assert main(["machine", "import", str(tmp_path / "here.json")]) == 0
@@ -142,7 +139,7 @@ def test_a_section_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch
             raise ZeroDivisionError("of\nall things")
         return Section("lines", "L")
 
-    monkeypatch.setattr(runner, "do", do)
+    monkeypatch.setattr(doing, "do", do)
     made = list(make_sections(("smp", "lines"), Context(load_machine("t3e"))))
     assert [one.name for one in made] == ["smp", "lines"]
     assert made[0].skipped == "failed: ZeroDivisionError('of\\nall things')"
@@ -151,8 +148,8 @@ def test_a_section_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("cores", [None, 0.1, 0.9])
 def test_a_disturbed_section_says_so(monkeypatch: pytest.MonkeyPatch, cores: float | None) -> None:
-    monkeypatch.setattr(runner, "do", lambda name, context: Section("lines", "L"))
-    monkeypatch.setattr("advisor.validation.runner.Bystanders.busy_cores", lambda self: cores)
+    monkeypatch.setattr(doing, "do", lambda name, context: Section("lines", "L"))
+    monkeypatch.setattr("advisor.validation.figures.Bystanders.busy_cores", lambda self: cores)
     (made,) = make_sections(("lines",), Context(load_machine("t3e")))
     assert ["0.9 cores busy" in note for note in made.notes] == ([True] if cores == 0.9 else [])
 

@@ -13,8 +13,7 @@ from advisor.cli.app import main
 from advisor.verify.cases import ArrayInput, Case, Variant
 from advisor.verify.running import Measured
 from advisor.verify.verdict import Verdict, in_words
-from costdb.estimate import Estimate, Seconds
-from costdb.quantity import Provenance
+from costdb.estimate import Estimate, Provenance, Seconds
 from tests.advisor.verify.commented_kernel import box_sum_text
 
 KERNEL = box_sum_text(60, 4)
@@ -70,7 +69,7 @@ def test_kernels_and_their_rewrites_are_run_and_compared(
     assert "ADV201" in lines[2] and "equal" in lines[2]
     assert "median error of predicted times" in out
     from costdb.store.database import reading
-    from costdb.store.place import store_path
+    from costdb.store.extract import store_path
     from tests.stored import evidence_on
 
     with reading(store_path()) as connection:

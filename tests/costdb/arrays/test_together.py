@@ -10,15 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.arrays.amounts import Hierarchy
-from costdb.calibration import together
-from costdb.calibration.hardware import Host
-from costdb.calibration.section import Effort, Point, Timing, World
-from costdb.calibration.together import ALL, ARRAYS_OF, ONE, SECTION, fit_together
+from costdb.calibration import loops
+from costdb.calibration.loops import ARRAYS_OF, BY_ALL, BY_ONE, TOGETHER, fit_together
+from costdb.calibration.section import Effort, Host, Point, Timing, World
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, num, sym
-from costdb.machines import Machine
-from costdb.machines.machine import machine_of
+from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
@@ -41,8 +39,8 @@ def timings(factors: dict[str, float], sizes: list[int]) -> Iterator[Timing]:
     for turn, operation in enumerate(ARRAYS_OF):
         for number, size in enumerate(sizes):
             own, lines = size * 1e-3, size / 64 * LINE_US[piece(size)]
-            for who in (ONE, ALL):
-                factor = factors[piece(size)] if who == ALL else 1.0
+            for who in (BY_ONE, BY_ALL):
+                factor = factors[piece(size)] if who == BY_ALL else 1.0
                 point = Point(
                     f"together.{operation}",
                     {"bytes": size, "who": who, "ranks": 4},
@@ -80,34 +78,34 @@ def test_what_is_farther_than_measured_is_shared_as_the_farthest_that_was() -> N
 
 @pytest.mark.parametrize("effort", list(Effort))
 def test_each_working_set_is_timed_alone_and_in_company(effort: Effort, host: Host) -> None:
-    points = SECTION.points(effort, 2, host)
+    points = TOGETHER.points(effort, 2, host)
     by_who = {
         who: [
             (p.operation, p.features["bytes"], p.held_out)
             for p in points
             if p.features["who"] == who
         ]
-        for who in (ONE, ALL)
+        for who in (BY_ONE, BY_ALL)
     }
-    assert by_who[ONE] == by_who[ALL] and len(by_who[ONE]) == len(set(by_who[ONE])) > 10
-    assert SECTION.points(effort, 1, host) == ()
+    assert by_who[BY_ONE] == by_who[BY_ALL] and len(by_who[BY_ONE]) == len(set(by_who[BY_ONE])) > 10
+    assert TOGETHER.points(effort, 1, host) == ()
 
 
 @pytest.mark.parametrize("operation", list(ARRAYS_OF))
 def test_only_the_first_rank_computes_where_one_does(
     operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(together, "_LARGEST_BYTES", 1 << 16)
-    together._memory.cache_clear()
-    target = together._memory({"copy": 1, "add": 2}[operation])[:100]
+    monkeypatch.setattr(loops, "_LARGEST_BYTES", 1 << 16)
+    loops._memory.cache_clear()
+    target = loops._memory({"copy": 1, "add": 2}[operation])[:100]
     value = {"copy": 1.0, "add": 2.0}[operation]
-    for who, rank, works in ((ONE, 1, False), (ONE, 0, True), (ALL, 1, True)):
+    for who, rank, works in ((BY_ONE, 1, False), (BY_ONE, 0, True), (BY_ALL, 1, True)):
         point = Point(f"together.{operation}", {"bytes": 2400, "who": who, "ranks": 2})
-        action = SECTION.action(point, World(EPYC, rank, 2))
+        action = TOGETHER.action(point, World(EPYC, rank, 2))
         target[:] = 7.0
         action.run()
         assert np.all(target[: 2400 // 8 // ARRAYS_OF[operation]] == (value if works else 7.0))
-    together._memory.cache_clear()
+    loops._memory.cache_clear()
 
 
 def machine(**factors: float) -> Machine:

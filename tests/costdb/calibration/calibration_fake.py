@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
     Fitted,
+    Host,
     Need,
     Point,
     Quality,

@@ -11,7 +11,7 @@ import pytest
 RUN = """
 import resource, sys
 import numpy as np
-from costdb.calibration.hardware import keep_as_with
+from costdb.calibration.section import keep_as_with
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -11,24 +11,28 @@ import subprocess
 import sys
 import time
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from costdb.calibration import campaign
-from costdb.calibration.campaign import LAUNCHES, Request
-from costdb.calibration.hardware import Bystanders, Host
-from costdb.calibration.profile import disturbances, document_of
-from costdb.calibration.section import SECTIONS, CalibrationError, Effort, check_names, find_section
+from costdb.calibration.campaign import LAUNCHES, Request, disturbances, document_of
+from costdb.calibration.section import (
+    SECTIONS,
+    Bystanders,
+    CalibrationError,
+    Effort,
+    Host,
+    check_names,
+    find_section,
+)
 from costdb.calibration.worker import PACES, launched_ranks
 from costdb.launch.processes import mpiexec
-from costdb.launch.space import command
 from costdb.machines import load_machine
 from costdb.profile_check import check_profile
 from costdb.store.database import reading, writing
-from costdb.store.extract import SCHEMA_VERSION
-from costdb.store.place import StoreError, store_path
+from costdb.store.extract import SCHEMA_VERSION, StoreError, store_path
 from costdb.store.records import (
     Circumstances,
     Sample,
@@ -267,30 +271,6 @@ def test_kills_at_any_moment_leave_a_clean_store_that_is_resumed():
     made = calibrate(quick(ALONE), Told())
     assert check_profile(dict(made.document), "here") == []
     assert not list(store_path().parent.glob("*.damaged-*"))
-
-
-def test_the_measuring_process_ends_with_its_reader():
-    job = json.dumps(
-        {
-            "section": "calibration_fake:SLOW",
-            "effort": "full",
-            "seconds": 60,
-            "seed": 1,
-            "host": asdict(HOST),
-        }
-    )
-    worker = subprocess.Popen(
-        command("costdb.calibration.worker", job),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert worker.stdout is not None
-    assert worker.stdin is not None
-    assert "setting" in json.loads(worker.stdout.readline())
-    worker.stdin.close()
-    assert worker.wait(timeout=30) == 1
-    worker.stdout.close()
 
 
 def test_a_store_of_the_second_version_gains_what_it_lacks():

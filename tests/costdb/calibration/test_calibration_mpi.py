@@ -11,18 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costdb.calibration import collectives, pickled, remote
-from costdb.calibration.collectives import LIMITS as STEP_LIMITS
+from costdb.calibration import pickled, remote
 from costdb.calibration.fitting import fit_graded, graded_columns, predict
-from costdb.calibration.pickled import LIMITS
+from costdb.calibration.pickled import COLLECTIVES, LIMITS, STEP_LIMITS
 from costdb.calibration.section import Effort, Fitted, Point, Timing
-from costdb.estimate import Missing, Priced
+from costdb.estimate import Missing, Priced, Provenance
 from costdb.evaluate import evaluate_price
 from costdb.expr import num
 from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
-from costdb.quantity import Provenance
 from costdb.work import (
     PICKLED_KINDS,
     Barrier,
@@ -232,10 +230,10 @@ def collective_us(point: Point) -> float:
 
 
 def test_kinds_that_an_earlier_version_did_not_measure_are_derived() -> None:
-    made = timings(collectives.SECTION, collective_us, 0.02)
+    made = timings(COLLECTIVES, collective_us, 0.02)
     later = {CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALLGATHERV, CollectiveKind.ALLTOALLV}
     earlier = [one for one in made if one.point.operation.split(".")[1] not in later]
-    whole, less = (machine(collectives.SECTION.fit(these, EPYC)) for these in (made, earlier))
+    whole, less = (machine(COLLECTIVES.fit(these, EPYC)) for these in (made, earlier))
     for kind in CollectiveKind:
         work = Collective(kind, num(2), array(50_000))
         found = [price_work(work, here) for here in (whole, less)]
@@ -252,23 +250,22 @@ def test_kinds_that_an_earlier_version_did_not_measure_are_derived() -> None:
         assert derived == (kind in later)
     without = [one for one in made if one.point.operation != "collective.prefix"]
     with pytest.raises(ValueError, match="too few points"):
-        collectives.SECTION.fit(without, EPYC)
+        COLLECTIVES.fit(without, EPYC)
 
 
 ALL_ACTIONS = """
 from mpi4py import MPI
-from costdb.calibration.hardware import Host
-from costdb.calibration import collectives, messages, pickled, remote
-from costdb.calibration.section import Effort, World
+from costdb.calibration.section import Host
+from costdb.calibration.section import Effort, World, find_section
 from tests.costdb.hosts import EPYC
 comm = MPI.COMM_WORLD
 host = Host(comm.Get_size(), (), 64, "made up", "made up")
 world = World(host, comm.Get_rank(), comm.Get_size(), comm)
 done = set()
-for module in (messages, collectives, pickled, remote):
-    every = 2 if module is messages else 1
-    for point in module.SECTION.points(Effort.QUICK, world.size, host)[::every]:
-        action = module.SECTION.action(point, world)
+for section in map(find_section, ("messages", "collectives", "pickled", "remote")):
+    every = 2 if section.name == "messages" else 1
+    for point in section.points(Effort.QUICK, world.size, host)[::every]:
+        action = section.action(point, world)
         action.run()
         action.close()
         done.add(point.operation)

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from costdb.calibration.fitting import cache_levels
-from costdb.calibration.hardware import Host
-from costdb.calibration.section import SECTIONS, Effort, Need, Timing, World
+from costdb.calibration.section import SECTIONS, Effort, Host, Need, Timing, World
 from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
 from costdb.calibration.supersteps import SECTION
 from costdb.estimate import Missing
 from costdb.expr import evaluate, num
 from costdb.machines import machine_of
 from costdb.profile_check import check_profile
-from costdb.smp.functions import Family, superstep_interval
+from costdb.smp import Family, superstep_interval
 from tests.costdb.hosts import EPYC, LAPTOP
 from tests.costdb.made_up import HEADING
 

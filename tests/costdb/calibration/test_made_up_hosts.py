@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 
 from costdb.calibration.fitting import caches
-from costdb.calibration.hardware import (
+from costdb.calibration.section import (
+    SECTIONS,
+    Effort,
     Host,
+    Timing,
+    find_section,
     hardware_facts,
     host_of,
     read_host,
     this_host,
 )
-from costdb.calibration.section import SECTIONS, Effort, Timing, find_section
-from costdb.machines.machine import machine_of
+from costdb.machines import machine_of
 from costdb.profile_check import check_profile
 from tests.costdb.hosts import EPYC, HOSTS, SERVER, UNTOLD
 from tests.costdb.made_up import HEADING
@@ -31,7 +34,7 @@ ASKING = frozenset(
 )
 PLACES = ("/sys/devices", "/proc/cpuinfo", "/proc/meminfo", "getconf", "lscpu")
 PRODUCT = {
-    "costdb/calibration/hardware.py": "reads them, and which cores a process may use",
+    "costdb/calibration/section.py": "reads them, and which cores a process may use",
     "costdb/calibration/worker.py": "names the nodes of the ranks",
 }
 TESTS = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from costdb import choosing
-from costdb.choosing import Choice
+from costdb.choosing import Choice, SubjectError
 from costdb.documents import DescribedSubject
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import Expr
@@ -14,7 +14,6 @@ from costdb.machines import Machine
 from costdb.phases.application import Application, ApplicationError, Chosen, application_of, bind
 from costdb.phases.document import read_content, read_toml
 from costdb.phases.pricing import price_words
-from costdb.subject import SubjectError
 
 
 def load_application(path: str | Path) -> Application:

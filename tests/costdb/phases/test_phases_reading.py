@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from costdb.choosing import SubjectError
 from costdb.documents import description_problems
 from costdb.phases.application import ApplicationError
-from costdb.subject import SubjectError
 from tests.costdb.phases.choices import load_application, parse_application
 
 GOOD = """

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, simplify, sym
 from costdb.process.compile import ProcessError, compile_process
-from costdb.process.terms import (
+from costdb.work import (
     NOTHING,
     Branch,
     Delay,
+    Fixed,
     Leaf,
     Parallel,
     ParLoop,
@@ -26,7 +27,6 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
-from costdb.work import Fixed
 from tests.costdb.expr.brute_force import brute_force
 
 Exact = int | Fraction

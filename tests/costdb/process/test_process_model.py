@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from costdb.choosing import RefusedError
 from costdb.expr import evaluate, num, parse, sym
 from costdb.process.model import Model, ProcessSubject, compile_model, load_model
 from costdb.process.syntax import ModelError
-from costdb.process.terms import (
+from costdb.work import (
     NOTHING,
     Branch,
     Delay,
@@ -21,7 +22,6 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
-from costdb.subject import RefusedError
 
 Loader = Callable[..., Model]
 

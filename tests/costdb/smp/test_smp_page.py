@@ -7,7 +7,7 @@ import pytest
 
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine
-from costdb.smp.functions import Family, SuperstepInterval, superstep_interval
+from costdb.smp import Family, SuperstepInterval, superstep_interval
 
 ROOT = Path(__file__).parents[3]
 ORDER = ("sample", "column", "radix")

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from costdb.estimate import Ratio
 from costdb.machines import MachineError, load_machine, machine_names
-from costdb.machines.stored import import_profile
+from costdb.profile_check import import_profile
 from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.extract import SCHEMA_VERSION
-from costdb.store.place import StoreError, store_path
+from costdb.store.extract import SCHEMA_VERSION, StoreError, store_path
 from costdb.store.records import (
     Circumstances,
     Sample,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from costdb.estimate import Ratio
-from costdb.machines.stored import remove_profile
+from costdb.profile_check import remove_profile
 from costdb.store.database import reading, transaction, writing
 from costdb.store.evidence import (
     Evidence,
@@ -22,9 +22,16 @@ from costdb.store.evidence import (
     stored_functions,
     stored_profile_names,
 )
-from costdb.store.extract import FIRST_TABLES, MIGRATIONS, SCHEMA_VERSION, SUFFIX, state_of
-from costdb.store.place import StoreError, store_path
-from costdb.store.results import Observation, Result, add_observations, add_result, newest_results
+from costdb.store.extract import (
+    FIRST_TABLES,
+    MIGRATIONS,
+    SCHEMA_VERSION,
+    SUFFIX,
+    StoreError,
+    state_of,
+    store_path,
+)
+from costdb.store.records import Observation, Result, add_observations, add_result, newest_results
 from tests.stored import evidence_on
 
 

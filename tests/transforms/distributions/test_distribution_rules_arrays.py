@@ -10,8 +10,7 @@ from advisor.analysis.lower import lower
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from costdb.expr import evaluate
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import Collective, Message
+from costdb.work import Collective, Leaf, Message, Process, SeqLoop, Sequential
 from tests.transforms.checks import only_kernel
 from transforms.distributions.replicated import TRANSFORM as REPLICATED
 from transforms.sweeps.fourier import TRANSFORM as TRANSFORM_ACROSS

@@ -16,8 +16,7 @@ from advisor.ir.spmd.steps import Step
 from advisor.ranking.programs import bind_program
 from advisor.source import apply_edits
 from costdb.expr import evaluate
-from costdb.process.terms import Leaf, Process, Sequential
-from costdb.work import Superstep
+from costdb.work import Leaf, Process, Sequential, Superstep
 from transforms.loops.interleaved_writes import TRANSFORM
 
 PROGRAM = """\

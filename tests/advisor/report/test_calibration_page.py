@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from costdb.calibration.page import page_of
-from costdb.calibration.profile import FittedSection, Made
+from advisor.report.pages import of_calibration
+from advisor.report.svg import WIDTH
+from costdb.calibration.campaign import FittedSection, Made
 from costdb.calibration.section import Fitted, Point, Quality, Skipped, Timing
 from costdb.store.records import Launch, Run
 
@@ -47,24 +48,17 @@ def elements(page: str) -> list[tuple[str, dict[str, str | None]]]:
     return parser.found
 
 
-def begun(path: dict[str, str | None]) -> tuple[str, str]:
-    """Where the drawing of a mark begins."""
-    place = re.match(r"M([-.0-9]+) ([-.0-9]+)", path["d"] or "")
-    assert place is not None
-    return place[1], place[2]
-
-
 def test_every_model_has_its_row_and_every_point_its_marks() -> None:
     ours = Quality("message", "M1 in pieces", 0.01, 0.1, 5, True, PAIRS)
     standard = Quality("message", "S1", 0.5, 0.3, 5, False, PAIRS)
-    page = page_of(made([ours, standard], ["a <note>"]))
+    page = of_calibration(made([ours, standard], ["a <note>"]))
     found = elements(page)
-    marks = [begun(a) for tag, a in found if tag == "path"]
-    assert len(marks) == 2 * len(PAIRS) + 2  # of both models, with the keys of the legend
-    for across, up in marks:
-        assert 0 <= float(across or "") <= 376
-        assert 0 <= float(up or "") <= 260
-    assert [a.get("class") for tag, a in found if tag == "tr"] == [None, "chosen", None]
+    marks = [a for tag, a in found if tag == "circle"]
+    assert [a["class"] for a in marks] == ["c0"] * len(PAIRS) + ["c1"] * len(PAIRS)
+    for mark in marks:
+        assert 0 <= float(mark["cx"] or "") <= WIDTH
+        assert 0 <= float(mark["cy"] or "") <= 400
+    assert "<td>M1 in pieces</td><td>0.01</td><td>10.0 %</td><td>5</td><td>yes</td>" in page
     assert "M1 in pieces" in page
     assert "&lt;made&gt; &amp; up" in page
     assert "a &lt;note&gt;" in page
@@ -72,12 +66,12 @@ def test_every_model_has_its_row_and_every_point_its_marks() -> None:
 
 
 def test_the_page_needs_nothing_else() -> None:
-    page = page_of(made([Quality("message", "S1", 0.5, 0.3, 5, True, PAIRS)]))
+    page = of_calibration(made([Quality("message", "S1", 0.5, 0.3, 5, True, PAIRS)]))
     assert not re.search(r"https?:|<script|<link|\bsrc=|@import|url\(", page)
 
 
 def test_models_without_points_or_with_odd_ones_have_a_row_only() -> None:
-    page = page_of(
+    page = of_calibration(
         made(
             [
                 Quality("message", "none", 0.5, 0.3, 0, True),
@@ -87,6 +81,5 @@ def test_models_without_points_or_with_odd_ones_have_a_row_only() -> None:
         )
     )
     found = elements(page)
-    # the one point, and its key
-    assert sum(tag == "path" for tag, _ in found) == 2
+    assert sum(tag == "circle" for tag, _ in found) == 1
     assert "below zero" in page
