@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from advisor.files import is_file_name, reported_path
 from advisor.finding import Finding, NotUnderstood
-from advisor.ir.proposal import Rule
+from advisor.ir.rule import Rule
 from advisor.report.json_report import coverage_document, finding_document
 from advisor.report.model import Report, page
 from advisor.report.rows import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark, Verdict
-from advisor.ir.proposal import Rule
+from advisor.ir.rule import Rule
 from advisor.report.style import Style
 from costdb.records import dataclass
 

@@ -12,7 +12,7 @@ from advisor.cli import options
 from advisor.cli.common import JSON, TEXT, write_out
 from advisor.config.effective import installed_rules
 from advisor.config.layer import wrong_use
-from advisor.ir.proposal import Rule
+from advisor.ir.rule import Rule
 from advisor.report.model import page
 from costdb.wording import nearest
 
