@@ -21,7 +21,8 @@ from advisor.ir.values import Gather, Point, Read, parts_of
 from costdb.records import dataclass
 
 if TYPE_CHECKING:
-    from advisor.ir.proposal import Proposal, Rule, Transform
+    from advisor.ir.proposal import Proposal, Transform
+    from advisor.ir.rule import Rule
     from advisor.ir.spmd.program import Program, ProgramProposal, ProgramTransform
 
 GROUP = "advise.transforms"

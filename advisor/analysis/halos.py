@@ -332,9 +332,10 @@ def _serves(held: Request, wanted: Request, facts: Facts) -> bool:
             return False
     across = dict(wanted.across)
     return (
-        # where own indices are read in place, those read at an offset are among them
+        # where all of a block is read in place, what is read at an offset is among it
         all(
-            ZERO in offsets or set(across[dimension]) <= set(offsets)
+            (ZERO in offsets and regions[dimension].nearly_whole)
+            or set(across[dimension]) <= set(offsets)
             for dimension, offsets in held.across
         )
         and all(

@@ -7,34 +7,9 @@ from typing import Protocol
 
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
+from advisor.ir.rule import Rule
 from advisor.source import Edit, Span
 from costdb.records import dataclass
-
-# What every rule tells of itself, whatever it looks at.
-
-
-class Rule(Protocol):
-    """One kind of choice, with a page of its own."""
-
-    @property
-    def code(self) -> str:
-        """Stable code, such as ``ADV201``."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Kebab-case name of the anti-pattern."""
-        ...
-
-    @property
-    def documentation(self) -> str:
-        """The rule's page, in Markdown."""
-        ...
-
-    @property
-    def module(self) -> str:
-        """The module that it is in, which begins with its page."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
