@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{name}, N = {given.size}, {given.ranks} ranks: {ratio:.3f} times its twin")
         return 0
     machine = load_machine(given.machine)
-    found = list(groups(machine, given.ranks, given.size, Effort(2, 5, 0.4)))
+    found = list(groups(machine, given.ranks, given.size, Effort(3, 9, 1.0)))
     print(as_table(found, Style()), *in_words(found), sep="\n")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import combinations
+from math import isfinite
 from statistics import median
 from typing import Any
 
@@ -31,8 +32,9 @@ class Verdict:
 
     @property
     def judged(self) -> bool:
-        """Whether there are both a prediction and a measurement."""
-        return self.variant.predicted is not None and not self.measured.failure
+        """Whether there are both a prediction, with an upper end, and a measurement."""
+        predicted = self.variant.predicted
+        return predicted is not None and isfinite(predicted.high) and not self.measured.failure
 
     @property
     def ratio(self) -> float:
@@ -400,7 +402,9 @@ def _program(group: Sequence[ProgramVerdict]) -> dict[str, Any]:
 
 
 def _ends(found: Estimate | None) -> dict[str, float] | None:
-    return None if found is None else {"low_s": found.low, "mid_s": found.mid, "high_s": found.high}
+    if found is None or not isfinite(found.high):
+        return None
+    return {"low_s": found.low, "mid_s": found.mid, "high_s": found.high}
 
 
 def _samples(found: Measured) -> dict[str, float]:
