@@ -347,6 +347,8 @@ class Calls:
         numbers = tuple(fact for fact in facts.values() if isinstance(fact, SeenNumber))
         others = tuple((name, fact) for name, fact in facts.items() if isinstance(fact, str))
         if not arrays:
+            if len(facts) < len(names):
+                return  # what numba shows a profiler of a compiled function
             # that it was called so is all there is to know
             numbers = ()
         shared = tuple(overlaps([(array.name, given[array.name]) for array in arrays]))

@@ -271,7 +271,7 @@ def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
 
 def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
     """Return the edits of a proposal as far as they hold for any argument of its kind of call."""
-    source = "in the run that was observed" if kernel.shown else "declared"
+    source = "in the run" if kernel.shown else "declared"
     if_as_told = IF_AS.format("shapes and element types", source)
     conditions: list[str] = []
     found = _offered(rule, kernel, proposal, None)
@@ -290,7 +290,8 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
         if any(told is None or (told[0], told[2]) != (applicability, edits) for told in others):
             conditions.append(IF_AS.format("element types", source))
     if plain := sorted(_changed(kernel, proposal.variant) & kernel.shown):
-        conditions.append(f"if every call gives plain arrays of NumPy as {', '.join(plain)}")
+        verb = "are plain arrays" if len(plain) > 1 else "is a plain array"
+        conditions.append(f"if {', '.join(plain)} {verb}")
     if not conditions:
         return Fix(applicability, argument, edits)
     return Fix(Applicability.UNSAFE, f"{argument}, {', and '.join(conditions)}", edits)

@@ -119,7 +119,7 @@ def others(base: Arguments) -> Iterator[tuple[str, tuple[str, ...], Arguments]]:
         def put(value: Any, name: str = name) -> Arguments:
             return {**base, name: value}
 
-        plain = ("plain arrays",)
+        plain = ("plain array",)
         yield f"{name} list", plain, put(array.tolist())
         yield f"{name} tuple", plain, put(tuple(array.tolist()))
         yield f"{name} subclass", plain, put(array.view(Own))
@@ -127,7 +127,7 @@ def others(base: Arguments) -> Iterator[tuple[str, tuple[str, ...], Arguments]]:
         yield f"{name} masked", plain, put(np.ma.masked_array(array, mask))
         if array.ndim == 2:
             yield f"{name} matrix", plain, put(np.asmatrix(array))
-        yield f"{name} without dimensions", ("plain arrays", "shapes"), put(np.array(array.flat[0]))
+        yield f"{name} without dimensions", ("plain array", "shapes"), put(np.array(array.flat[0]))
         shapes = ("shapes", "empty")
         for number in (0, 1, 3):
             yield f"{name} of {number}", shapes, put(array[:number].copy())
@@ -324,7 +324,7 @@ def test_what_a_run_shows_holds_without_conditions(title: str) -> None:
     source, name, names = program(title)
     original, base = function(source, name), usual(names)
     for number, (what, words, given) in enumerate(others(base)):
-        told_by_types = {"plain arrays", "shapes", "element types", "overlap"} & set(words)
+        told_by_types = {"plain array", "shapes", "element types", "overlap"} & set(words)
         if number % 2 or not told_by_types or outcome(original, given) is None:
             continue
         seen = [seen_of(original, one) for one in (base, given)]
@@ -345,4 +345,4 @@ def test_most_functions_are_offered_something() -> None:
 def test_what_only_changes_places_is_safe_for_all_that_may_be_given() -> None:
     offered = dict(offers()["decayed(m)"])
     assert offered["ADV501"].applicability is Applicability.SAFE
-    assert "plain arrays" in offered["ADV401"].legality
+    assert "plain array" in offered["ADV401"].legality

@@ -114,7 +114,7 @@ def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     done = user.advises("run", file)
     assert done.stdout == "1200.0 4 1160 40.0 (30, 40) 1200\n"
     seen = user.observed("function").values()
-    assert {one["function"] for one in seen} == {
+    assert {one["function"] for one in seen if one["arrays"]} == {
         "columns", "Field.__init__", "Field.total", "once", "scaled",
     }  # fmt: skip
     sizes = {
