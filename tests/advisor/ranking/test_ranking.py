@@ -212,3 +212,15 @@ def test_loops_of_small_steps_and_calls_are_not_fine(source: str, n: int, fine: 
             and "no rule rewrites it" in gap.reason
         )
     assert found.coverage.complete == fine
+
+
+def test_what_is_not_understood_is_left_out_of_both_prices() -> None:
+    path = Path("tests/data/kernels/enumerate.py")
+    found = check_source(str(path), path.read_text(), Options("e5000", {}, (), (), None))
+    (finding,) = found.findings
+    assert finding.prediction is not None
+    (left_out,) = finding.prediction.omitted
+    assert "enumerate" in left_out.text
+    assert not finding.prediction.complete
+    assert "left out of kernel" in found.remarks[0].message
+    assert found.coverage.not_understood
