@@ -25,7 +25,6 @@ from xml.etree.ElementTree import Element, SubElement
 
 from advisor.files import is_file_name, reported_path
 from advisor.finding import Coverage, Finding, NotUnderstood, Prediction, Remark
-from advisor.ir.proposal import Rule
 from advisor.ir.rule import Rule
 from advisor.notebook import file_and_cell
 from advisor.report.model import Report, page

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark, Verdict
-from advisor.ir.proposal import Rule
 from advisor.ir.rule import Rule
 from advisor.ranking.compare import TRIED_TO
 from advisor.ranking.findings import Judged

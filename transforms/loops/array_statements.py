@@ -321,7 +321,7 @@ def _of_whole_numbers(
     literals = any(isinstance(part, Scalar) for part in parts_of(term))
     wide = dtype in ("int64", "uint64")
     alone = all(isinstance(part, Point) for part in store.region)
-    extreme = operation in ("maximum", "minimum") and not literals
+    extreme = operation in ("maximum", "minimum") and not (literals or is_total(store))
     if not wide and not extreme and (alone or is_total(store) or literals):
         # a wider sum is refused by a single element where it does not fit; and before NumPy 2 a
         # Python number widened another number, though not an array

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from advisor.finding import Applicability
 from advisor.source import apply_edits
-from tests.transforms.checks import function_of, only_kernel
+from tests.transforms.checks import only_kernel
 from transforms.loops.scaled_products import TRANSFORM
 
 HEAD = """\
@@ -51,8 +53,9 @@ def test_numbers_are_moved_out_of_products(line: str, wanted: str | None) -> Non
         a, x = generator.standard_normal((rows, columns)), generator.standard_normal(columns)
         results = []
         for text in (source, after):
-            y = np.ones(rows)
-            returned = function_of(text, "f")(a.copy(), x.copy(), y, 1.25)
+            y, names = np.ones(rows), dict[str, Any]()
+            exec(compile(text, "program.py", "exec"), names)
+            returned = names["f"](a.copy(), x.copy(), y, 1.25)
             results.append((y, y if returned is None else returned))
         for one, other in zip(*results, strict=True):
             np.testing.assert_allclose(one, other, 1e-12, 1e-12)
