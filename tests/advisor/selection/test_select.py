@@ -27,6 +27,7 @@ from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.machines import load_machine
 from tests.advisor.selection import selected_kernels as kernels
+from tests.costdb.made_up import HEADING, quantities
 
 ROOT = Path(__file__).parents[3]
 FILE = Path(kernels.__file__)
@@ -84,29 +85,16 @@ GRADED = {
 
 def graded_machine(path: Path) -> Path:
     """Write a machine whose rates change where arrays leave its caches."""
-
-    def leaves(stated: dict[str, object], unit: str) -> dict[str, object]:
-        kept = {"unit": unit, "provenance": "measured", "source": "nobody"}
-        return {
-            key: leaves(value, unit) if isinstance(value, dict) else {"value": value, **kept}
-            for key, value in stated.items()
-        }
-
     scan = {**GRADED, "element_us": 0.004}
     rates = {"copy": GRADED, "binary": GRADED, "scan": scan, "scan_across": scan}
-    view = {"any": leaves({"call_us": 0.2}, "us")}
     document = {
-        "schema_version": 1,
-        "name": "graded",
-        "title": "Made up",
-        "library": "none",
-        "sources": {"nobody": "nobody"},
-        "hardware": leaves({"cache_line_bytes": 64}, "byte"),
+        **{**HEADING, "name": "graded"},
+        "hardware": quantities({"cache_line_bytes": 64}, "byte"),
         "arrays": {
-            "levels": leaves({"b10000": 10_000, "b100000": 100_000}, "byte"),
+            "levels": quantities({"b10000": 10_000, "b100000": 100_000}, "byte"),
             "rates": {
-                "view": view,
-                **{key: {"float64": leaves(value, "us")} for key, value in rates.items()},
+                "view": {"any": quantities({"call_us": 0.2})},
+                **{key: {"float64": quantities(value)} for key, value in rates.items()},
             },
         },
     }

@@ -15,30 +15,20 @@ from advisor.verify.running import Measured
 from advisor.verify.verdict import Verdict, in_words
 from costdb.estimate import Estimate, Provenance, Seconds
 from tests.advisor.verify.commented_kernel import box_sum_text
+from tests.costdb.made_up import HEADING, quantities
 
 KERNEL = box_sum_text(60, 4)
 RATES = {"call_us": 0.4, "element_us": 0.0002, "line_us": {"beyond": 0.001}}
 
 
 def profile(rates: dict[str, object]) -> dict[str, object]:
-    leaf = {"provenance": "measured", "source": "calibration"}
-
-    def stated(value: object, unit: str = "us") -> object:
-        if isinstance(value, dict):
-            return {key: stated(one, unit) for key, one in value.items()}
-        return {"value": value, "unit": unit, **leaf}
-
     classes = ("view", "copy", "fill", "binary", "scan", "scan_across")
     return {
-        "schema_version": 1,
-        "name": "here",
-        "title": "Made up",
-        "library": "none",
-        "sources": {"calibration": "nobody"},
-        "hardware": {"cache_line_bytes": stated(64, "byte")},
+        **{**HEADING, "name": "here"},
+        "hardware": quantities({"cache_line_bytes": 64}, "byte"),
         "arrays": {
-            "levels": stated({"b32768": 32768}, "byte"),
-            "rates": {key: {"int32": stated(rates)} for key in classes},
+            "levels": quantities({"b32768": 32768}, "byte"),
+            "rates": {key: {"int32": quantities(rates)} for key in classes},
         },
     }
 

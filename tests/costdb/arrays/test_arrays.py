@@ -40,7 +40,7 @@ from costdb.work import (
     Visit,
 )
 from tests.costdb.hosts import UNTOLD
-from tests.costdb.made_up import HEADING
+from tests.costdb.made_up import HEADING, quantities
 
 N = sym("N")
 LEVELS = (1000, 10_000)
@@ -54,16 +54,6 @@ BINARY = {
     "line_us": {"b10000": 0.5, "beyond": 4.0},
     "apart_line_us": {"b10000": 1.0, "beyond": 8.0},
 }
-
-
-def quantities(stated: dict[str, object], unit: str = "us") -> dict[str, object]:
-    leaf = {"unit": unit, "provenance": "measured", "source": "calibration"}
-    return {
-        key: quantities(value, unit)
-        if isinstance(value, dict)
-        else {"value": value, **leaf, "unit": "1" if key.endswith("residual") else unit}
-        for key, value in stated.items()
-    }
 
 
 def document(**rates: dict[str, object]) -> dict[str, object]:
