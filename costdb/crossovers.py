@@ -15,6 +15,8 @@ from costdb.records import dataclass
 
 _DENSE, _STEP = 64, 1.15
 """So many values are tried one by one, then some per cent apart."""
+_PARTS = 32
+"""Into so many an interval with an edge is divided at once: a column costs little more than one."""
 _DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
@@ -99,8 +101,8 @@ def crossover(
         return wins, one / other if other > 0 else 1.0 if one == 0 else math.inf
 
     def tried(several: Sequence[int]) -> list[tuple[int, bool, float]]:
-        pairs = formulas.along(variable, several, values)
-        return [(at, *told(*map(float, both))) for at, both in zip(several, pairs, strict=True)]
+        columns = formulas.along(variable, several, values)
+        return [(at, *told(*map(float, both))) for at, *both in zip(several, *columns, strict=True)]
 
     sums = _outer_sums((before.microseconds, after.microseconds))
     grid = list(_grid(low, high, slow=bool(sums)))
@@ -113,12 +115,11 @@ def crossover(
         samples += tried([value])
     flips = []
     for left_end, right_end in pairwise(samples):
-        while left_end[1] != right_end[1] and right_end[0] - left_end[0] > 1:
-            (middle,) = tried([(left_end[0] + right_end[0]) // 2])
-            if middle[1] == left_end[1]:
-                left_end = middle
-            else:
-                right_end = middle
+        while left_end[1] != right_end[1] and (gap := right_end[0] - left_end[0]) > 1:
+            parts = min(gap, 2 if sums else _PARTS)
+            middles = [left_end[0] + gap * part // parts for part in range(1, parts)]
+            edges = pairwise((left_end, *tried(middles), right_end))
+            left_end, right_end = next(pair for pair in edges if pair[0][1] != pair[1][1])
         if left_end[1] != right_end[1]:
             flips.append(right_end[0])
     shown = tuple((value, ratio) for value, _, ratio in samples)

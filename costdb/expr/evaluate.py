@@ -1,7 +1,9 @@
 """The value of a formula at one point: whole numbers stay whole, all else is a float.
 
-Reductions are loops, in which only the parts that hold the index are evaluated again. A polynomial
-is summed up by its closed form instead.
+Reductions are loops over columns: a part of a body that holds the index has a list of values, one
+for each step, and every operation goes through its lists at once. A polynomial is summed up by its
+closed form instead. Where only some steps reach a side of a choice, only those are evaluated, so
+that what is guarded against is never computed.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial, reduce
+from itertools import compress, islice, repeat
+from typing import Any, TypeAlias
 
 from costdb.expr.functions import (
     Conditional,
@@ -40,8 +44,13 @@ from costdb.expr.polynomials import Names, by_products, closed_sum
 MAX_ITERATIONS = 10_000_000
 """Terms that one evaluation may enumerate before it is refused."""
 
+CHUNK = 8192
+"""Terms that are worked on at once, so that columns take little memory."""
+
 MOST_REMEMBERED = 8192
 """Sums over ranges between numbers that are kept."""
+
+Column: TypeAlias = list[Value]
 
 
 def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
@@ -91,8 +100,8 @@ class Evaluator:
 
     def along(
         self, variable: str, values: Sequence[int], bindings: Mapping[str, Value]
-    ) -> list[list[Value]]:
-        """Return the values at each of several whole values of one symbol.
+    ) -> list[Column]:
+        """Return the values of each for several whole values of one symbol, at once.
 
         Raises
         ------
@@ -101,8 +110,12 @@ class Evaluator:
         """
         self._move_to({name: value for name, value in bindings.items() if name != variable})
         self.point.iterations = 0
-        step = Point(self.point.scope, self.point, variable)
-        return [[step.at(one) for one in self.exprs] for _ in map(step.moved, values)]
+        steps = _Steps(self.point, {variable: list(values)})
+        with _refusing():
+            found = [list(islice(_each(steps.value(one)), len(values))) for one in self.exprs]
+        if not all(math.isfinite(value) for column in found for value in column):
+            raise ExprError(_NOT_FINITE)
+        return found
 
     def _move_to(self, bindings: Mapping[str, Value]) -> None:
         for name, value in bindings.items():
@@ -134,25 +147,12 @@ class Point:
     Parameters
     ----------
     bindings : mapping of str to int or float
-    outer : Point, optional
-        For the parts without `index`, the one symbol that moves here.
-    index : str
     """
 
-    def __init__(
-        self, bindings: Mapping[str, Value], outer: Point | None = None, index: str = ""
-    ) -> None:
+    def __init__(self, bindings: Mapping[str, Value]) -> None:
         self.scope = dict(bindings)
-        self.known: dict[Expr, Value] = {}
+        self.known: dict[Expr, Any] = {}
         self.iterations = 0
-        self.outer = outer
-        self.index = index
-
-    def moved(self, value: int) -> Point:
-        """Return this point, at another value of the index."""
-        self.scope[self.index] = value
-        self.known.clear()
-        return self
 
     def move_to(self, bindings: Mapping[str, Value]) -> None:
         """Change values of the same symbols."""
@@ -185,7 +185,7 @@ class Point:
             for names, factor in products.items()
         }
 
-    def value(self, expr: Expr) -> Value:
+    def value(self, expr: Expr) -> Any:
         """Return the value of a part; divisions by zero raise as Python's do."""
         if isinstance(expr, Num):
             return _number(expr.value)
@@ -196,12 +196,10 @@ class Point:
                 raise ExprError(f"{expr.name!r} has no value") from None
         found = self.known.get(expr)
         if found is None:
-            if self.outer is not None and self.index not in free_symbols(expr):
-                return self.outer.value(expr)
             found = self.known[expr] = self.compute(expr)
         return found
 
-    def compute(self, expr: Expr) -> Value:
+    def compute(self, expr: Expr) -> Any:
         """Return the value of a part from those of its parts."""
         if isinstance(expr, Add):
             return self.sum(expr)
@@ -211,51 +209,54 @@ class Point:
         if isinstance(expr, Conditional):
             return self.choice(expr)
         if isinstance(expr, Reduction):
-            low, high = (_whole(expr.index, self.value(end)) for end in (expr.low, expr.high))
+            low, high = (
+                _applied(partial(_whole, expr.index), [self.value(end)])
+                for end in (expr.low, expr.high)
+            )
             closed = closed_sum(expr) if isinstance(expr, Sum) else None
             return self.reduction(expr, low, high) if closed is None else self.value(closed)
-        # comparisons are numbers, too
-        found: Value = _FUNCTIONS[type(expr)](*map(self.value, expr.children)) + 0
-        return found
+        return _applied(_FUNCTIONS[type(expr)], [self.value(child) for child in expr.children])
 
-    def sum(self, expr: Add) -> Value:
+    def sum(self, expr: Add) -> Any:
         """Return the value of a sum: over one denominator, so that a whole one comes out whole."""
         below = _denominator(expr)
-        start = int(expr.constant * below)
-        return _divided(sum((self.scaled(term, below) for term in expr.terms), start), below)
+        values = [self.scaled(term, below) for term in expr.terms]
+        return _divided(_added(values, int(expr.constant * below)), below)
 
-    def scaled(self, term: Expr, by: int) -> Value:
+    def scaled(self, term: Expr, by: int) -> Any:
         """Return the value of a term times a multiple of its denominator."""
-        if by != 1 and isinstance(term, Mul):
+        if by == 1:
+            return self.value(term)
+        if isinstance(term, Mul):
             coefficient = term.coefficient
             return self.product(
                 term.factors, coefficient.numerator * (by // coefficient.denominator)
             )
-        return self.value(term) * by
+        return _times(self.value(term), by)
 
-    def product(self, factors: Iterable[Expr], above: Value, below: Value = 1) -> Value:
+    def product(self, factors: Iterable[Expr], above: Any, below: Any = 1) -> Any:
         """Return the value of a product and a quotient, divided once."""
         for factor in factors:
             if isinstance(factor, Pow) and isinstance(factor.exponent, Num):
                 power = factor.exponent.value
                 if isinstance(power, int) and power < 0:
                     base = self.value(factor.base)
-                    below = below * (base if power == -1 else bounded_power(base, -power))
+                    part = base if power == -1 else _applied(bounded_power, [base, -power])
+                    below = _times(below, part)
                     continue
-            above = above * self.value(factor)
+            above = _times(above, self.value(factor))
         return _divided(above, below)
 
-    def choice(self, expr: Conditional) -> Value:
+    def choice(self, expr: Conditional) -> Any:
         """Return the value of the side that is chosen."""
         return self.value(expr.then if self.value(expr.test) else expr.orelse)
 
-    def reduction(self, expr: Reduction, low: int, high: int) -> Value:
+    def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
         """Return the value of a sum or maximum over a range between numbers."""
         if high < low:
             return 0
         names = sorted(free_symbols(expr.body) - {expr.index})
-        # a sum within a loop is another one in each of its steps
-        if self.outer is not None or not self.scope.keys() >= set(names):
+        if not self.scope.keys() >= set(names):
             return self.enumerated(expr, low, high)
         values = [self.scope[name] for name in names]
         key = (type(expr), expr.index, expr.body, low, high, *values)
@@ -268,21 +269,21 @@ class Point:
         return found
 
     def enumerated(self, expr: Reduction, low: int, high: int) -> Value:
-        """Return a reduction over a range that is not empty."""
+        """Return a reduction over a range that is not empty, some of its terms at a time."""
         body = expr.body
         if expr.index not in free_symbols(body):
-            value = self.value(body)
+            value: Value = self.value(body)
             return value * (high - low + 1) if isinstance(expr, Sum) else value
         self.spend(expr.index, high - low + 1)
-        step = Point(self.scope, self, expr.index)
-        values = (step.moved(place).value(body) for place in range(low, high + 1))
-        return sum(values) if isinstance(expr, Sum) else max(values)
+        parts = []
+        for start in range(low, high + 1, CHUNK):
+            places = range(start, min(start + CHUNK, high + 1))
+            steps = _Steps(self, {expr.index: list(places)})
+            parts += _gathered(type(expr), steps.value(body), [len(places)])
+        return sum(parts) if isinstance(expr, Sum) else max(parts)
 
     def spend(self, index: str, steps: int) -> None:
         """Count the terms of an enumeration."""
-        if self.outer is not None:
-            self.outer.spend(index, steps)
-            return
         self.iterations += steps
         if self.iterations > MAX_ITERATIONS:
             raise ExprError(
@@ -301,6 +302,177 @@ def forget_sums() -> None:
     _remembered.clear()
 
 
+class _Steps(Point):
+    """Several steps of loops at once: a part that holds what moves has a column of values.
+
+    Parameters
+    ----------
+    point : Point
+        For what does not move.
+    columns : mapping of str to list of int
+        The values of indices at each step.
+    outer : _Steps, optional
+        The steps around these, for what does not hold the indices in `columns`.
+    places : sequence of int
+        For each step, which one of `outer` it belongs to.
+    """
+
+    def __init__(
+        self,
+        point: Point,
+        columns: dict[str, list[int]],
+        outer: _Steps | None = None,
+        places: Sequence[int] = (),
+    ) -> None:
+        self.point = point
+        self.outer = outer
+        self.places = places
+        self.own = frozenset(columns)
+        self.moving: frozenset[str] = self.own | (
+            outer.moving if outer is not None else frozenset()
+        )
+        self.known = {Sym(name): column for name, column in columns.items()}
+        self.sides: dict[Expr, tuple[_Steps, _Steps]] = {}
+
+    def value(self, expr: Expr) -> Any:
+        """Return a column; one value for a part that does not move."""
+        found = self.known.get(expr)
+        if found is not None:
+            return found
+        names = free_symbols(expr)
+        if names.isdisjoint(self.moving):
+            return self.point.value(expr)
+        column: Any = None
+        # that there are only some of the steps may keep a part from being evaluated at the others
+        if (
+            self.outer is not None
+            and names.isdisjoint(self.own)
+            and (self.own or isinstance(expr, Sym) or expr in self.outer.known)
+        ):
+            column = self.outer.value(expr)
+        if column is None:
+            column = self.compute(expr)
+        elif isinstance(column, list):
+            column = [column[place] for place in self.places]
+        self.known[expr] = column
+        return column
+
+    def choice(self, expr: Conditional) -> Any:
+        """Return the values of the sides that are chosen, each evaluated where it is."""
+        one, other = self.chosen(expr.test)
+        if not one.count or not other.count:
+            return self.value(expr.then if one.count else expr.orelse)
+        then, orelse = _each(one.value(expr.then)), _each(other.value(expr.orelse))
+        return [next(then) if passed else next(orelse) for passed in self.value(expr.test)]
+
+    def chosen(self, test: Expr) -> tuple[_Steps, _Steps]:
+        """Return the steps at which a test is passed, and the others."""
+        if test not in self.sides:
+            passed = list(islice(_each(self.value(test)), self.count))
+            if all(passed) or not any(passed):
+                sides = (self, self.part(())) if passed[0] else (self.part(()), self)
+            else:
+                places = range(self.count)
+                sides = (
+                    self.part(list(compress(places, passed))),
+                    self.part(list(compress(places, map(operator.not_, passed)))),
+                )
+            self.sides[test] = sides
+        return self.sides[test]
+
+    def compute(self, expr: Expr) -> Any:
+        """Return a column."""
+        return super().compute(expr) if self.count else []
+
+    def part(self, places: Sequence[int]) -> _Steps:
+        """Return some of these steps."""
+        return _Steps(self.point, {}, self, places)
+
+    def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
+        """Return a reduction for each step, over the steps of all of them, some at a time."""
+        ends = islice(zip(_each(low), _each(high), strict=False), self.count)
+        ranges = [range(first, last + 1) for first, last in ends]
+        found: Column = [0] * len(ranges)
+        for rows in _batches(ranges):
+            lengths = [len(ranges[row]) for row in rows]
+            self.point.spend(expr.index, sum(lengths))
+            inner = _Steps(
+                self.point,
+                {expr.index: [place for row in rows for place in ranges[row]]},
+                self.part(rows),
+                [at for at, length in enumerate(lengths) for _ in range(length)],
+            )
+            values = _gathered(type(expr), inner.value(expr.body), lengths)
+            for row, value in zip(rows, values, strict=True):
+                found[row] = value
+        return found
+
+    @property
+    def count(self) -> int:
+        """How many steps there are."""
+        return len(self.places) if self.outer is not None else len(next(iter(self.known.values())))
+
+
+def _batches(ranges: Sequence[range]) -> Iterator[list[int]]:
+    """Yield the places of ranges that are not empty, with about `CHUNK` steps together."""
+    rows: list[int] = []
+    total = 0
+    for row, steps in enumerate(ranges):
+        if not steps:
+            continue
+        if rows and total + len(steps) > CHUNK:
+            yield rows
+            rows, total = [], 0
+        rows.append(row)
+        total += len(steps)
+    if rows:
+        yield rows
+
+
+def _gathered(kind: type[Reduction], values: Any, lengths: Sequence[int]) -> Column:
+    """Return the sums, or the greatest values, of so many values one after the other."""
+    if not isinstance(values, list):
+        return [values * length for length in lengths] if kind is Sum else [values] * len(lengths)
+    rest = iter(values)
+    gather: Callable[[Iterable[Value]], Value] = sum if kind is Sum else max
+    # comparisons are numbers, too
+    return [gather(islice(rest, length)) + 0 for length in lengths]
+
+
+def _each(value: Any) -> Iterator[Any]:
+    """Return the values of a column, or a number again and again."""
+    return iter(value) if isinstance(value, list) else repeat(value)
+
+
+def _applied(function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """Return a function of numbers, or of columns and numbers step by step."""
+    if any(isinstance(value, list) for value in values):
+        return list(map(function, *map(_each, values)))
+    found = function(*values)
+    return int(found) if isinstance(found, bool) else found
+
+
+def _added(values: Sequence[Any], constant: Value) -> Any:
+    columns = [value for value in values if isinstance(value, list)]
+    number = sum([value for value in values if not isinstance(value, list)], constant)
+    if not columns:
+        return number
+    total = reduce(lambda one, other: list(map(operator.add, one, other)), columns)
+    return total if number == 0 else [value + number for value in total]
+
+
+def _times(left: Any, right: Any) -> Any:
+    if not isinstance(left, list):
+        if left == 1:
+            return right
+        left, right = right, left
+    if not isinstance(left, list):
+        return left * right
+    if isinstance(right, list):
+        return list(map(operator.mul, left, right))
+    return left if right == 1 else [value * right for value in left]
+
+
 def _whole(index: str, value: Value) -> int:
     """Return the end of a range, or refuse one that is not whole."""
     if value % 1 != 0:
@@ -314,8 +486,12 @@ def _denominator(expr: Add) -> int:
     return math.lcm(expr.constant.denominator, *[part.denominator for part in parts])
 
 
-def _divided(above: Value, below: Value) -> Value:
-    return above if type(below) is int and below == 1 else quotient(above, below)
+def _divided(above: Any, below: Any) -> Any:
+    if type(below) is int and below == 1:
+        return above
+    if isinstance(above, list) or isinstance(below, list):
+        return list(map(operator.truediv, _each(above), _each(below)))
+    return quotient(above, below)
 
 
 def _number(value: Rational) -> int | float:

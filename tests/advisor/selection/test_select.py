@@ -22,7 +22,6 @@ from advisor.frontend.kernels import read_kernels
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.ranking.compare import Costed, cost
 from advisor.selection import Selection
-from advisor.selection.choosing import TIE
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.machines import load_machine
@@ -113,21 +112,28 @@ def choosers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Selection]:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_the_variant_taken_is_never_clearly_slower(
+def test_what_samples_tell_costs_next_to_nothing(
     choosers: dict[str, Selection], place: int
 ) -> None:
     best = list(choosers.values())[place]
     store, rng = np.zeros(400 * 400), random.Random(place)
-    taken = set()
+    swift, taken, other = 0, set(), 0
     for _ in range(400):
         n, m, b = rng.randint(1, 400), rng.randint(1, 400), rng.randint(1, 24)
         decision = best.decide(store[: n * m].reshape(n, m), b)
+        swift += isinstance(decision._prices, tuple)
         taken.add(decision.variant)
-        assert decision.times_us[decision.variant] <= TIE * min(decision.times_us)
+        # the prices are found now, in full
+        times = decision.prices.times_us
+        assert times[decision.variant] <= 1.02 * min(times)
+        other += (decision.variant, decision.why) != (decision.prices.variant, decision.prices.why)
     assert taken == {0, 1}
+    # caches lose their data in steps, so that fewer cells of the graded machine have one price
+    assert swift > 100
+    assert other <= 4
 
 
-def test_choices_are_the_same_whatever_came_before() -> None:
+def test_samples_tell_the_same_whatever_came_before() -> None:
     """Ranks that have met other sizes must take the same variant of the next call."""
     fresh, used = (select(kernels.box_by_shifts, kernels.box_by_scan, machine="t3e") for _ in "ab")
     rng = random.Random(3)

@@ -20,7 +20,7 @@ from costdb.expr import (
     summation,
     sym,
 )
-from costdb.expr.evaluate import MAX_ITERATIONS, Evaluator, Point, forget_sums
+from costdb.expr.evaluate import CHUNK, MAX_ITERATIONS, Evaluator, Point, forget_sums
 from costdb.expr.functions import Comparison, Conditional, MaxOver, Sum
 from costdb.expr.nodes import Division, Pow
 from tests.costdb.expr.brute_force import brute_force
@@ -76,7 +76,11 @@ def test_any_body_over_a_range_is_summed_term_by_term(
     assert evaluate(expr, values) == about(expected)
 
 
-def test_sums_within_sums_are_whole() -> None:
+def test_ranges_longer_than_a_chunk_are_whole() -> None:
+    expr = parse("sum(k = 0, N - 1) (k % P)*(k // P)")
+    for n in (CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5):
+        expected = sum((k % 7) * (k // 7) for k in range(n))
+        assert evaluate(expr, {"N": n, "P": 7}) == expected
     rows = parse("sum(i = 1, N) sum(j = 1, i % P) (i*j) % 5")
     expected = sum(i * j % 5 for i in range(1, 3001) for j in range(1, i % 11 + 1))
     assert evaluate(rows, {"N": 3000, "P": 11}) == expected
@@ -149,7 +153,7 @@ def test_a_column_holds_the_values_of_its_points(
         with pytest.raises(ExprError):
             Evaluator((expr,)).along(variable, column, values)
     else:
-        together = [one for (one,) in Evaluator((expr,)).along(variable, column, values)]
+        (together,) = Evaluator((expr,)).along(variable, column, values)
         assert together == pytest.approx(alone, rel=1e-12)
 
 
