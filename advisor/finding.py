@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from advisor.source import Edit, Span
-from costdb.estimate import Omission
+from costdb.quantity import Omission
 from costdb.records import dataclass
 
 UNUSED_SUPPRESSION = "ADV901"

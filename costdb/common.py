@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from costdb.estimate import Domain, Missing, Omission, Priced, Quantity, Term
+from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2, num, sym
 from costdb.lines.coefficients import Bill, bytes_of
 from costdb.machines import Machine
 from costdb.pgas.model import price_remote_group
 from costdb.profile_parts import interval_of, lacking
+from costdb.quantity import Omission, Quantity
 from costdb.records import dataclass, replace
 from costdb.work import (
     Barrier,

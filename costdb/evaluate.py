@@ -14,21 +14,13 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
-from costdb.estimate import (
-    Domain,
-    Estimate,
-    Priced,
-    Provenance,
-    Quantity,
-    Ratio,
-    Seconds,
-    TermEstimate,
-)
+from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import Expr, ExprError, free_symbols, substitute, sym
 from costdb.expr.evaluate import Evaluator
 from costdb.expr.evaluate import Point as Sizes
 from costdb.expr.functions import Conditional, Sum
 from costdb.expr.nodes import Add, Mul, Sym, Value
+from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field
 from costdb.repetition import with_repetition
 

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 import machine_profiles
-from costdb.estimate import Provenance, Quantity
+from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass
 
 # Larger documents are not profiles; refusing early keeps hostile ones cheap.

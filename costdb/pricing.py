@@ -12,7 +12,7 @@ from importlib import import_module
 from math import isfinite, prod
 from typing import Any, TypeAlias
 
-from costdb.estimate import Domain, Missing, Omission, Priced, Provenance, Quantity, Term
+from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.evaluate import merge_coefficients
 from costdb.expr import (
     ZERO,
@@ -34,6 +34,7 @@ from costdb.expr.functions import CHANCE, Sum
 from costdb.expr.nodes import Add, Mul, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
+from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
 from costdb.repetition import repeats_of
 from costdb.work import (

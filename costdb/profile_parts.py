@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from costdb.estimate import Missing, Quantity
+from costdb.estimate import Missing
 from costdb.expr import Expr, conditional, evaluate, free_symbols, less_equal, minimum, num, sym
 from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError, quantity_of
+from costdb.quantity import Quantity
 from costdb.records import dataclass, field
 
 

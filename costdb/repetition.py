@@ -13,8 +13,9 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean, median
 
-from costdb.estimate import Quantity, Ratio
+from costdb.estimate import Ratio
 from costdb.machines import Machine
+from costdb.quantity import Quantity
 from costdb.work import (
     Collective,
     Fixed,

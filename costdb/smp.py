@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from costdb.estimate import Domain, ImpossibleError, Missing, Priced, Provenance, Quantity, Term
+from costdb.estimate import Domain, ImpossibleError, Missing, Priced, Term
 from costdb.expr import (
     Expr,
     conditional,
@@ -27,6 +27,7 @@ from costdb.expr import (
 )
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, lacking, piecewise_linear
+from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass
 from costdb.work import Spacing, Superstep
 

@@ -156,7 +156,7 @@ LIGHT: dict[str, tuple[str, set[str]]] = {
         set(),
     ),
     "comments": (
-        "from advisor.frontend.advise_comments.comments import read_comments;"
+        "from advisor.frontend.comments import read_comments;"
         "read_comments('# advise: kernel N=3\\n# advise: x: i4[N] over (row) on mesh(row=2)')",
         {"libcst"},
     ),

@@ -403,7 +403,7 @@ class Check:
         """Return how a gain goes with sizes; its file is analysed again, as findings keep no
         prices."""
         from advisor.cli.commands.explain import judged_in
-        from advisor.report.model import curves_of
+        from advisor.report.curves import curves_of
 
         path = file_and_cell(finding.path)[0]
         if path not in self.judged:

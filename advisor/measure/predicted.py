@@ -28,10 +28,11 @@ from advisor.verify.cases import ORIGINAL, inputs_of
 from costdb.calibration.section import this_host
 from costdb.choosing import Bound
 from costdb.choosing import Subject as Predicted
-from costdb.estimate import Estimate, Missing, Omission, Priced, Provenance, Seconds, TermEstimate
+from costdb.estimate import Estimate, Missing, Priced, Seconds, TermEstimate
 from costdb.evaluate import evaluate_price
 from costdb.expr import ZERO, ExprError, evaluate
 from costdb.machines import Machine
+from costdb.quantity import Omission, Provenance
 
 OF_RANKS = frozenset({"arrays", "elements"})
 """Models of what a rank does by itself."""

@@ -25,9 +25,10 @@ from advisor.ir.proposal import Legality, Proposal, Transform
 from advisor.ir.rule import Rule
 from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
 from advisor.source import split_lines
-from costdb.estimate import Missing, Omission, Priced, Provenance, Quantity
+from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
+from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
 
 

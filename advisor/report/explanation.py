@@ -24,9 +24,10 @@ from advisor.report.style import (
     shortened,
     table,
 )
-from costdb.estimate import Priced, Quantity
+from costdb.estimate import Priced
 from costdb.expr import Expr, free_symbols, sym, to_text
 from costdb.expr.functions import Reduction
+from costdb.quantity import Quantity
 from costdb.records import dataclass, field
 
 if TYPE_CHECKING:

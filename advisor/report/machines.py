@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.style import Style, one_line, table
-from costdb.estimate import Quantity
 from costdb.machines import Json, Machine, place_of, quantity_of
+from costdb.quantity import Quantity
 
 if TYPE_CHECKING:
     from costdb.store.records import Result

@@ -11,7 +11,8 @@ from typing import Any
 from advisor.finding import INTERPOLATED, MEASURED
 from advisor.report.style import Style, column_for, duration, one_line, ratio, table
 from costdb.choosing import Choice, Chosen, Prediction
-from costdb.estimate import Estimate, Omission, TermEstimate
+from costdb.estimate import Estimate, TermEstimate
+from costdb.quantity import Omission
 from costdb.records import dataclass
 
 SCHEMA_VERSION = 2

@@ -16,7 +16,7 @@ from costdb.expr import ExprError
 from costdb.launch.space import ours
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.records import dataclass, field
-from costdb.store.place import StoreError
+from costdb.store.extract import StoreError
 
 TIE = 1.01
 """Predicted times whose quotient is below this are equal: the first is taken."""

@@ -21,11 +21,12 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
-from costdb.estimate import Domain, Missing, Priced, Provenance, Quantity, Term
+from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import ZERO, Expr, conditional, less, minimum, num, sym
 from costdb.expr.nodes import Num, add
 from costdb.machines import Json, Machine, MachineError, is_residual, quantity_of
 from costdb.profile_parts import counts_in_keys, lacking
+from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field, replace
 from costdb.work import (
     ArrayCall,

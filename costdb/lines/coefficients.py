@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from costdb.estimate import Domain, Missing, Priced, Provenance, Quantity, Term
+from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import ONE, Expr, ceil_div, conditional, gcd, less, less_equal, maximum, num, sym
 from costdb.lines.symbolic import by_pitch, magnitude, region_line_bounds
 from costdb.machines import Json, Machine, MachineError
 from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking, step_price
+from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field, replace
 from costdb.work import Region
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from costdb.estimate import Missing, Priced, Provenance, Quantity
+from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
 from costdb.lines.coefficients import Bill, bytes_of, elements_of
 from costdb.machines import Machine
 from costdb.profile_parts import lacking
+from costdb.quantity import Provenance, Quantity
 from costdb.work import (
     COMBINING,
     Collective,

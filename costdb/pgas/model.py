@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from costdb.estimate import Domain, Missing, Priced, Quantity, Term, exactly
+from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, interval_of, lacking, piecewise_linear
+from costdb.quantity import Quantity, exactly
 from costdb.records import dataclass, replace
 from costdb.work import Pattern, RemoteGroup
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from costdb.estimate import Provenance, Quantity
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
 from costdb.phases.document import ApplicationError as ApplicationError
 from costdb.phases.document import Node, nearest
+from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, replace
 
 Word: TypeAlias = str

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from costdb.estimate import Domain, Missing, Priced, Quantity, Term
+from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ExprError, free_symbols, num, parse, substitute, summation, sym
 from costdb.machines import Machine
 from costdb.phases.application import (
@@ -22,6 +22,7 @@ from costdb.phases.application import (
     Phase,
     Word,
 )
+from costdb.quantity import Quantity
 
 MODEL = "phases"
 

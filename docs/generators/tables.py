@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from advisor.report.model import page
 from advisor.transform_registry import rules as installed_rules
-from costdb.estimate import Provenance
 from costdb.machines import Json, Machine, built_in_names, load_machine
+from costdb.quantity import Provenance
 
 _SPECIAL = re.compile(r"([\\|*_<>\[\]])")
 _BACKTICKED = re.compile(r"(`[^`]*`)")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Priced, Provenance, Quantity
+from costdb.estimate import Priced
 from costdb.evaluate import General, Interval, Multilinear, compare, with_own_misses
 from costdb.expr import maximum, num, sym
+from costdb.quantity import Provenance, Quantity
 
 RATES, CLASSES = ("m.near", "m.far"), ("m.a.residual", "m.b.residual")
 BOX = {name: Interval(2.0, 2.0, 2.0) for name in RATES} | {

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.crossovers import crossover
-from costdb.estimate import Priced, Provenance, Quantity
+from costdb.estimate import Priced
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError, evaluate, num, parse, sym
+from costdb.quantity import Provenance, Quantity
 
 NAMES = ("m.a", "m.b", "m.c", "m.d")
 

@@ -17,10 +17,11 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from costdb.common import price_interpretation
-from costdb.estimate import Priced, Provenance
+from costdb.estimate import Priced
 from costdb.expr import Expr, evaluate, num
 from costdb.machines import load_machine, machine_of
 from costdb.pricing import price_work
+from costdb.quantity import Provenance
 from costdb.work import (
     Branch,
     Interpretation,

@@ -16,11 +16,12 @@ from advisor.distribution import BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Store, Unknown, is_total, walk
-from costdb.estimate import Estimate, Priced, Provenance
+from costdb.estimate import Estimate, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate
 from costdb.machines import load_machine
 from costdb.pricing import price_process
+from costdb.quantity import Provenance
 from costdb.work import Collective, CollectiveKind, Leaf, Process, SeqLoop, Sequential, Statement
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.ownership import owners

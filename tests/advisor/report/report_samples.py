@@ -26,7 +26,7 @@ from advisor.finding import (
 )
 from advisor.report.model import Report
 from advisor.source import Edit, Span
-from costdb.estimate import Omission
+from costdb.quantity import Omission
 
 SOURCE = """\
 import numpy as np

@@ -20,7 +20,7 @@ from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.rows import coverage_lines, interval
 from advisor.report.style import Style, detect_style, display_width
 from advisor.source import Edit, Span, apply_edits, split_lines
-from costdb.estimate import Omission
+from costdb.quantity import Omission
 from tests.advisor.report.report_samples import (
     CALM,
     COLUMN,

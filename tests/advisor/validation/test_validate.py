@@ -45,8 +45,9 @@ from advisor.validation.worker import (
     repeated,
     undisturbed,
 )
-from costdb.estimate import Estimate, Provenance, Seconds
+from costdb.estimate import Estimate, Seconds
 from costdb.machines import load_machine
+from costdb.quantity import Provenance
 
 ROOT = Path(__file__).parents[3]
 MPIEXEC = Path(sys.executable).with_name("mpiexec")

@@ -15,12 +15,13 @@ from costdb.calibration import pickled, remote
 from costdb.calibration.fitting import fit_graded, graded_columns, predict
 from costdb.calibration.pickled import COLLECTIVES, LIMITS, STEP_LIMITS
 from costdb.calibration.section import Effort, Fitted, Point, Timing
-from costdb.estimate import Missing, Priced, Provenance
+from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import num
 from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
+from costdb.quantity import Provenance
 from costdb.work import (
     PICKLED_KINDS,
     Barrier,

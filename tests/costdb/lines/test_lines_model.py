@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from costdb.estimate import Missing, Priced, Provenance
+from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, free_symbols, num, sym
 from costdb.lines.model import (
@@ -17,6 +17,7 @@ from costdb.lines.model import (
     price_message,
 )
 from costdb.machines import Json, Machine, MachineError, machine_of
+from costdb.quantity import Provenance
 from costdb.work import Collective, CollectiveKind, Message, Region
 from tests.costdb.made_up import HEADING
 

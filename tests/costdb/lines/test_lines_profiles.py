@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from costdb.estimate import Priced, Provenance, Quantity
+from costdb.estimate import Priced
 from costdb.expr import Expr, ceil_div, evaluate, num, sym
 from costdb.lines.model import price_message, price_scan, price_statement
 from costdb.lines.symbolic import line_bounds, region_line_bounds
 from costdb.machines import Machine, load_machine
+from costdb.quantity import Provenance, Quantity
 from costdb.work import Access, Message, PrefixScan, Region, Statement
 from tests.costdb.lines.published import column_bounds, row_bounds
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Missing, Priced, Provenance
+from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
 from costdb.pgas.model import gap, price_groups, price_remote_group, served_pattern
+from costdb.quantity import Provenance
 from costdb.work import Pattern, RemoteGroup
 
 PUBLISHED = json.loads((Path(__file__).parents[2] / "data" / "pgas_upc.json").read_text())

@@ -9,11 +9,12 @@ from itertools import pairwise
 import pytest
 
 from costdb.documents import description_problems
-from costdb.estimate import Estimate, Priced, Provenance
+from costdb.estimate import Estimate, Priced
 from costdb.expr import evaluate, parse, substitute
 from costdb.machines import machine_of
 from costdb.phases.pricing import derived_quantities
 from costdb.profile_check import check_profile
+from costdb.quantity import Provenance
 from tests.costdb.phases.choices import predict, price_application
 from tests.costdb.phases.pstswm_published import (
     ALGORITHMS,

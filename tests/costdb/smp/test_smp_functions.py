@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.calibration.supersteps import Kind, Plan, Suite, heights, make_plan
-from costdb.estimate import Missing, Provenance
+from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
 from costdb.profile_check import check_profile
+from costdb.quantity import Provenance
 from costdb.smp import (
     Family,
     SuperstepError,

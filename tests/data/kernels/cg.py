@@ -1,4 +1,4 @@
-# unknown: a condition without
+# unknown: a loop that may be left early
 import numpy as np
 
 # advise: kernel N=1000 P=16

@@ -1,5 +1,5 @@
 # quiet: ADV201
-# unknown: condition
+# unknown: may be left early
 """The loop may end before all terms are there."""
 
 import numpy as np
