@@ -22,6 +22,8 @@ from tests.transforms.test_program_shapes import START, STRIDED, mesh
 PROFILES = Path(__file__).parents[1] / "machine_profiles"
 SHOWN_ONLY = {
     "ADV503": scattered(*CASES["whole terms"][:3]),
+    "ADV505": "import numpy as np\n# advise: kernel\n# advise: a: f8[900, 900]\n"
+    "# advise: x: f8[900]\ndef f(a, x):\n    return 2.5 * a @ x\n",
     "ADV605": f"# mpirun -n 12 python program.py\n{HEADER}{START}{mesh()}",
     "ADV609": f"{HEADER}{START}{STRIDED}",
 }

@@ -385,7 +385,8 @@ class _Lowering:
                 made.extend(self.statement(statement))
             except (NotPriced, ShapeConflict) as error:
                 turning = error.shift if isinstance(error, Turning) else None
-                if turning is not None or self.is_distributed:
+                of_all = isinstance(statement, Unknown) and statement.of_all
+                if turning is not None or self.is_distributed or of_all:
                     raise Unpriced(str(error), statement.span, turning) from error
                 # it takes the same time in whatever is compared, nobody knows how long
                 made.append(Leaf(Untimed(statement.span.start_line, "", str(error))))
@@ -413,7 +414,7 @@ class _Lowering:
                 return []
             case Scatter():
                 made = self.arrays.scattered(statement)
-            case Unknown(reason, _, _):
+            case Unknown(reason=reason):
                 raise NotPriced(reason)
             case Unrolled(body, _):
                 return self.block(body)

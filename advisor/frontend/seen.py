@@ -84,7 +84,7 @@ def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknow
     for array in seen.arrays:
         if array.layout == "A" and array.name in own.used and array.name not in scope.declared:
             reason = f"`{array.name}` came with strides that its type does not tell (layout A)"
-            return (Unknown(reason, frozenset((array.name,)), span),)
+            return (Unknown(reason, frozenset((array.name,)), span, of_all=True),)
     return ()
 
 

@@ -134,11 +134,15 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something that is not understood; it may read or change every name it mentions."""
+    """Something that is not understood; it may read or change every name it mentions.
+
+    What is not known `of_all` concerns every statement of a kernel: none of them has a price.
+    """
 
     reason: str
     mentions: frozenset[str]
     span: Span
+    of_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def test_a_function_of_another_name_or_parameters_is_left_alone() -> None:
     assert check(ROWS, replace(scale("F"), function="Image.scale")).findings == ()
     renamed = check(ROWS.replace("out", "result"), scale("F"))
     assert not renamed.findings
-    assert renamed.remarks
+    assert renamed.coverage.not_understood
 
 
 def test_documents_keep_everything_and_signatures_keep_the_heaviest() -> None:
