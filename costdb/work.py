@@ -27,14 +27,11 @@ class Region:
         Elements along each dimension.
     pitches_bytes : tuple of Expr
         Distance in memory between neighbours along each dimension, same length as `counts`.
-    start_bytes : Expr or None
-        Address of the first element modulo the cache line, where it is known.
     """
 
     itemsize_bytes: int
     counts: tuple[Expr, ...]
     pitches_bytes: tuple[Expr, ...]
-    start_bytes: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 
 
 def row_bounds(run_bytes: int, line_bytes: int) -> tuple[int, int]:
@@ -33,3 +35,13 @@ def column_bounds(
     """
     period, lines = lines_per_period(pitch_bytes, width_bytes, line_bytes)
     return rows // period * lines, -(-rows // period) * (lines + 1)
+
+
+def enumerate_lines(
+    itemsize: int, counts: Sequence[int], pitches: Sequence[int], start: int, line: int
+) -> int:
+    """Return how many distinct lines a strided block touches, every byte of it looked at."""
+    touched = {start}
+    for count, pitch in zip(counts, pitches, strict=True):
+        touched = {first + i * pitch for first, i in itertools.product(touched, range(count))}
+    return len({at // line for one in touched for at in range(one, one + itemsize)})
