@@ -72,7 +72,7 @@ def main() -> int:
     for _ in range(options.rounds):
         forget()
         started = time.process_time()
-        before = cost(kernel, machine, closed=False)
+        before = cost(kernel, machine)
         assert isinstance(before, Costed)
         plan = best_plan(kernel, before, machine, sizes, rules)
         times.append(time.process_time() - started)

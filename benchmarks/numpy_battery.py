@@ -264,7 +264,7 @@ def in_kernel(statement: str, machine: Machine) -> tuple[str, float]:
 def _of_kernel(source: str, machine: Machine) -> tuple[float, int]:
     try:
         (kernel,) = read_kernels("k.py", source)
-        found = cost(kernel, machine, closed=False)
+        found = cost(kernel, machine)
         if isinstance(found, Missing):
             return 0.0, NO_PRICE
         return middle(found.formula, {"N": EXTENT}), len(found.formula.omitted)

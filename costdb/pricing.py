@@ -124,16 +124,6 @@ def weighted(condition: Expr, body: Parts) -> Parts:
     )
 
 
-def total_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
-    """Return the sum of `expr` over ``low..high``, in closed form where one is known."""
-    if variable not in free_symbols(expr):
-        return maximum(0, high - low + 1) * expr
-    turned, rest = turned_over(variable, low, high, expr)
-    if turned != ZERO:
-        return turned + total_over(variable, low, high, rest)
-    return simplify(summation(variable, low, high, expr))
-
-
 def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the sum of `expr` over ``low..high``, in closed form where that is seen at once."""
     if variable not in free_symbols(expr):
@@ -269,19 +259,11 @@ def price_work(work: Work, machine: Machine) -> Priced | Missing:
     return model(work, machine)
 
 
-def price_process(process: Process, machine: Machine, *, closed: bool = True) -> Priced | Missing:
+def price_process(process: Process, machine: Machine) -> Priced | Missing:
     """Price a process: its leaves by their models, their composition by the process algebra.
 
     Terms of equal label and model are added up along sequences; side by side the largest
     counts. A loop's trips multiply them.
-
-    Parameters
-    ----------
-    process : Process
-    machine : Machine
-    closed : bool
-        Whether to find closed forms for sums over outermost loops too. That takes longer than
-        evaluating them a few times does.
 
     Returns
     -------
@@ -293,16 +275,16 @@ def price_process(process: Process, machine: Machine, *, closed: bool = True) ->
     MachineError, ExprError
         As :func:`price_work`; or the process is not well formed.
     """
-    found = price_time(process, machine, closed=closed)
-    return found if isinstance(found, Missing) else with_parts(found, process, machine, closed)
+    found = price_time(process, machine)
+    return found if isinstance(found, Missing) else with_parts(found, process, machine)
 
 
-def price_time(process: Process, machine: Machine, *, closed: bool = True) -> Priced | Missing:
+def price_time(process: Process, machine: Machine) -> Priced | Missing:
     """Price a process as :func:`price_process` does, without named parts and ranges.
 
     Whoever compares many variants looks at those of a few.
     """
-    found = price_known(process, machine, closed=closed)
+    found = price_known(process, machine)
     return found if not found.lacking else _together(found.lacking)
 
 
@@ -313,7 +295,7 @@ class Known(Priced):
     lacking: tuple[Missing, ...] = ()
 
 
-def price_known(process: Process, machine: Machine, *, closed: bool = True) -> Known:
+def price_known(process: Process, machine: Machine) -> Known:
     """Price what a machine has coefficients for; what it lacks counts as omitted."""
     prices: dict[Work, Priced] = {}
     lacking: dict[Missing, None] = {}
@@ -323,7 +305,12 @@ def price_known(process: Process, machine: Machine, *, closed: bool = True) -> K
             lacking[price] = None
             price = Priced(num(0), omitted=(Omission(0, work.label, price.what),))
         prices[work] = price
-    time = _time(process, prices, closed, closed)
+    if _is_contended(process):
+        from costdb.process.compile import compile_process
+
+        time = compile_process(process, lambda work: prices[work].microseconds).T
+    else:
+        time = _time(process, prices)
     coefficients = [price.coefficients for price in prices.values()]
     return Known(
         time,
@@ -351,7 +338,7 @@ def _chances(time: Expr) -> dict[str, Quantity]:
     }
 
 
-def with_parts(priced: Priced, process: Process, machine: Machine, closed: bool) -> Priced:
+def with_parts(priced: Priced, process: Process, machine: Machine) -> Priced:
     """Return a price from :func:`price_time` with the named parts and ranges of its process.
 
     Raises
@@ -365,7 +352,7 @@ def with_parts(priced: Priced, process: Process, machine: Machine, closed: bool)
         # all of it had a price before
         assert isinstance(price, Priced)
         prices[work] = price
-    parts = _parts(process, prices, total_over if closed else added_over)
+    parts = _parts(process, prices)
     return replace(priced, terms=parts.terms, domains=parts.domains)
 
 
@@ -392,28 +379,25 @@ def _leaves(process: Process) -> Iterator[Work]:
             pass
 
 
-def _time(process: Process, prices: Mapping[Work, Priced], closed: bool, inner: bool) -> Expr:
-    # Without anything side by side, times simply add up, which needs no compiler; nor does the
-    # longest of several that share nothing, where no closed form is asked for.
+def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:
     match process:
         case Leaf(work):
             return prices[work].microseconds
         case Delay(microseconds):
             return microseconds
         case Sequential(parts):
-            return add([_time(part, prices, closed, inner) for part in parts])
+            return add([_time(part, prices) for part in parts])
+        case Parallel(parts):
+            return maximum(*[_time(part, prices) for part in parts]) if parts else ZERO
         case SeqLoop(variable, low, high, body):
-            total = total_over if inner else added_over
-            return total(variable, low, high, _time(body, prices, closed, True))
+            return added_over(variable, low, high, _time(body, prices))
+        case ParLoop(variable, low, high, body):
+            return longest_over(variable, low, high, _time(body, prices))
         case Branch(condition, then, orelse):
-            taken = when(condition, _time(then, prices, closed, inner))
-            return taken + when(opposite(condition), _time(orelse, prices, closed, inner))
-        case Parallel(parts) if parts and not closed and not _is_contended(process):
-            return maximum(*[_time(part, prices, closed, True) for part in parts])
-        case Parallel() | ParLoop() | Use():
-            from costdb.process.compile import compile_process
-
-            return compile_process(process, lambda work: prices[work].microseconds).T
+            taken = when(condition, _time(then, prices))
+            return taken + when(opposite(condition), _time(orelse, prices))
+        case Use():
+            raise AssertionError("what waits for a server is priced by the process algebra")
 
 
 def _is_contended(process: Process) -> bool:
@@ -428,7 +412,7 @@ def _is_contended(process: Process) -> bool:
     return isinstance(process, Use)
 
 
-def _parts(process: Process, prices: Mapping[Work, Priced], total: Over) -> Parts:
+def _parts(process: Process, prices: Mapping[Work, Priced]) -> Parts:
     match process:
         case Leaf(work):
             return Parts(prices[work].terms, prices[work].domains)
@@ -437,14 +421,14 @@ def _parts(process: Process, prices: Mapping[Work, Priced], total: Over) -> Part
         case Use(resource, microseconds):
             return Parts.stated("service", microseconds / resource.multiplicity)
         case Sequential(parts):
-            return of_sequence(_parts(part, prices, total) for part in parts)
+            return of_sequence(_parts(part, prices) for part in parts)
         case Parallel(parts):
-            return of_parallel(_parts(part, prices, total_over) for part in parts)
+            return of_parallel(_parts(part, prices) for part in parts)
         case SeqLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices, total_over), total)
+            return of_loop(variable, low, high, _parts(body, prices), added_over)
         case ParLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices, total_over), longest_over)
+            return of_loop(variable, low, high, _parts(body, prices), longest_over)
         case Branch(condition, then, orelse):
-            taken = weighted(condition, _parts(then, prices, total))
-            other = weighted(opposite(condition), _parts(orelse, prices, total))
+            taken = weighted(condition, _parts(then, prices))
+            other = weighted(opposite(condition), _parts(orelse, prices))
             return of_sequence((taken, other))

@@ -119,7 +119,7 @@ def built_cost(
         arrays = Arrays(here, placed, Facts(), Halos())
         process = together(process, ranks_together(placed.values()))
         process = with_distances(process, sum(arrays.sizes_bytes(), ZERO))
-    found = cost_of(process, machine, kernel.span, closed=False)
+    found = cost_of(process, machine, kernel.span)
     if isinstance(found, Missing):
         return found
     return Costed(process, _kept(found.formula), lambda _: _kept(found.priced))

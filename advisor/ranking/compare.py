@@ -214,17 +214,13 @@ class Compared:
     ratio: Ratio
 
 
-def cost(
-    kernel: Kernel, machine: Machine, *, closed: bool = True, parts: bool = True
-) -> Costed | Missing:
+def cost(kernel: Kernel, machine: Machine, *, parts: bool = True) -> Costed | Missing:
     """Return the work of a kernel and its price.
 
     Parameters
     ----------
     kernel : Kernel
     machine : Machine
-    closed : bool
-        Whether the formula is to be shown, and sums in it so need closed forms.
     parts : bool
         Whether the parts of the price are certainly asked for.
 
@@ -235,8 +231,7 @@ def cost(
     Overtaken
         Nobody wants to know any more; see :mod:`advisor.steps`.
     """
-    key = (content_of(kernel), machine, closed)
-    known = _costs.of(key, lambda: _cost(kernel, machine, closed))
+    known = _costs.of((content_of(kernel), machine), lambda: _cost(kernel, machine))
     if parts and isinstance(known, Costed):
         in_parts(known)
     return known
@@ -250,7 +245,7 @@ def cost_at(kernel: Kernel, machine: Machine, sizes: Mapping[str, Number]) -> Co
     Unpriced, Overtaken
         As :func:`cost` does.
     """
-    return cost(at_sizes(kernel, sizes), machine, closed=False, parts=False)
+    return cost(at_sizes(kernel, sizes), machine, parts=False)
 
 
 def in_parts(costed: Costed) -> Priced:
@@ -269,18 +264,16 @@ _costs = Recent[Costed | Missing]()
 of a kernel after an edit that changes none of them, as of a comment."""
 
 
-def _cost(kernel: Kernel, machine: Machine, closed: bool) -> Costed | Missing:
+def _cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
     step()
     try:
         process = lower(kernel, reuse=bool(machine.section("arrays")))
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
-    return cost_of(process, machine, kernel.span, closed=closed)
+    return cost_of(process, machine, kernel.span)
 
 
-def cost_of(
-    process: Process, machine: Machine, span: Span, *, closed: bool = True
-) -> Costed | Missing:
+def cost_of(process: Process, machine: Machine, span: Span) -> Costed | Missing:
     """Return the price of work that is known.
 
     Raises
@@ -289,19 +282,17 @@ def cost_of(
         The formula has no value at the sizes that it has.
     """
     try:
-        priced = price_time(process, machine, closed=closed)
+        priced = price_time(process, machine)
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", span) from error
     if isinstance(priced, Missing):
         return priced
-    return Costed(process, priced, partial(_with_parts, process, machine, closed, span))
+    return Costed(process, priced, partial(_with_parts, process, machine, span))
 
 
-def _with_parts(
-    process: Process, machine: Machine, closed: bool, span: Span, priced: Priced
-) -> Priced:
+def _with_parts(process: Process, machine: Machine, span: Span, priced: Priced) -> Priced:
     try:
-        return with_parts(priced, process, machine, closed)
+        return with_parts(priced, process, machine)
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", span) from error
 

@@ -363,37 +363,21 @@ def judged_in_full(
     chosen: Candidate[Proposal],
     found: Compared,
     rivals: tuple[Alternative, ...],
-    *,
-    formulas: bool,
 ) -> Judged:
-    """Return the same with what it rests on and where else it pays.
-
-    Parameters
-    ----------
-    subject : Subject
-    rule : Transform
-    here : Costed
-        The kernel as written, at its sizes.
-    chosen : Candidate
-    found : Compared
-    rivals : tuple of Alternative
-    formulas : bool
-        Whether prices are to be shown, and so need closed forms.
-    """
+    """Return the same with what it rests on and where else it pays."""
     kernel, variant, machine = subject.kernel, chosen.proposal.variant, subject.machine
     try:
-        before, after = (over_sizes(one, machine) for one in (kernel, variant))
-        shown = [over_sizes(one, machine, closed=formulas).priced for one in (kernel, variant)]
+        before, after = (_over_sizes(one, machine) for one in (kernel, variant))
     except Unpriced as unknown:
         at_hand = judged_here(subject, rule, here, chosen, found, rivals)
         finding = _only_here(at_hand.finding, subject, variant, unknown.reason)
         return replace(at_hand, finding=finding)
     best = replace(chosen, costed=after)
     finding = finding_of(subject.place, machine, subject.sizes, rule, before, best, found, rivals)
-    return Judged(finding, *shown)
+    return Judged(finding, before.priced, after.priced)
 
 
-def over_sizes(kernel: Kernel, machine: Machine, *, closed: bool = False) -> Costed:
+def _over_sizes(kernel: Kernel, machine: Machine) -> Costed:
     """Return the price of a kernel with its formula over all sizes.
 
     Raises
@@ -401,7 +385,7 @@ def over_sizes(kernel: Kernel, machine: Machine, *, closed: bool = False) -> Cos
     Unpriced
         There is none.
     """
-    costed = cost(kernel, machine, closed=closed)
+    costed = cost(kernel, machine)
     if isinstance(costed, Missing):
         raise Unpriced(f"{costed.what}; {costed.remedy}", kernel.span)
     return costed

@@ -97,7 +97,7 @@ def opened(
 ) -> Opened[Proposal] | None:
     """Return what a rule has to propose for a kernel, None where that pays nowhere tried."""
     candidates, lost = with_prices(
-        transform.propose(kernel), before, lambda one: cost(one.variant, machine, closed=False)
+        transform.propose(kernel), before, lambda one: cost(one.variant, machine)
     )
     unbound = _unbound(before, candidates, sizes)
     return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))

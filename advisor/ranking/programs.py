@@ -326,7 +326,7 @@ class WholeProgram:
             function = self._named(name)
             assert function is not None
             lowered = lower_steps(function.body)
-            price = price_known(lowered.process, self.machine, closed=False)
+            price = price_known(lowered.process, self.machine)
             self._roots[name] = _Root(function, price, lowered.gaps)
         return self._roots[name]
 

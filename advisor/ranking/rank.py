@@ -48,7 +48,6 @@ from advisor.ranking.findings import (
     Subject,
     judged_here,
     judged_in_full,
-    over_sizes,
     rivals_of,
     with_prices,
     with_text,
@@ -139,7 +138,6 @@ def rank(
     transforms: Sequence[Transform],
     worth: Worth = always,
     *,
-    formulas: bool = False,
     details: bool = True,
     plans: bool = True,
 ) -> Ranked:
@@ -155,8 +153,6 @@ def rank(
         The rules to try.
     worth : callable
         Which gains to make findings of; the others cost little more than their prices.
-    formulas : bool
-        Whether prices are to be shown, and so need closed forms.
     details : bool
         Whether findings tell what they rest on and where else they pay, which takes formulas over
         all sizes. Without, what is found and predicted is the same.
@@ -178,7 +174,7 @@ def rank(
     """
     place = Place(path, kernel.name, kernel.context.source, ranks_of(kernel))
     subject = Subject(place, kernel, machine, sizes)
-    ranked = _Ranking(subject, transforms, worth, formulas, details, plans).ranked()
+    ranked = _Ranking(subject, transforms, worth, details, plans).ranked()
     lines = tuple(about_threads(kernel.body))
     if lines:
         ranked = replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
@@ -202,7 +198,6 @@ class _Ranking:
     subject: Subject
     transforms: Sequence[Transform]
     worth: Worth
-    formulas: bool
     details: bool
     plans: bool
 
@@ -219,7 +214,7 @@ class _Ranking:
             if open_sizes(before, sizes):
                 return self._open(before)
         try:
-            here = cost(concrete, machine, closed=False)
+            here = cost(concrete, machine)
         except Unpriced as unknown:
             # as where a shift reaches farther than the values allow
             nothing = _not_understood(self.subject, unknown, " at its sizes")
@@ -233,7 +228,7 @@ class _Ranking:
     def _as_written(self) -> Costed | Ranked:
         """Return the price of a kernel over all sizes, or what is said where it has none."""
         try:
-            before = cost(self.subject.kernel, self.subject.machine, closed=False)
+            before = cost(self.subject.kernel, self.subject.machine)
         except Unpriced as unknown:
             return _not_understood(self.subject, unknown)
         return _missing(self.subject, before) if isinstance(before, Missing) else before
@@ -277,8 +272,7 @@ class _Ranking:
                 others = [chosen, *(one for one in candidates if one is not chosen)]
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
                 given = subject, transform, here, chosen, found, rivals
-                full = partial(judged_in_full, formulas=self.formulas)
-                told = (full if self.details else judged_here)(*given)
+                told = (judged_in_full if self.details else judged_here)(*given)
                 judged.append(self._valued(told, transform, chosen.proposal, around))
         judged.sort(key=lambda one: one.finding.order)
         coverage = _left_out(subject, here)
@@ -368,11 +362,7 @@ class _Ranking:
                 untold.append(Untold(transform.code, best.proposal.span))
                 continue
             finding = finding_of_opened(subject.place, machine, transform, before, best)
-            sides = before, best.costed
-            if self.formulas:
-                own = over_sizes(subject.kernel, machine, closed=True)
-                sides = own, over_sizes(best.proposal.variant, machine, closed=True)
-            told = Judged(finding, *(one.priced for one in sides))
+            told = Judged(finding, before.priced, best.costed.priced)
             judged.append(self._valued(told, transform, best.proposal, whole))
         judged.sort(key=lambda one: one.finding.code)
         if judged:

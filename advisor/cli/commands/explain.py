@@ -135,7 +135,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     found: list[Judged] = []
     for kernel in read_kernels(path, source, seen_functions(path, source, options)):
         sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
-        found += rank(path, kernel, machine, sizes, transforms(), formulas=True).judged
+        found += rank(path, kernel, machine, sizes, transforms()).judged
     program = read_program(path, source)
     if program is not None:
         program = as_observed(program, options.messages)

@@ -131,9 +131,9 @@ def nothing_remembered() -> None:
 def test_parts_are_made_of_the_first_of_each_rule_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Process] = []
 
-    def counted(priced: Priced, process: Process, machine: Machine, closed: bool) -> Priced:
+    def counted(priced: Priced, process: Process, machine: Machine) -> Priced:
         asked.append(process)
-        return with_parts(priced, process, machine, closed)
+        return with_parts(priced, process, machine)
 
     monkeypatch.setattr(compare, "with_parts", counted)
     kernel = kernels()[1]
@@ -150,9 +150,9 @@ def test_a_variant_without_parts_is_no_advice(monkeypatch: pytest.MonkeyPatch) -
     compare._costs.clear()
     refused: list[Process] = []
 
-    def failing(priced: Priced, process: Process, machine: Machine, closed: bool) -> Priced:
+    def failing(priced: Priced, process: Process, machine: Machine) -> Priced:
         # the first is the kernel as written, the second the best variant of a rule
-        made = with_parts(priced, process, machine, closed)
+        made = with_parts(priced, process, machine)
         estimate = compare.evaluate_price(made, bind_sizes(kernel, {}).values).mid
         if best.prediction is not None and abs(estimate - best.prediction.after_s) < 1e-9:
             refused.append(process)
@@ -170,17 +170,17 @@ def test_a_variant_without_parts_is_no_advice(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_whoever_asks_for_parts_hears_that_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(priced: Priced, process: Process, machine: Machine, closed: bool) -> Priced:
+    def failing(priced: Priced, process: Process, machine: Machine) -> Priced:
         raise ExprError("division by zero")
 
     monkeypatch.setattr(compare, "with_parts", failing)
     kernel = kernels()[0]
-    later = cost(kernel, MACHINE, closed=False, parts=False)
+    later = cost(kernel, MACHINE, parts=False)
     assert isinstance(later, Costed)
     with pytest.raises(Unpriced, match="division by zero"):
         in_parts(later)
     with pytest.raises(Unpriced, match="division by zero"):
-        cost(kernel, MACHINE, closed=False)
+        cost(kernel, MACHINE)
     (remark,) = ranked(kernel).remarks
     assert "division by zero" in remark.message
 
