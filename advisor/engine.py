@@ -57,7 +57,7 @@ class Options:
         Whether findings tell what they rest on and where else they pay; an editor asks for that
         when somebody looks at one of them.
     plans : bool
-        Whether to search for plans of several steps at once; an editor shows the findings first.
+        Whether to search for plans of several steps.
     everything : bool
         Whether to report also what saves too little to matter.
     local : bool
@@ -92,8 +92,6 @@ class FileResult:
     ----------
     path, source : str
     findings, remarks : tuple
-    whole : bool
-        Whether that is all. If not, :attr:`Options.plans` gives some more remarks.
     names : frozenset of str
         Sizes and parameters of the file's kernels and programs, to which a value can be given.
     coverage : Coverage
@@ -104,7 +102,6 @@ class FileResult:
     source: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
-    whole: bool = True
     names: frozenset[str] = frozenset()
     coverage: Coverage = NOTHING_SEEN
 
@@ -184,8 +181,6 @@ class Ranked:
     ----------
     path : str
     findings, remarks, untold : tuple
-    later : tuple of callables
-        Each returns a remark or None, and takes a search for it.
     names : frozenset of str
         To which a value can be given.
     coverage : Coverage
@@ -195,7 +190,6 @@ class Ranked:
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     untold: tuple[Untold, ...] = ()
-    later: tuple[Callable[[], Remark | None], ...] = ()
     names: frozenset[str] = frozenset()
     coverage: Coverage = NOTHING_SEEN
 
@@ -206,7 +200,6 @@ class Ranked:
             self.findings + other.findings,
             self.remarks + other.remarks,
             self.untold + other.untold,
-            self.later + other.later,
             self.names | other.names,
             self.coverage.and_also(other.coverage),
         )
@@ -320,7 +313,6 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
         tuple(ranked.findings),
         tuple(ranked.remarks) if told else (),
         tuple(ranked.untold),
-        (ranked.later,) if told and ranked.later is not None else (),
         bindable(kernel),
         ranked.coverage,
     )
@@ -377,7 +369,6 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         source,
         tuple(ordered),
         remarks,
-        not ranked.later,
         ranked.names,
         replace(ranked.coverage, unsupported=unsupported(ranked.path, source)),
     )

@@ -1,10 +1,6 @@
 """Which analyses run when: one at a time, and never for an old text.
 
-A change overtakes an analysis, which ends at its next step; what it found is dropped. What takes a
-search comes second: a text's findings are told first, and told again with all there is to say once
-that is known, unless the text has changed by then. Whatever else waits for the worker goes before
-such a search, which begins anew afterwards and soon is where it was, as what it has priced is
-remembered.
+A change overtakes an analysis, which ends at its next step; what it found is dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
 from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -134,15 +129,12 @@ class Analysis:
         Why the text could not be understood.
     failure : str
         One line when no prediction is possible for any text, as without a machine.
-    whole : bool
-        Whether there is nothing to add that takes longer to find.
     """
 
     findings: tuple[Finding, ...] = ()
     remarks: tuple[Remark, ...] = ()
     problem: SourceProblem | None = None
     failure: str = ""
-    whole: bool = True
 
     @property
     def understood(self) -> bool:
@@ -169,7 +161,7 @@ def analyse(path: str, source: str, options: Options, rank: RankKernel | None = 
         return Analysis(problem=problem)
     except (MachineError, LookupError) as error:
         return Analysis(failure=str(error))
-    return Analysis(result.findings, result.remarks, whole=result.whole)
+    return Analysis(result.findings, result.remarks)
 
 
 def with_details(
@@ -250,7 +242,7 @@ class KernelMemo:
     _known: dict[object, tuple[object, Ranked]] = field(default_factory=dict)
 
     def rank(self, path: str, kernel: Kernel, options: Options) -> Ranked:
-        """Return what is to be said of a kernel; with plans where they are known already.
+        """Return what is to be said of a kernel.
 
         Raises
         ------
@@ -268,17 +260,13 @@ class KernelMemo:
             kinds=tuple,
             context=replace(context, source="", identifiers=frozenset()),
         )
-        rests_on = read, text, replace(options, plans=True), load_machine(options.machine or "")
+        rests_on = read, text, options, load_machine(options.machine or "")
         # a function that was seen with several signatures is several kernels
         name = path, kernel.name, tuple(array.dtype for array in kernel.arrays.values())
-        for plans in (True, options.plans):
-            before, found = self._known.get((name, plans), (None, None))
-            if found is not None and before == rests_on:
-                return found
-        found = engine.rank_kernel(path, kernel, options)
-        key = name, options.plans or not found.later
-        self._known.pop(key, None)
-        self._known[key] = rests_on, found
+        before, found = self._known.pop(name, (None, None))
+        if found is None or before != rests_on:
+            found = engine.rank_kernel(path, kernel, options)
+        self._known[name] = rests_on, found
         if len(self._known) > MOST_KERNELS:
             del self._known[next(iter(self._known))]
         return found
@@ -315,10 +303,6 @@ def carried(
             moved.append(replace(item, span=place))
     return tuple(moved)
 
-
-SEARCH_AFTER_S = 0.2
-"""A search begins when its text was left alone for so long after its answer: who types on does not
-wait for its next step."""
 
 _log = logging.getLogger(__name__)
 
@@ -365,8 +349,6 @@ class OpenFile:
     task: asyncio.Task[None] | None = None
     stamp: int = 0
     """Changes with every change of text or settings."""
-    touched: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the text or the settings have changed."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is another answer, or none will ever come."""
 
@@ -385,16 +367,12 @@ class Analyses:
     ----------
     analyse : callable
         Path and text to analysis; runs in the worker, where it may raise `Overtaken`.
-    complete : callable
-        The same for a text whose analysis was not whole.
     finished : callable
-        Called with every file that has a new answer, and whether there was one before about the
-        same text, which was not whole.
+        Called with every file that has a new answer.
     """
 
     analyse: Analyse
-    complete: Analyse
-    finished: Callable[[OpenFile, bool], None]
+    finished: Callable[[OpenFile], None]
     files: dict[str, OpenFile] = field(default_factory=dict)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the settings are known; before that no text is analysed."""
@@ -402,8 +380,6 @@ class Analyses:
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="analysis")
     )
     _serial: int = 0
-    _waiting: int = 0
-    """What is in the worker, or waits for it, and goes before searches."""
 
     def open(self, path: str, document: Document) -> None:
         """Take a file in and analyse it at once."""
@@ -459,17 +435,10 @@ class Analyses:
                 found = True
         return found
 
-    async def latest(self, uri: str, *, whole: bool = False) -> tuple[OpenFile, Answer] | None:
-        """Return the answer about the newest text, when there is one; None for a closed file.
-
-        Parameters
-        ----------
-        uri : str
-        whole : bool
-            Whether to wait for all there is to say.
-        """
+    async def latest(self, uri: str) -> tuple[OpenFile, Answer] | None:
+        """Return the answer about the newest text, when there is one; None for a closed file."""
         while (file := self.files.get(uri)) is not None:
-            if file.answer is not None and (file.answer.said.whole or not whole):
+            if file.answer is not None:
                 return file, file.answer
             self._start(file)
             file.news.clear()
@@ -477,9 +446,8 @@ class Analyses:
         return None
 
     async def in_worker(self, work: Callable[[], Result]) -> Result:
-        """Run something else in the worker, after what it is at, unless that is a search."""
-        with self._ahead_of_searches():
-            return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        """Run something else in the worker, after what it is at."""
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
     def warm_up(self, work: Callable[[], None]) -> None:
         """Run something in the worker that makes the first analysis faster."""
@@ -492,19 +460,9 @@ class Analyses:
             self.close(uri)
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    @contextmanager
-    def _ahead_of_searches(self) -> Iterator[None]:
-        """Have searches end at their next step for what is in the worker, or will be."""
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
-
     def _touch(self, file: OpenFile) -> None:
         file.stamp += 1
         file.answer = None
-        file.touched.set()
         self._start(file)
 
     def _start(self, file: OpenFile) -> None:
@@ -512,55 +470,30 @@ class Analyses:
             file.task = asyncio.get_running_loop().create_task(self._work(file))
 
     async def _work(self, file: OpenFile) -> None:
-        """Analyse the text of a file until there is a whole answer about the newest one."""
+        """Analyse the text of a file until there is an answer about the newest one."""
         loop = asyncio.get_running_loop()
         try:
-            while file.answer is None or not file.answer.said.whole:
+            while file.answer is None:
                 await self.ready.wait()
-                first, stamp, text = file.answer is None, file.stamp, file.document.text
-                if not first:
-                    file.touched.clear()
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(file.touched.wait(), SEARCH_AFTER_S)
-                        continue
-                future = loop.run_in_executor(
-                    self._worker, self._analysed, file, stamp, text, first
-                )
-                with self._ahead_of_searches() if first else nullcontext():
-                    await asyncio.wait({future})
+                stamp, text = file.stamp, file.document.text
+                future = loop.run_in_executor(self._worker, self._analysed, file, stamp, text)
+                await asyncio.wait({future})
                 analysis = _outcome(future)
                 if file.stamp == stamp and analysis is not None:
-                    self._settle(file, analysis)
+                    file.answer = self._answer(file, analysis)
+                    self.finished(file)
         finally:
             file.news.set()
 
-    def _analysed(self, file: OpenFile, stamp: int, text: str, first: bool) -> Analysis | None:
+    def _analysed(self, file: OpenFile, stamp: int, text: str) -> Analysis | None:
         """Return what there is to say of a text, in the worker; None if that was overtaken."""
-
-        def useless() -> bool:
-            # it may have changed while it was waiting for its turn, and may any time
-            return file.stamp != stamp or (not first and self._waiting > 0)
-
-        with ending_when(useless):
+        # it may have changed while it was waiting for its turn, and may any time
+        with ending_when(lambda: file.stamp != stamp):
             try:
                 step()
-                return (self.analyse if first else self.complete)(file.path, text)
+                return self.analyse(file.path, text)
             except Overtaken:
                 return None
-
-    def _settle(self, file: OpenFile, analysis: Analysis) -> None:
-        """Take an analysis of the newest text in, and tell of it if it says anything new."""
-        before = file.answer
-        if before is None:
-            file.answer = self._answer(file, analysis)
-        else:
-            more = analysis if analysis.understood else before.said
-            news = (more.findings, more.remarks) != (before.said.findings, before.said.remarks)
-            whole = replace(before, said=replace(before.said, whole=True))
-            file.answer = self._answer(file, replace(more, whole=True)) if news else whole
-        file.news.set()
-        if before is None or file.answer.serial != before.serial:
-            self.finished(file, before is not None)
 
     def _answer(self, file: OpenFile, analysis: Analysis) -> Answer:
         document = file.document

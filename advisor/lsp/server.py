@@ -108,7 +108,7 @@ class AdviseServer(LanguageServer):
         self._told: set[str] = set()
         self._lookup = OptionsOfFiles(default)
         self._memo = KernelMemo()
-        self.analyses = Analyses(self._analyse, self._complete, self._finished)
+        self.analyses = Analyses(self._analyse, self._finished)
         cast(AdviseProtocol, self.protocol).documents = self
         for method, handler, options in (
             (types.INITIALIZE, self._initialize, None),
@@ -200,32 +200,22 @@ class AdviseServer(LanguageServer):
     # -- diagnostics
 
     def _analyse(self, path: str, source: str) -> Analysis:
-        """Return the findings of a text."""
-        return self._analysis(path, source, plans=False)
-
-    def _complete(self, path: str, source: str) -> Analysis:
-        """Return them with the plans of several steps, which take a search."""
-        return self._analysis(path, source, plans=True)
-
-    def _analysis(self, path: str, source: str, *, plans: bool) -> Analysis:
+        """Return the findings of a text, without plans of several steps, which take a search."""
         try:
             options = self._lookup.of(path)
         except OptionsError as error:
             return Analysis(failure=str(error))
         if options is None:
             return Analysis()
-        brief = replace(options, details=False, plans=plans)
+        brief = replace(options, details=False, plans=False)
         return analyse(path, source, brief, self._memo.rank)
 
-    def _finished(self, file: OpenFile, again: bool) -> None:
+    def _finished(self, file: OpenFile) -> None:
         answer = file.answer
         assert answer is not None
         if answer.said.failure:
             self._tell(answer.said.failure)
-        if Ability.PULLS in self.abilities:
-            if again and Ability.REFRESHES in self.abilities:
-                self.workspace_diagnostic_refresh(None)
-        else:
+        if Ability.PULLS not in self.abilities:
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(
                     uri=file.document.uri,
@@ -239,9 +229,7 @@ class AdviseServer(LanguageServer):
     async def _pulled(
         self, params: types.DocumentDiagnosticParams
     ) -> types.DocumentDiagnosticReport:
-        # an editor that cannot be told to ask again has to wait for all there is to say
-        whole = Ability.REFRESHES not in self.abilities
-        found = await self.analyses.latest(params.text_document.uri, whole=whole)
+        found = await self.analyses.latest(params.text_document.uri)
         if found is None:
             return types.RelatedFullDocumentDiagnosticReport(items=[])
         file, answer = found

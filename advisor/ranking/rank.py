@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 
 from advisor.analysis.lower import Unpriced
@@ -62,7 +61,6 @@ from advisor.ranking.worth import (
     weighed,
 )
 from advisor.source import Span
-from advisor.steps import Overtaken, ending_when
 from advisor.unread import NO_RULE
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
@@ -109,14 +107,11 @@ class Ranked:
     ----------
     judged, remarks, untold : tuple
     coverage : Coverage
-    later : callable or None
-        Returns what is still to be said, or None; it takes a search.
     """
 
     judged: tuple[Judged, ...]
     remarks: tuple[Remark, ...]
     untold: tuple[Untold, ...] = ()
-    later: Callable[[], Remark | None] | None = None
     coverage: Coverage = NOTHING_SEEN
 
     @property
@@ -157,8 +152,7 @@ def rank(
         Whether findings tell what they rest on and where else they pay, which takes formulas over
         all sizes. Without, what is found and predicted is the same.
     plans : bool
-        Whether to search now for a plan of several steps, also where that has to price something
-        that was not priced of late.
+        Whether to search for a plan of several steps.
 
     Returns
     -------
@@ -279,13 +273,9 @@ class _Ranking:
         if coverage == NOTHING_SEEN and not gains:
             coverage = _left_interpreted(subject, here, now)
         ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold), coverage=coverage)
-        if gains < 2:
+        if gains < 2 or not self.plans:
             return ranked
-        search = partial(self._plan, here, fastest)
-        try:
-            plan = search() if self.plans else _at_hand(search)
-        except _NotAtHand:
-            return replace(ranked, later=search)
+        plan = self._plan(here, fastest)
         return ranked if plan is None else replace(ranked, remarks=(*unpriced, plan))
 
     def _candidates(
@@ -389,19 +379,6 @@ def _to_tell(
 
 def _is_written(proposal: Proposal) -> bool:
     return proposal.legality.applicability is not Applicability.DISPLAY and bool(proposal.edits())
-
-
-class _NotAtHand(Exception):
-    """A search has to price something that was not priced of late."""
-
-
-def _at_hand(search: Callable[[], Remark | None]) -> Remark | None:
-    """Return what a search finds, if it need not begin any of the longer steps for that."""
-    try:
-        with ending_when(lambda: True):
-            return search()
-    except Overtaken:
-        raise _NotAtHand from None
 
 
 def _left_out(subject: Subject, here: Costed) -> Coverage:

@@ -28,8 +28,6 @@ class Engine:
         self.asked: list[str] = []
         self.go = threading.Event()
         self.go.set()
-        self.searched: list[str] = []
-        self.found = threading.Event()
         self.running = 0
         self.most_running = 0
 
@@ -48,18 +46,7 @@ class Engine:
             return Analysis(problem=SourceProblem(path, 1, 0, "N must be at least 1"))
         if text == "bug":
             raise ZeroDivisionError
-        return Analysis(remarks=(_remark(path, text),), whole=not text.startswith("search"))
-
-    def complete(self, path: str, text: str) -> Analysis:
-        self.searched.append(text)
-        while not self.found.is_set():
-            step()
-            time.sleep(0.001)
-        if text == "search in vain":
-            return Analysis(remarks=(_remark(path, text),))
-        if text == "search with a bug":
-            raise ZeroDivisionError
-        return Analysis(remarks=(_remark(path, text), _remark(path, "plan")))
+        return Analysis(remarks=(_remark(path, text),))
 
 
 def _remark(path: str, text: str) -> Remark:
@@ -69,13 +56,12 @@ def _remark(path: str, text: str) -> Remark:
 def started(engine: Engine) -> tuple[Analyses, list[str]]:
     told: list[str] = []
 
-    def finished(file: OpenFile, again: bool) -> None:
+    def finished(file: OpenFile) -> None:
         assert file.answer is not None
-        assert again == (file.answer.said.whole and file.document.text.startswith("search"))
         assert file.answer.version == file.document.version
         told.append(said(file))
 
-    analyses = Analyses(engine.analyse, engine.complete, finished)
+    analyses = Analyses(engine.analyse, finished)
     analyses.ready.set()
     return analyses, told
 
@@ -110,49 +96,6 @@ async def test_files_wait_for_one_worker_and_closed_ones_are_not_analysed() -> N
     assert engine.asked == told == ["0", "1", "3"]
     assert engine.most_running == 1
     assert await analyses.latest(f"{URI}2") is None
-
-
-@pytest.mark.parametrize("text", ["search in vain", "search with a bug"])
-async def test_a_search_that_finds_nothing_changes_nothing(text: str) -> None:
-    engine = Engine()
-    engine.found.set()
-    analyses, told = started(engine)
-    opened(analyses, text)
-    found = await analyses.latest(URI, whole=True)
-    assert found is not None
-    assert found[1].said.whole
-    assert not found[1].said.failure
-    assert told == [text]
-
-
-async def test_a_search_ends_when_its_text_changes() -> None:
-    engine = Engine()
-    analyses, told = started(engine)
-    opened(analyses, "search")
-    await until(lambda: engine.searched == ["search"])
-    analyses.change(URI, 2, [changed("new")])
-    found = await analyses.latest(URI, whole=True)
-    assert found is not None
-    assert said(found[0]) == "new"
-    assert told == ["search", "new"]
-
-
-async def test_whatever_else_there_is_to_do_goes_before_a_search() -> None:
-    engine = Engine()
-    analyses, told = started(engine)
-    opened(analyses, "search")
-    await until(lambda: engine.searched == ["search"])
-    assert await analyses.in_worker(lambda: "looked at") == "looked at"
-    opened(analyses, "other", f"{URI}2")
-    assert await analyses.latest(f"{URI}2") is not None
-    assert told == ["search", "other"]
-    # and one whose file is closed while it waits for its turn does not stop the search for good
-    opened(analyses, "endless", f"{URI}3")
-    await until(lambda: engine.asked[-1] == "endless")
-    assert analyses.close(f"{URI}3")
-    engine.found.set()
-    assert await analyses.latest(URI, whole=True) is not None
-    assert told == ["search", "other", "search plan"]
 
 
 async def test_who_gives_up_waiting_takes_nothing_from_others() -> None:

@@ -1,4 +1,4 @@
-"""Which kernels are ranked again after an edit, and that plans which are known are told at once."""
+"""Which kernels are ranked again after an edit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from advisor.ranking import compare
 from tests.lsp.typed_files import PLANNED
 
 BRIEF = Options("t3e", {}, (), (), 1.01, details=False, plans=False)
-WHOLE = Options("t3e", {}, (), (), 1.01, details=False)
 Checked = Callable[[str, Options], tuple[FileResult, list[str]]]
 
 
@@ -59,16 +58,3 @@ def test_only_kernels_that_an_edit_concerns_are_ranked_again(checked: Checked) -
     ):
         assert checked(text, BRIEF)[1] == again, text
         checked(PLANNED, BRIEF)
-
-
-def test_a_plan_that_is_known_is_told_at_once(checked: Checked) -> None:
-    first, _ = checked(PLANNED, BRIEF)
-    assert not first.whole
-    whole, _ = checked(PLANNED, WHOLE)
-    assert whole.whole
-    assert set(first.remarks) < set(whole.remarks)
-    again, ranked = checked(f"{PLANNED}# the end\n", BRIEF)
-    assert (again.whole, again.remarks, ranked) == (True, whole.remarks, [])
-    changed, ranked = checked(PLANNED.replace("shape[0] - 1", "shape[0] - 7"), BRIEF)
-    assert not changed.whole
-    assert "eliminate" in ranked
