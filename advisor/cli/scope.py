@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from advisor.cache import FOLDER_NAME, Answers, Cache, ForeignFolderError
@@ -90,21 +88,22 @@ def _identity(file: str, folders: dict[str, str]) -> str:
 def _files_under(root: str, complain: Complain, excluded: Excluded) -> Iterator[str]:
     refusals: list[OSError] = []
     empty = True
+    ignored = _ignored_by_git(root)
     for folder, subfolders, files in os.walk(root, onerror=refusals.append):
         shown = Path(folder).as_posix()
-        rules = _rules_for(os.path.realpath(folder))
+        below = "" if folder == root else f"{Path(folder).relative_to(root).as_posix()}/"
         walked = sorted(name for name in subfolders if _is_walked(folder, name))
         subfolders[:] = [
             name
             for name in walked
-            if not _is_ignored(rules, f"{name}/") and not excluded(str(Path(folder, name)))
+            if f"{below}{name}/" not in ignored and not excluded(str(Path(folder, name)))
         ]
         empty = empty and len(subfolders) == len(walked)
         for name in sorted(files):
             if name.endswith(_SUFFIXES) and not name.startswith("."):
                 empty = False
                 path = name if shown == "." else f"{shown.rstrip('/')}/{name}"
-                if not _is_ignored(rules, name) and not excluded(path):
+                if f"{below}{name}" not in ignored and not excluded(path):
                     yield path
     for error in refusals:
         complain(system_error(error, str(error.filename)))
@@ -118,88 +117,27 @@ def _is_walked(folder: str, name: str) -> bool:
     return not Path(folder, name, _ENVIRONMENT_MARK).exists()
 
 
-# What git ignores: the last pattern that fits decides, those of inner folders come last.
+def _ignored_by_git(folder: str) -> frozenset[str]:
+    """Return what git ignores below a folder, as seen from there, folders with a last slash.
 
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A line of a ``.gitignore``, and the way from there to the folder that is looked at."""
-
-    pattern: re.Pattern[str]
-    ignores: bool
-    below: str
-
-
-def _is_ignored(rules: Sequence[_Rule], name: str) -> bool:
-    """Return whether git ignores a file, or a folder with a slash behind its name."""
-    return next(
-        (rule.ignores for rule in reversed(rules) if rule.pattern.fullmatch(rule.below + name)),
-        False,
-    )
-
-
-def _rules_for(folder: str) -> tuple[_Rule, ...]:
+    Nothing of a configuration that a repository brings along is run for that.
+    """
     root = project_root(folder)
     if root is None or not os.path.lexists(f"{root}/.git"):
-        return ()
-    inner = os.path.relpath(folder, root).replace(os.sep, "/")
-    parts = [] if inner == "." else inner.split("/")
-    found: list[_Rule] = []
-    for depth in range(len(parts) + 1):
-        below = "".join(f"{part}/" for part in parts[depth:])
-        place = "/".join((root, *parts[:depth]))
-        files = (".git/info/exclude", ".gitignore") if depth == 0 else (".gitignore",)
-        for file in files:
-            found += [_Rule(one, no, below) for one, no in _patterns(f"{place}/{file}")]
-    return tuple(found)
+        return frozenset()
+    import subprocess
 
-
-@cache
-def _patterns(file: str) -> tuple[tuple[re.Pattern[str], bool], ...]:
+    ask = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
+    environment = {key: text for key, text in os.environ.items() if not key.startswith("GIT_")}
     try:
-        lines = Path(file).read_text("utf-8", "surrogateescape").splitlines()
+        told = subprocess.run(
+            ["git", "-C", folder, "-c", "core.fsmonitor=false", *ask],
+            env=environment,
+            capture_output=True,
+        ).stdout
     except OSError:
-        return ()
-    found = []
-    for line in lines:
-        text = re.sub(r"(?<!\\) +$", "", line)
-        ignores = not text.startswith("!")
-        text = text if ignores else text[1:]
-        if text.strip("/") and not text.startswith("#"):
-            try:
-                found.append((re.compile(_expression(text)), ignores))
-            except re.error:
-                continue  # git takes no notice of it either
-    return tuple(found)
-
-
-_PARTS = re.compile(
-    r"(?P<any>\*\*/)|(?P<rest>/\*\*$)|(?P<stars>\*+)|(?P<one>\?)"
-    r"|\[(?P<no>[!^])?(?P<set>\]?[^\]]*)\]|\\(?P<plain>.)|.",
-    re.DOTALL,
-)
-
-
-def _expression(text: str) -> str:
-    """Return a pattern of git's as a regular expression over paths, folders with a last slash."""
-    anchored = "/" in text.rstrip("/")
-    made = "" if anchored else "(?:.*/)?"
-    for part in _PARTS.finditer(text.strip("/")):
-        match part.lastgroup:
-            case "any":
-                made += "(?:.*/)?"
-            case "rest":
-                made += "/.+"
-            case "stars":
-                # no name is empty
-                made += "(?=[^/])[^/]*" if not made or made[-1] in "/?" else "[^/]*"
-            case "one":
-                made += "[^/]"
-            case "set":
-                made += f"[{'^' if part['no'] else ''}{part['set'].replace(chr(92), chr(92) * 2)}]"
-            case _:
-                made += re.escape(part["plain"] or part[0])
-    return made + ("/" if text.endswith("/") else "/?")
+        return frozenset()  # who has no git has no use for what it ignores
+    return frozenset(os.fsdecode(told).split("\0"))
 
 
 @dataclass(frozen=True, slots=True)

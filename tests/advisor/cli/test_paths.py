@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.cli.scope import _patterns, python_files
+from advisor.cli.scope import python_files
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -51,7 +51,6 @@ def test_what_git_ignores_is_left_out(
         text=True,
     )
     wanted = {name for name in listed.stdout.split("\0") if name.endswith((".py", ".ipynb"))}
-    _patterns.cache_clear()
     complaints: list[Exception] = []
     found = {os.path.relpath(file, root) for file in python_files([str(root)], complaints.append)}
     assert found == wanted
