@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.files import listed_path, project_root
+from advisor.files import listed_path
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
 from advisor.frontend.directives import (
     AnyDirective,
@@ -222,11 +222,6 @@ def _statement_reach(suppression: Suppression, statements: Iterable[_Statement])
 
 
 SCHEMA_VERSION = 2
-_FROM_CURRENT_FOLDER = 1
-"""The version before, whose paths count from the folder that it was written in.
-
-That was the root of the project nearly always, and then its entries hold as they are.
-"""
 
 _TEXTS = ("fingerprint", "path", "code", "kernel")
 
@@ -260,13 +255,10 @@ class Baseline:
     folder : str
         Where it is kept; paths of files in no project count from there.
     entries : tuple of Entry
-    dated : bool
-        It was written by a release whose paths may count from another folder.
     """
 
     folder: str
     entries: tuple[Entry, ...]
-    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +273,11 @@ class Sifted:
         How many it holds.
     stale : tuple of Entry
         Its entries that nothing was found for.
-    lost : int
-        How many entries of a dated baseline name no file of the project.
     """
 
     new: tuple[Finding, ...]
     known: int
     stale: tuple[Entry, ...]
-    lost: int = 0
 
 
 def sift(findings: Iterable[Finding], baseline: Baseline, checked: Iterable[str]) -> Sifted:
@@ -319,13 +308,7 @@ def sift(findings: Iterable[Finding], baseline: Baseline, checked: Iterable[str]
         if left[_identity(entry)] and entry.path in looked_at:
             left[_identity(entry)] -= 1
             stale.append(entry)
-    lost = _lost(baseline) if baseline.dated else 0
-    return Sifted(tuple(new), known, tuple(stale), lost)
-
-
-def _lost(baseline: Baseline) -> int:
-    root = project_root(baseline.folder) or baseline.folder
-    return sum(not Path(root, entry.path).exists() for entry in baseline.entries)
+    return Sifted(tuple(new), known, tuple(stale))
 
 
 def _identity(entry: Entry) -> tuple[str, str]:
@@ -361,13 +344,13 @@ def read_baseline(file: str) -> Baseline:
     except (ValueError, RecursionError) as error:
         raise BaselineError(f"{file}:1: not JSON: {error}") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
-    if isinstance(version, bool) or version not in (SCHEMA_VERSION, _FROM_CURRENT_FOLDER):
+    if isinstance(version, bool) or version != SCHEMA_VERSION:
         raise BaselineError(f"{file}: /schema_version: expected {SCHEMA_VERSION}")
     entries = document.get("findings")
     if not isinstance(entries, list):
         raise BaselineError(f"{file}: /findings: expected an array")
     read = tuple(_entry(file, place, one) for place, one in enumerate(entries))
-    return Baseline(_folder(file), read, dated=version == _FROM_CURRENT_FOLDER)
+    return Baseline(_folder(file), read)
 
 
 def _folder(file: str) -> str:

@@ -188,32 +188,6 @@ def _interval(
     return SuperstepInterval(good, bad, kept, domains)
 
 
-def locality(measured: float, good: float, bad: float) -> float:
-    """Return the published grade `Loc`: 1 at the Good prediction, 0 at the Bad one.
-
-    Raises
-    ------
-    SuperstepError
-        When the two predictions are equal.
-    """
-    if bad == good:
-        raise SuperstepError("the Good and the Bad prediction are equal, so Loc has no value")
-    return 1 - (measured - good) / (bad - good)
-
-
-def measured_over_good(measured: float, good: float) -> float:
-    """Return the published grade `M/G`: how many times the Good prediction was needed.
-
-    Raises
-    ------
-    SuperstepError
-        When the Good prediction is not positive.
-    """
-    if good <= 0:
-        raise SuperstepError("the Good prediction is not positive, so M/G has no value")
-    return measured / good
-
-
 def _features(hr: Expr, hw: Expr, total: Expr, limit: Expr) -> dict[str, Expr]:
     return {
         "L": num(1),

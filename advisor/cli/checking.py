@@ -319,13 +319,6 @@ class Check:
             raise system_error(error, file) from error
         sifted = sift(self.findings, baseline, self.checked)
         self.findings[:] = sifted.new
-        if baseline.dated and (sifted.stale or sifted.lost):
-            complain(
-                f"{file}: written by an earlier release, whose paths counted from the folder that"
-                f" it ran in: {len(sifted.stale) + sifted.lost} of {len(baseline.entries)} entries"
-                " fit nothing; --write-baseline writes it anew"
-            )
-            return
         for entry in sifted.stale:
             complain(
                 f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"

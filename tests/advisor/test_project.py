@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,29 +167,3 @@ def test_a_baseline_holds_from_anywhere_and_for_a_pipe(
         capsys.readouterr()
         assert main([".", "--machine", "t3e", "--no-cache", "--baseline", known]) == 1
         assert "UNCERTAIN" in capsys.readouterr().out
-
-
-def test_a_baseline_of_an_earlier_release_is_read_or_told(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = project(home / "project")
-    monkeypatch.chdir(root)
-    main(["src", "--machine", "t3e", "--write-baseline", "known.json"])
-    document = json.loads(Path("known.json").read_text())
-    # written in the root, its paths and fingerprints are what they are now
-    Path("known.json").write_text(json.dumps({**document, "schema_version": 1}))
-    capsys.readouterr()
-    check = ["src", "--machine", "t3e", "--no-cache", "--baseline", "known.json"]
-    assert main(check) == 0
-    assert capsys.readouterr().err == ""
-    # also kept below the root: its paths count from there, and none of them is lost
-    Path("ci").mkdir()
-    shutil.copy("known.json", "ci")
-    assert main([*check[:-1], "ci/known.json"]) == 0
-    assert capsys.readouterr().err == ""
-    # written below it, they are not
-    document["findings"][0].update(path="deep/k.py", fingerprint="0" * 24)
-    Path("known.json").write_text(json.dumps({**document, "schema_version": 1}))
-    assert main(check) == 1
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "earlier release" in told and "1 of 1 entries" in told

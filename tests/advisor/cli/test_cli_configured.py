@@ -143,8 +143,8 @@ def test_entries_that_are_no_longer_found_are_stale(advise: Advise) -> None:
     [
         ("{", "known.json:1:2: not JSON"),
         ("[]", "/schema_version: expected 2"),
-        ('{"schema_version": 1}', "/findings: expected an array"),
-        ('{"schema_version": 1, "findings": [{"path": "k.py"}]}', "/findings/0/fingerprint"),
+        ('{"schema_version": 2}', "/findings: expected an array"),
+        ('{"schema_version": 2, "findings": [{"path": "k.py"}]}', "/findings/0/fingerprint"),
         ("\xff", "not JSON"),
     ],
 )

@@ -23,8 +23,6 @@ from costdb.smp import (
     Family,
     SuperstepError,
     SuperstepInterval,
-    locality,
-    measured_over_good,
     price_superstep,
     superstep_interval,
 )
@@ -207,17 +205,6 @@ def test_outside_the_printed_counts_the_nearest_stands_in() -> None:
     # The simpler functions were printed for 8 processors only.
     domain = interval_of(Family.H).domains[-1]
     assert (domain.what, domain.low, domain.high) == ("processors", 8, 8)
-
-
-def test_grades() -> None:
-    assert locality(10.0, 10.0, 50.0) == 1
-    assert locality(50.0, 10.0, 50.0) == 0
-    assert locality(20.0, 10.0, 50.0) == pytest.approx(0.75)
-    assert measured_over_good(25.0, 10.0) == 2.5
-    with pytest.raises(SuperstepError, match="no value"):
-        locality(1.0, 2.0, 2.0)
-    with pytest.raises(SuperstepError, match="not positive"):
-        measured_over_good(1.0, 0.0)
 
 
 @pytest.mark.parametrize(
