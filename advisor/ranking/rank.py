@@ -329,9 +329,7 @@ class _Ranking:
         from advisor.ranking.joint import best_plan
 
         subject = self.subject
-        plan = best_plan(
-            subject.kernel, before, subject.machine, subject.sizes, self.transforms, singles
-        )
+        plan = best_plan(subject, before, self.transforms, singles)
         if plan is None or not self.worth("", plan.compared.ratio.mid):
             return None
         return _remark(subject, f"best plan for kernel `{subject.kernel.name}`, {plan}")

@@ -11,8 +11,8 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.compare import KEPT, Costed, bind_sizes, compared, cost, shortlist
-from advisor.ranking.joint import best_plan
+from advisor.ranking.compare import KEPT, bind_sizes, compared, shortlist
+from advisor.ranking.rank import rank
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
@@ -94,17 +94,11 @@ def only_kernel(source: str) -> Kernel:
     return kernel
 
 
-def costed(kernel: Kernel) -> Costed:
-    found = cost(kernel, MACHINE)
-    assert isinstance(found, Costed)
-    return found
-
-
 def test_no_plan_where_one_step_does_it_all() -> None:
     kernel = only_kernel(MOVING_SUM)
     rules = [t for t in transforms() if t.code == "ADV201"]
-    sizes = bind_sizes(kernel, {}, {})
-    assert best_plan(kernel, costed(kernel), MACHINE, sizes, rules) is None
+    told = rank("f.py", kernel, MACHINE, bind_sizes(kernel, {}, {}), rules)
+    assert told.findings and not told.remarks
 
 
 def test_a_family_keeps_its_fastest_member() -> None:
