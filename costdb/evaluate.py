@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import TypeAlias
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
@@ -28,8 +27,7 @@ from costdb.repetition import with_repetition
 #
 # With all sizes bound, most prices are multilinear in the coefficients: sums of products in which
 # no coefficient occurs twice. Such a function, and a quotient of two, has its extremes at corners
-# of the box: once the few coefficients that multiply others are put at a corner, ascent by single
-# coefficients finds them. Any other price is searched so from several points.
+# of the box, which ascent by single coefficients looks for from several points.
 #
 # A *residual* is what a calibration left unexplained of one class of work: a factor around 1 whose
 # ends are quantiles of measured over predicted time at points that no fit had seen. Misses of
@@ -45,7 +43,6 @@ from costdb.repetition import with_repetition
 
 
 _MOST_PRODUCTS = 2_000
-_MOST_MULTIPLIERS = 5
 _MOST_SWEEPS = 20
 
 Point: TypeAlias = Mapping[str, float]
@@ -84,16 +81,6 @@ class Multilinear:
                 weight *= point[name]
             total += weight
         return total
-
-    def given(self, fixed: Point) -> Multilinear:
-        """Return the function that is left when some coefficients have a value."""
-        left: dict[Names, float] = {}
-        for names, weight in self.weights.items():
-            for name in names:
-                weight *= fixed.get(name, 1.0)
-            rest = tuple(name for name in names if name not in fixed)
-            left[rest] = left.get(rest, 0.0) + weight
-        return Multilinear(left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,63 +130,21 @@ def extremes(price: Reduced, box: Box) -> Interval:
     Exact for multilinear prices and for all that are monotone in each coefficient, whichever
     way; otherwise the best of a search from several corners. Always ``low <= mid <= high``.
     """
-    price = settled(price, box)
     names = sorted(price.coefficients)
     mid = price.at({name: box[name].mid for name in names})
-    fixed = multipliers(price)
-    low = -search(lambda point: -price.at(point), names, box, fixed)
-    return Interval(low, mid, search(price.at, names, box, fixed))
+    low = -search(lambda point: -price.at(point), names, box)
+    return Interval(low, mid, search(price.at, names, box))
 
 
-def multipliers(*prices: Reduced) -> Names | None:
-    """Return few coefficients such that all is affine once they are fixed, those in most products.
-
-    None where a price is not multilinear, or there are too many.
-    """
-    products: list[set[str]] = []
-    for price in prices:
-        if isinstance(price, General):
-            return None
-        products += [set(names) for names in price.weights if len(names) > 1]
-    fixed: list[str] = []
-    while products:
-        if len(fixed) == _MOST_MULTIPLIERS:
-            return None
-        counts: dict[str, int] = {}
-        for names in products:
-            for name in names:
-                counts[name] = counts.get(name, 0) + 1
-        chosen = max(sorted(counts), key=counts.__getitem__)
-        fixed.append(chosen)
-        products = [left for names in products if len(left := names - {chosen}) > 1]
-    return tuple(fixed)
-
-
-def search(
-    function: Callable[[Point], float], names: Sequence[str], box: Box, fixed: Names | None = None
-) -> float:
-    """Return the greatest value that coordinate ascent finds.
+def search(function: Callable[[Point], float], names: Sequence[str], box: Box) -> float:
+    """Return the greatest value that coordinate ascent finds, from two corners and the middle.
 
     Each step moves one coefficient to the better of its ends. That is the greatest of all for what
     is monotone in each coefficient, and for quotients of two affine functions: where no single end
     is better, no point of the box is.
-
-    Parameters
-    ----------
-    fixed : tuple of str, optional
-        Coefficients of which every corner is tried; ascents are over the others. None for ascents
-        over all, from two corners and the middle.
     """
-    middle = {name: box[name].mid for name in names}
-    if fixed is None:
-        ends = ({name: box[name].high for name in names}, {name: box[name].low for name in names})
-        return max(_ascend(function, start, names, box) for start in (middle, *ends))
-    others = [name for name in names if name not in fixed]
-    corners = product(*(dict.fromkeys((box[name].low, box[name].high)) for name in fixed))
-    return max(
-        _ascend(function, {**middle, **dict(zip(fixed, corner, strict=True))}, others, box)
-        for corner in corners
-    )
+    starts = ({name: getattr(box[name], end) for name in names} for end in ("mid", "high", "low"))
+    return max(_ascend(function, start, names, box) for start in starts)
 
 
 def _ascend(
@@ -221,14 +166,6 @@ def _ascend(
         if best == before:
             break
     return best
-
-
-def settled(price: Reduced, box: Box) -> Reduced:
-    """Return a price without the coefficients that have one value, which leaves fewer corners."""
-    if isinstance(price, General):
-        return price
-    fixed = {name: box[name].mid for name in price.coefficients if box[name].low == box[name].high}
-    return price.given(fixed) if fixed else price
 
 
 def _weights(expr: Expr, sizes: Sizes, coefficients: frozenset[str]) -> _Weights | None:
@@ -552,11 +489,9 @@ def _compare_known(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
 
 
 def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:
-    above, below = settled(above, box), settled(below, box)
     mid = _quotient(above, below, {name: interval.mid for name, interval in box.items()})
-    fixed = multipliers(above, below)
-    high = search(lambda point: _quotient(above, below, point), list(box), box, fixed)
-    low = -search(lambda point: -_quotient(above, below, point), list(box), box, fixed)
+    high = search(lambda point: _quotient(above, below, point), list(box), box)
+    low = -search(lambda point: -_quotient(above, below, point), list(box), box)
     return Ratio(min(low, mid), mid, max(high, mid))
 
 

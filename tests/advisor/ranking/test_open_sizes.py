@@ -11,7 +11,7 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.compare import KEPT, bind_sizes, compared, shortlist
+from advisor.ranking.compare import KEPT, Costed, bind_sizes, compared, cost, shortlist
 from advisor.ranking.rank import rank
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
@@ -92,6 +92,12 @@ MACHINE = load_machine("sp2")
 def only_kernel(source: str) -> Kernel:
     (kernel,) = read_kernels("f.py", source)
     return kernel
+
+
+def costed(kernel: Kernel) -> Costed:
+    found = cost(kernel, MACHINE)
+    assert isinstance(found, Costed)
+    return found
 
 
 def test_no_plan_where_one_step_does_it_all() -> None:
