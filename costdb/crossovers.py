@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from costdb.estimate import Priced
 from costdb.evaluate import Bindings, check_bindings, merge_coefficients
-from costdb.expr import Expr, ExprError, evaluate
+from costdb.expr import Expr, ExprError
 from costdb.expr.evaluate import Evaluator
 from costdb.expr.functions import Reduction
 from costdb.records import dataclass
@@ -20,9 +20,9 @@ _PARTS = 32
 _DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
-MOST_WORK = 64_000_000
-"""Parts of terms of sums without closed form that a search may evaluate: a count and no time, so
-that every machine, and every run, searches equally far."""
+MOST_TERMS = 1_000_000
+"""Terms of sums without closed form that a search may enumerate: a count and no time, so that every
+machine, and every run, searches equally far."""
 
 _ROUNDING = 1e-9
 """Relative difference of two prices below which they are equal."""
@@ -42,7 +42,7 @@ class Crossover:
         Whether it is at `low`.
     low, high : int
         The range that was tried, inclusive; `high` is less than was asked for where sums that have
-        no closed form would take more than `MOST_WORK`.
+        no closed form would take more than `MOST_TERMS`.
     samples : tuple of (int, float)
         The values that were tried before edges were looked for, with before over after there.
     """
@@ -104,19 +104,19 @@ def crossover(
         columns = formulas.along(variable, several, values)
         return [(at, *told(*map(float, both))) for at, *both in zip(several, *columns, strict=True)]
 
-    sums = _outer_sums((before.microseconds, after.microseconds))
-    grid = list(_grid(low, high, slow=bool(sums)))
-    samples = [] if sums else tried(grid)
-    left = MOST_WORK
-    for value in grid if sums else ():
-        left -= sum(_work(one, {**bindings, variable: value}) for one in sums)
-        if left < 0 and samples:
+    slow = _holds_sums((before.microseconds, after.microseconds))
+    grid = list(_grid(low, high, slow=slow))
+    samples = [] if slow else tried(grid)
+    left = MOST_TERMS
+    for value in grid if slow else ():
+        if left < 0:
             break
         samples += tried([value])
+        left -= formulas.point.iterations
     flips = []
     for left_end, right_end in pairwise(samples):
         while left_end[1] != right_end[1] and (gap := right_end[0] - left_end[0]) > 1:
-            parts = min(gap, 2 if sums else _PARTS)
+            parts = min(gap, 2 if slow else _PARTS)
             middles = [left_end[0] + gap * part // parts for part in range(1, parts)]
             edges = pairwise((left_end, *tried(middles), right_end))
             left_end, right_end = next(pair for pair in edges if pair[0][1] != pair[1][1])
@@ -135,35 +135,14 @@ def _grid(low: int, high: int, *, slow: bool) -> Iterable[int]:
     yield high
 
 
-def _outer_sums(formulas: Iterable[Expr]) -> list[tuple[Reduction, int]]:
-    """Return the reductions that lie in no other one, with the distinct parts of their bodies."""
-    pending, found = list(formulas), dict.fromkeys(formulas)
-    sums = []
+def _holds_sums(formulas: Iterable[Expr]) -> bool:
+    """Return whether a formula holds a reduction; each distinct part is looked at once."""
+    pending, seen = list(formulas), set(formulas)
     while pending:
         part = pending.pop()
         if isinstance(part, Reduction):
-            sums.append((part, len(_parts(part.body))))
-            continue
-        fresh = [child for child in part.children if child not in found]
-        found.update(dict.fromkeys(fresh))
-        pending += fresh
-    return sums
-
-
-def _parts(expr: Expr) -> set[Expr]:
-    pending, seen = [expr], {expr}
-    while pending:
-        fresh = [child for child in pending.pop().children if child not in seen]
+            return True
+        fresh = [child for child in part.children if child not in seen]
         seen.update(fresh)
         pending += fresh
-    return seen
-
-
-def _work(one: tuple[Reduction, int], point: Bindings) -> int:
-    part, size = one
-    try:
-        steps = int(evaluate(part.high, point)) - int(evaluate(part.low, point)) + 1
-    except ExprError:
-        # such as a range that a choice keeps from being evaluated
-        return 0
-    return size * max(0, steps)
+    return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
 from itertools import compress, islice, repeat
@@ -46,9 +46,6 @@ MAX_ITERATIONS = 10_000_000
 
 CHUNK = 8192
 """Terms that are worked on at once, so that columns take little memory."""
-
-MOST_REMEMBERED = 8192
-"""Sums over ranges between numbers that are kept."""
 
 Column: TypeAlias = list[Value]
 
@@ -252,24 +249,9 @@ class Point:
         return self.value(expr.then if self.value(expr.test) else expr.orelse)
 
     def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
-        """Return the value of a sum or maximum over a range between numbers."""
+        """Return a sum or maximum over a range between numbers, some of its terms at a time."""
         if high < low:
             return 0
-        names = sorted(free_symbols(expr.body) - {expr.index})
-        if not self.scope.keys() >= set(names):
-            return self.enumerated(expr, low, high)
-        values = [self.scope[name] for name in names]
-        key = (type(expr), expr.index, expr.body, low, high, *values)
-        found = _remembered.pop(key, None)
-        if found is None:
-            found = self.enumerated(expr, low, high)
-        _remembered[key] = found
-        while len(_remembered) > MOST_REMEMBERED:
-            del _remembered[next(iter(_remembered))]
-        return found
-
-    def enumerated(self, expr: Reduction, low: int, high: int) -> Value:
-        """Return a reduction over a range that is not empty, some of its terms at a time."""
         body = expr.body
         if expr.index not in free_symbols(body):
             value: Value = self.value(body)
@@ -290,16 +272,6 @@ class Point:
                 f"enumerating {index!r} needs more than {MAX_ITERATIONS} terms, "
                 "and no closed form is known"
             )
-
-
-_remembered: dict[Hashable, Value] = {}
-"""Sums of late, the longest unasked first: a price is made of those of its terms, variants share
-most of theirs, and whoever compares prices asks for all of them again."""
-
-
-def forget_sums() -> None:
-    """Drop the sums that are remembered, as a measurement needs."""
-    _remembered.clear()
 
 
 class _Steps(Point):
