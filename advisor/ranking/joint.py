@@ -1,4 +1,4 @@
-"""Choices interact: a plan of several steps, each the fastest that rules propose for what is left."""
+"""Plans of several steps: each is the fastest that rules propose for what those before leave."""
 
 from __future__ import annotations
 
