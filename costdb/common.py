@@ -72,7 +72,7 @@ def price_unknown(work: Unknown, machine: Machine) -> Priced | Missing:
     return Priced(num(0), omitted=(Omission(work.line, work.text, work.reason),))
 
 
-SECTION, KEY = "python", "element_us"
+SECTION = "python"
 STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us", "call_us")
 """An iteration of a loop, an element fetched and stored, an operator, and a call of the array
 library for one number."""
@@ -113,16 +113,11 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
     if len(known) == len(STEPS):
         in_each = int(work.loop), work.loads, work.stores, work.operations, work.calls
         return _by_steps(work, dict(zip(STEPS, in_each, strict=True)), known)
-    each = machine.quantity(SECTION, KEY)
-    if each is None and machine.section("arrays"):
-        # measured with an interpreter, but not what that takes by itself
-        lacks = Omission(0, "interpreted steps", f'machine "{machine.name}" states no {SECTION}')
-        return Priced(num(0), omitted=(lacks,))
-    if each is None or not work.loop:
+    if not machine.section("arrays"):
         return Priced(num(0))
-    symbol = f"{SECTION}.element"
-    time_us = work.iterations * sym(symbol)
-    return Priced(time_us, (Term(work.label, SECTION, time_us),), {symbol: each})
+    # measured with an interpreter, but not what that takes by itself
+    lacks = Omission(0, "interpreted steps", f'machine "{machine.name}" states no {SECTION}')
+    return Priced(num(0), omitted=(lacks,))
 
 
 def _by_steps(

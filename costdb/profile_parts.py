@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from costdb.estimate import Missing
-from costdb.expr import Expr, conditional, evaluate, free_symbols, less_equal, minimum, num, sym
+from costdb.expr import Expr, conditional, evaluate, free_symbols, less_equal, minimum
 from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError, quantity_of
 from costdb.quantity import Quantity
 from costdb.records import dataclass, field
@@ -196,65 +196,3 @@ def _quantities(
         if not isinstance(leaf, dict) or "value" not in leaf:
             raise MachineError(f"{where}/{key}: expected a quantity")
         yield key, quantity_of(leaf, machine.sources)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one step takes on a machine: a call, bytes by grade, and whatever else is counted.
-
-    Attributes
-    ----------
-    microseconds : Expr
-        Over sizes and the keys of `coefficients`.
-    coefficients : mapping of str to Quantity
-    absent : tuple of str
-        Places in the profile that hold nothing.
-    """
-
-    microseconds: Expr
-    coefficients: Mapping[str, Quantity]
-    absent: tuple[str, ...] = ()
-
-
-def step_price(
-    machine: Machine, path: tuple[str, ...], size: Expr, counts: Mapping[str, Expr] | None = None
-) -> Step:
-    """Price one step on `size` bytes by what a profile states at `path`.
-
-    Parameters
-    ----------
-    path : tuple of str
-        Of an object with ``call_us``, ``pieces`` that state ``us_per_byte``, and the keys of
-        `counts`.
-    counts : mapping of str to Expr, optional
-        What else is counted, by the key of its coefficient: ``{"loop_us": rows}``.
-
-    Raises
-    ------
-    MachineError
-        The profile is malformed there.
-    """
-    place = ".".join(path)
-    coefficients: dict[str, Quantity] = {}
-    absent: list[str] = []
-    total = num(0)
-    for key, units in {"call_us": num(1), **(counts or {})}.items():
-        stated = machine.quantity(*path, key)
-        if stated is None:
-            absent.append(f"{place}.{key}")
-            continue
-        symbol = f"{place}.{key.removesuffix('_us')}"
-        coefficients[symbol] = stated
-        total = total + units * sym(symbol)
-    pieces = grades(machine, *path, "pieces") if size != num(0) else ()
-    if size != num(0) and not pieces:
-        absent.append(f"{place}.pieces")
-    for number, piece in enumerate(pieces):
-        rate = piece.quantities.get("us_per_byte")
-        if rate is None:
-            absent.append(f"{place}.pieces.{number}.us_per_byte")
-            continue
-        symbol = f"{place}.piece{number + 1}"
-        coefficients[symbol] = rate
-        total = total + piece.part(size) * sym(symbol)
-    return Step(total, coefficients, tuple(absent))

@@ -8,7 +8,7 @@ from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import ONE, Expr, ceil_div, conditional, gcd, less, less_equal, maximum, num, sym
 from costdb.lines.symbolic import by_pitch, magnitude, region_line_bounds
 from costdb.machines import Json, Machine, MachineError
-from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking, step_price
+from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking
 from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field, replace
 from costdb.work import Region
@@ -324,7 +324,7 @@ class Bill:
             ("bytes", "beta_us_per_byte", size),
             ("lines", "gamma_us_per_line", self.lines(region)),
         ):
-            each = amount * self._message_coefficient(key, size) * self._residual("message")
+            each = amount * self.coefficient("message", key) * self._residual("message")
             if each != num(0):
                 self.terms.append(Term(label, MODEL, times * each))
 
@@ -334,21 +334,31 @@ class Bill:
         times: Expr,
         path: tuple[str, ...],
         size: Expr,
-        counts: Mapping[str, Expr] | None = None,
         residual: tuple[str, ...] = (),
     ) -> None:
-        """Add `times` a step that the profile states by grades (:func:`step_price`)."""
-        price = step_price(self.machine, path, size, counts)
-        for place in price.absent:
-            self._lacks(place)
-        self.coefficients.update(price.coefficients)
-        time = times * price.microseconds
-        stated = self.machine.quantity(*residual) if residual else None
-        if stated is not None:
-            self.coefficients[".".join(residual)] = stated
-            time = time * sym(".".join(residual))
+        """Add `times` a step that takes a call, and each byte by grade of the size."""
+        each = self._stated(self.machine.quantity(*path, "call_us"), *path, "call_us")
+        pieces = grades(self.machine, *path, "pieces") if size != num(0) else ()
+        if size != num(0) and not pieces:
+            self._lacks(".".join((*path, "pieces")))
+        for number, piece in enumerate(pieces):
+            rate = piece.quantities.get("us_per_byte")
+            symbol = self._stated(rate, *path, f"piece{number + 1}")
+            each = each + piece.part(size) * symbol
+        time = times * each
+        if residual and (stated := self.machine.quantity(*residual)) is not None:
+            time = time * self._stated(stated, *residual)
         if time != num(0):
             self.terms.append(Term(label, self.model, time))
+
+    def _stated(self, quantity: Quantity | None, *path: str) -> Expr:
+        """Return the symbol of what stands at a path, and note it, or that it is absent."""
+        symbol = _without_unit(".".join(path))
+        if quantity is None:
+            self._lacks(".".join(path))
+            return num(0)
+        self.coefficients[symbol] = quantity
+        return sym(symbol)
 
     def charge_staging(self, times: Expr, region: Region) -> None:
         """Add `times` the copies to and from a buffer, without the message between them."""
@@ -359,12 +369,9 @@ class Bill:
         """Add `amount` times the coefficient that the profile states at a path."""
         if amount == num(0):
             return
-        stated, symbol = self.machine.quantity(*path), _without_unit(".".join(path))
-        if stated is None:
-            self._lacks(".".join(path))
-            return
-        self.coefficients[symbol] = stated
-        self.terms.append(Term(label, self.model, amount * sym(symbol)))
+        time = amount * self._stated(self.machine.quantity(*path), *path)
+        if time != num(0):
+            self.terms.append(Term(label, self.model, time))
 
     def correct_by(self, *path: str) -> None:
         """Multiply all terms so far by the factor at a path, where the profile states one."""
@@ -454,24 +461,6 @@ class Bill:
         residual = self._residual("message")
         for label, each in together.items():
             self.terms.append(Term(label, MODEL, times * each * residual))
-
-    def _message_coefficient(self, key: str, size: Expr) -> Expr:
-        pieces = grades(self.machine, *SECTION, "pieces")
-        if not pieces:
-            return self.coefficient("message", key)
-        chosen: Expr | None = None
-        for number, piece in reversed(list(enumerate(pieces))):
-            name = f"{MODEL}.message.piece{number + 1}.{_without_unit(key)}"
-            if key in piece.quantities:
-                self.coefficients[name] = piece.quantities[key]
-            else:
-                self._lacks(f"{MODEL}.message.pieces.{number}.{key}")
-            if chosen is None or piece.limit is None:
-                chosen = sym(name)
-            else:
-                chosen = conditional(less_equal(size, piece.limit), sym(name), chosen)
-        assert chosen is not None
-        return chosen
 
     def _lowest(self, what: str) -> float:
         calibrated = self._range(what)

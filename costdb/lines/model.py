@@ -223,10 +223,7 @@ def charge_prefix(bill: Bill, work: PrefixScan) -> None:
 
 
 def price_message(work: Message, machine: Machine) -> Priced | Missing:
-    """Price one message.
-
-    A profile may give the three coefficients in pieces by message size, as protocols switch.
-    """
+    """Price one message."""
     bill = Bill(machine)
     bill.charge_messages(num(1), work.region)
     return bill.total()

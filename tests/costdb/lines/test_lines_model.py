@@ -88,31 +88,6 @@ def microseconds(priced: Priced | Missing, **sizes: int) -> float:
     return total
 
 
-def test_message_prices_come_in_pieces() -> None:
-    pieces: list[Json] = [
-        {"max_bytes": 400, **MESSAGE},
-        {
-            "max_bytes": None,
-            "alpha_us": quantity(20, "us"),
-            "beta_us_per_byte": quantity(0.005, "us/byte"),
-            "gamma_us_per_line": quantity(0.25, "us/line"),
-        },
-    ]
-    priced = price_message(Message(COLUMN), machine(message={"pieces": pieces}))
-    assert microseconds(priced, N=100) == pytest.approx(10 + 4 + 50)
-    assert microseconds(priced, N=101) == pytest.approx(20 + 2.02 + 25.25)
-    assert isinstance(priced, Priced)
-    assert priced.coefficients["lines.message.piece2.alpha"].value == 20
-
-
-def test_constant_sizes_need_their_own_piece_only_in_the_formula() -> None:
-    pieces: list[Json] = [{"max_bytes": 400, **MESSAGE}, {"max_bytes": None, **MESSAGE}]
-    small = Message(region((50, 1), (4000, 4)))
-    priced = price_message(small, machine(message={"pieces": pieces}))
-    assert isinstance(priced, Priced)
-    assert not any("piece2" in name for name in free_symbols(priced.microseconds))
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 8, 17])
 def test_collectives_follow_their_textbook_algorithms(ranks: int) -> None:
     message = microseconds(price_message(Message(COLUMN), machine()), N=100)
@@ -196,28 +171,7 @@ def test_a_profile_without_a_line_size_says_so() -> None:
     assert missing.what == 'machine "test" has no hardware.cache_line_bytes'
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ({"message": {"pieces": []}}, "/lines/message/pieces: expected a list"),
-        ({"message": {"pieces": [{"max_bytes": 8}]}}, "/lines/message/pieces/0: expected a grade"),
-        (
-            {"message": {"pieces": [{"max_bytes": "x"}, {"max_bytes": None}]}},
-            "/lines/message/pieces/0/max_bytes: expected a number",
-        ),
-        (
-            {
-                "message": {
-                    "pieces": [{"max_bytes": 8}, {"max_bytes": 8}, {"max_bytes": None}],
-                }
-            },
-            "/lines/message/pieces/1/max_bytes: grades must grow",
-        ),
-        ({"range": {"message_bytes": [9, 8]}}, r"/lines/range/message_bytes: expected \[low, high"),
-    ],
-)
-def test_a_malformed_section_is_refused_with_its_place(
-    lines: dict[str, Json], message: str
-) -> None:
-    with pytest.raises(MachineError, match=f"^test.json: {message}"):
-        price_message(Message(COLUMN), machine(**lines))
+def test_a_malformed_section_is_refused_with_its_place() -> None:
+    place = "/lines/range/message_bytes"
+    with pytest.raises(MachineError, match=rf"^test.json: {place}: expected \[low, high"):
+        price_message(Message(COLUMN), machine(range={"message_bytes": [9, 8]}))

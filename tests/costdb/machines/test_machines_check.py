@@ -184,14 +184,13 @@ def test_what_physics_or_honesty_forbids_is_refused(path, value, message):
 
 
 def test_pieces_must_grow_and_end_without_limit():
-    message = PROFILES["t3e"]["lines"]["message"]
+    (piece, *_) = PROFILES["node2026"]["pickle"]["dump"]["pieces"]
+    place = "pickle", "dump", "pieces"
     for limits in ([100, 50, None], [100, 200], [None, 100, None], [None, None]):
-        pieces = [{"max_bytes": limit, **message} for limit in limits]
-        document = changed(PROFILES["t3e"], ("lines", "message"), {"pieces": pieces})
-        assert_refused(document, "/lines/message/pieces")
-    good = [{"max_bytes": limit, **message} for limit in (100, 200, None)]
-    document = changed(PROFILES["t3e"], ("lines", "message"), {"pieces": good})
-    assert check_profile(document, "here") == []
+        pieces = [{**piece, "max_bytes": limit} for limit in limits]
+        assert_refused(changed(PROFILES["node2026"], place, pieces), "/pickle/dump/pieces")
+    good = [{**piece, "max_bytes": limit} for limit in (100, 200, None)]
+    assert check_profile(changed(PROFILES["node2026"], place, good), "here") == []
 
 
 def test_a_function_of_supersteps_that_no_model_reads_is_refused():
