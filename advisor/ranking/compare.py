@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Generic, TypeVar
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placement import ranks_of as ranks_along
@@ -149,7 +148,7 @@ WORTH = 1.01
 """How many times faster a step must be, alone or after others, to count as one."""
 
 MOST_REMEMBERED = 200
-"""Costs of kernels and variants that are kept, and comparisons of two."""
+"""Costs of kernels and variants that are kept."""
 
 KEPT = 3
 """Members of a family that are priced on their own."""
@@ -159,21 +158,6 @@ LARGE = 8
 
 MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
-
-
-Found = TypeVar("Found")
-
-
-class Recent(dict[Hashable, Found], Generic[Found]):
-    """What was found of late; what nobody asked for longest is forgotten first."""
-
-    def of(self, key: Hashable, find: Callable[[], Found]) -> Found:
-        """Return what is known under a key, or find it."""
-        known = self.pop(key, None) or find()
-        self[key] = known
-        while len(self) > MOST_REMEMBERED:
-            del self[next(iter(self))]
-        return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +215,11 @@ def cost(kernel: Kernel, machine: Machine, *, parts: bool = True) -> Costed | Mi
     Overtaken
         Nobody wants to know any more; see :mod:`advisor.steps`.
     """
-    known = _costs.of((content_of(kernel), machine), lambda: _cost(kernel, machine))
+    key = content_of(kernel), machine
+    known = _costs.pop(key, None) or _cost(kernel, machine)
+    _costs[key] = known
+    if len(_costs) > MOST_REMEMBERED:
+        del _costs[next(iter(_costs))]
     if parts and isinstance(known, Costed):
         in_parts(known)
     return known
@@ -259,9 +247,9 @@ def in_parts(costed: Costed) -> Priced:
     return costed.priced
 
 
-_costs = Recent[Costed | Missing]()
-"""Costs of late. Rules reach one variant in several ways, and an editor asks again for all variants
-of a kernel after an edit that changes none of them, as of a comment."""
+_costs: dict[Hashable, Costed | Missing] = {}
+"""Costs of late, the longest unasked first. Rules reach one variant in several ways, and an editor
+asks again for all variants of a kernel after an edit that changes none of them, as of a comment."""
 
 
 def _cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
@@ -320,15 +308,6 @@ def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Comp
     Overtaken
         Nobody wants to know any more.
     """
-    key = before, after, tuple(sorted(sizes.items()))
-    return _compared.of(key, lambda: _compare(before, after, sizes))
-
-
-_compared = Recent[Compared]()
-"""Comparisons of late, of which those of single steps are where plans of several begin."""
-
-
-def _compare(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:
     step()
     return Compared(
         evaluate_price(before.priced, sizes),

@@ -28,7 +28,6 @@ from advisor.ranking.compare import (
     TRIED_TO,
     Costed,
     Number,
-    Recent,
     Sizes,
     cost,
     crossing,
@@ -144,13 +143,14 @@ def best_where_open(
         return None
     unbound = _unbound(before, candidates, sizes)
     here = {**stand_ins, **sizes.values}
-    weighed = _weighed(before, [after for _, after in candidates], unbound, here, ranks)
-    wins, found = weighed.wins, weighed.found
-    if not any(one.pays for one in found):
-        return None
+    prices = [after for _, after in candidates]
+    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO))
     most = max(wins)
     chosen = wins.index(most)
     proposal, after = candidates[chosen]
+    found = [_searched(before, after, name, here, name == ranks) for name in unbound if most]
+    if not any(one.pays for one in found):
+        return None
     rivals = [
         Alternative(other.title, None, f"fastest at {count} of the values tried, this at {most}")
         for (other, _), count in zip(candidates, wins, strict=True)
@@ -163,44 +163,8 @@ def best_where_open(
         tuple(one.crossover for one in found if one.crossover is not None),
         tuple(_assumptions(before.sizes | after.sizes, unbound, sizes, here)),
         (*rivals, *lost),
-        weighed.gains[chosen],
+        gains[chosen],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Weighed:
-    """How often each of several prices wins, by how much, and where the best one does."""
-
-    wins: tuple[int, ...]
-    gains: tuple[float, ...]
-    found: tuple[_Searched, ...]
-
-
-_remembered = Recent[_Weighed]()
-"""Of late; an editor asks again after edits that change no price, as of a comment."""
-
-
-def _weighed(
-    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point, ranks: str
-) -> _Weighed:
-    asked = tuple(
-        (one.priced.microseconds, tuple(one.priced.coefficients.items()))
-        for one in (before, *prices)
-    )
-    key = asked, unbound, tuple(sorted(here.items())), ranks
-    return _remembered.of(key, lambda: _weighed_anew(before, prices, unbound, here, ranks))
-
-
-def _weighed_anew(
-    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point, ranks: str
-) -> _Weighed:
-    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO))
-    most = max(wins)
-    after = prices[wins.index(most)]
-    found = (
-        [_searched(before, after, name, here, name == ranks) for name in unbound] if most else []
-    )
-    return _Weighed(tuple(wins), tuple(gains), tuple(found))
 
 
 def finding_of_opened(

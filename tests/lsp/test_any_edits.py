@@ -104,7 +104,6 @@ def by_engine(name: str, text: str) -> list[tuple[int, str, str]] | None:
     None where the text cannot be read.
     """
     compare._costs.clear()
-    compare._compared.clear()
     tree_of.cache_clear()
     try:
         found = check_source(

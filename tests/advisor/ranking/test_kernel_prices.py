@@ -125,7 +125,6 @@ def ranked(kernel: Kernel) -> Ranked:
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
     compare._costs.clear()
-    compare._compared.clear()
 
 
 def test_parts_are_made_of_the_first_of_each_rule_alone(monkeypatch: pytest.MonkeyPatch) -> None:
