@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from random import Random
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -236,37 +235,6 @@ def graded_document(coefficients: Mapping[str, float], limits: Sequence[float]) 
         for number, grade in enumerate(grades_of(limits))
     ]
     return {"call_us": measured(coefficients["call_us"], "us"), "pieces": pieces}
-
-
-# The six message regressions: lists of monomials over bytes and lines.
-#
-# The standard family S1 to S3 knows bytes only, the lines family M1 to M3 adds the lines touched
-# while marshalling. S1, M1 and the squares of M3 are certain; S2, S3 and M2 are reconstructed from
-# a damaged description.
-
-Monomial = tuple[str, ...]
-Model = tuple[Monomial, ...]
-
-_S1: Model = (("messages",), ("bytes",))
-_M1: Model = (*_S1, ("lines",))
-_M2: Model = (*_M1, ("bytes", "lines"))
-
-MESSAGE_MODELS: Mapping[str, Model] = MappingProxyType(
-    {
-        "S1": _S1,
-        "S2": (*_S1, ("bytes", "bytes")),
-        "S3": (*_S1, ("bytes", "bytes"), ("bytes", "bytes", "bytes")),
-        "M1": _M1,
-        "M2": _M2,
-        "M3": (*_M2, ("bytes", "bytes"), ("lines", "lines")),
-    }
-)
-"""Time of one message; ``messages`` is 1 (or the number of equal messages, for S1 and M1)."""
-
-
-def monomials(columns: Columns, model: Model) -> Columns:
-    """Return the value of each monomial in each sample, by names such as ``"bytes*lines"``."""
-    return {"*".join(names): np.prod([columns[n] for n in names], axis=0) for names in model}
 
 
 def unexplained(microseconds: ArrayLike, predicted: ArrayLike) -> float:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from costdb.calibration.fitting import (
     LEAST_US_PER_BYTE,
-    MESSAGE_MODELS,
     TOO_FEW,
     Columns,
     Mask,
@@ -29,7 +28,6 @@ from costdb.calibration.fitting import (
     fit_above,
     held_out,
     judged,
-    monomials,
     part,
     predict,
     repetition,
@@ -54,7 +52,6 @@ from costdb.calibration.section import (
 )
 from costdb.expr import evaluate, num
 from costdb.lines.coefficients import Place, Scale, amounts, bytes_of, scale
-from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import measured
 from costdb.repetition import RANKS
 from costdb.work import Region
@@ -175,7 +172,7 @@ def _memory(which: int) -> NDArray[np.uint8]:
     return np.ones(_LARGEST_SPAN_BYTES + _LARGEST_PITCH_BYTES, np.uint8)
 
 
-# The six regressions of the lines model and the one by grades, fitted to measured messages.
+# The model by grades, fitted to measured messages, beside the one that knows no lines.
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -202,9 +199,10 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     graded = columns_of(regions, by)
     coefficients = _fit(part(graded, given), times[given])
     standard = {name: column for name, column in graded.items() if not name.startswith("staging")}
-    predictions = dict(_regressions(regions, line, times, given))
-    predictions[STANDARD] = predict(standard, _fit(part(standard, given), times[given]))
-    predictions[CHOSEN] = predict(graded, coefficients)
+    predictions = {
+        STANDARD: predict(standard, _fit(part(standard, given), times[given])),
+        CHOSEN: predict(graded, coefficients),
+    }
     stated = document(by, coefficients)
     tested = [timing for timing in timings if timing.point.held_out]
     stated["residual"] = residual_of(tested, predictions[CHOSEN][kept])
@@ -300,27 +298,8 @@ def _fit(columns: Columns, times: Vector) -> dict[str, float]:
     return fit_above(columns, times, floors)
 
 
-def _regressions(
-    regions: Sequence[Region], line: int, times: Vector, given: Mask
-) -> Iterator[tuple[str, Vector]]:
-    """Yield the predictions of S1 to M3."""
-    columns = {
-        "messages": np.ones(times.size),
-        "bytes": _bytes(regions),
-        "lines": _lines(regions, line),
-    }
-    for name, model in MESSAGE_MODELS.items():
-        terms = monomials(columns, model)
-        yield name, predict(terms, fit_above(part(terms, given), times[given]))
-
-
 def _bytes(regions: Sequence[Region]) -> Vector:
     return np.array([float(evaluate(bytes_of(region), {})) for region in regions])
-
-
-def _lines(regions: Sequence[Region], line: int) -> Vector:
-    bounds = (region_line_bounds(region, line) for region in regions)
-    return np.array([float(evaluate(lower + upper, {})) / 2 for lower, upper in bounds])
 
 
 def _qualities(
