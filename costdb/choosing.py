@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -15,7 +15,7 @@ from costdb.expr import ZERO, Expr, ExprError, evaluate, free_symbols
 from costdb.expr.functions import Conditional, Equal, Less, LessEqual
 from costdb.expr.nodes import Mul, Num, Sym, split_coefficient
 from costdb.records import dataclass
-from costdb.wording import nearest
+from costdb.wording import nearest, read_number
 
 # Whatever can be predicted, seen alike: parameters in, a price out.
 #
@@ -105,6 +105,77 @@ class Subject(Protocol):
         SubjectError
             They are not finitely many.
         """
+
+
+class Sized:
+    """What subjects whose parameters are all numbers have in common."""
+
+    @property
+    def origin(self) -> str:
+        """Where it was read from, for messages."""
+        raise NotImplementedError
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All its parameters."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> frozenset[str]:
+        """No parameter takes words."""
+        return frozenset()
+
+    def about(self, name: str) -> str:
+        """Return nothing: the source says nothing that could be shown."""
+        return ""
+
+    def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
+        """Refuse: nothing says how large a number may be."""
+        raise SubjectError(
+            f"{self.origin}: which values may {name} take? Say so, as --over {name}=1..64"
+        )
+
+    def numbers(
+        self,
+        given: Mapping[str, Chosen],
+        stated: Mapping[str, Number],
+        whole: Collection[str],
+        least: int = 1,
+    ) -> dict[str, Number]:
+        """Return what is stated, with what is given over it.
+
+        Parameters
+        ----------
+        given : mapping of str to str or number
+        stated : mapping of str to number
+            Its names may be given, as those of the parameters.
+        whole : collection of str
+            Which are whole numbers of at least `least`; no others are negative.
+
+        Raises
+        ------
+        RefusedError
+            There is no such parameter, or it cannot have that value.
+        """
+        found = dict(stated)
+        for name, value in given.items():
+            at = f"{self.origin}: {name} = {value}"
+            if name not in self.names and name not in stated:
+                hint = nearest(name, self.names)
+                raise RefusedError(f"{self.origin}: there is no parameter {name}{hint}")
+            number = read_number(value) if isinstance(value, str) else value
+            if number is None or not math.isfinite(number):
+                raise RefusedError(f"{at} is {'not a number' if number is None else 'too large'}")
+            if name in whole and (number < least or not float(number).is_integer()):
+                raise RefusedError(f"{at} must be a whole number of at least {least}")
+            if number < 0:
+                raise RefusedError(f"{at} must not be negative")
+            found[name] = number
+        return found
+
+    def bound(self, numbers: Mapping[str, Number]) -> Bound:
+        """Return a choice of numbers."""
+        return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
 
 
 # What a condition says about the values that its names can have.

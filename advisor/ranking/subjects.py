@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -22,12 +21,12 @@ from advisor.ranking.findings import with_text
 from advisor.ranking.programs import LoweredCost, cost_steps
 from advisor.ranking.seen_messages import as_observed
 from advisor.source import SourceProblem
-from costdb.choosing import Bound, Chosen, Number, RefusedError, Subject, SubjectError
+from costdb.choosing import Bound, Chosen, RefusedError, Sized, Subject, SubjectError
 from costdb.estimate import Missing, Priced
 from costdb.expr import ExprError, free_symbols, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
-from costdb.wording import nearest, read_number
+from costdb.wording import nearest
 
 PROGRAM = "program"
 """The parameter that tells alternatives apart."""
@@ -128,28 +127,8 @@ def kernel_subject(path: str, kernel: Kernel, machine: Machine) -> KernelSubject
         raise SubjectError(f"{path}: kernel `{kernel.name}`: {error}") from error
 
 
-class _FromSource:
-    """What subjects that are written in Python have in common."""
-
-    @property
-    def origin(self) -> str:
-        """Where it is written."""
-        raise NotImplementedError
-
-    @property
-    def words(self) -> frozenset[str]:
-        """No parameter takes words."""
-        return frozenset()
-
-    def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
-        """Refuse: a source does not say how large its sizes may be."""
-        raise SubjectError(
-            f"{self.origin}: which values may {name} take? Say so, as --over {name}=1..64"
-        )
-
-
 @dataclass(frozen=True, slots=True)
-class KernelSubject(_FromSource):
+class KernelSubject(Sized):
     """A kernel and its price on a machine; see :class:`costdb.choosing.Subject`.
 
     A statement that is not understood is found by who asks for the price.
@@ -176,10 +155,6 @@ class KernelSubject(_FromSource):
             sizes = {name: binding for name, binding in sizes.items() if name in used}
         return tuple(dict.fromkeys((*sizes, *sorted(used))))
 
-    def about(self, name: str) -> str:
-        """Return nothing: the source says nothing that could be shown."""
-        return ""
-
     def origins(self, given: Mapping[str, Chosen]) -> tuple[str, ...]:
         """Return which sizes a run bound, and none was given for."""
         return tuple(
@@ -194,21 +169,11 @@ class KernelSubject(_FromSource):
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are sizes of the kernel; the others are as the source says."""
-        numbers: dict[str, Number] = {name: b.value for name, b in self.kernel.sizes.items()}
-        for name, value in given.items():
-            known = name in self.names or name in self.kernel.sizes
-            if not known and isinstance(self.costed, Costed):
-                hint = nearest(name, self.names)
-                raise RefusedError(f"{self.origin}: there is no size {name}{hint}")
-            number = read_number(value) if isinstance(value, str) else value
-            if number == math.inf:
-                raise RefusedError(f"{self.origin}: {name} = {value} is too large")
-            if number is None or not math.isfinite(number) or number <= 0:
-                raise RefusedError(f"{self.origin}: {name} = {value} is not a positive number")
-            if name in whole_numbers_of(self.kernel) and not float(number).is_integer():
-                raise RefusedError(f"{self.origin}: {name} = {value} is not a whole number")
-            numbers[name] = number
-        return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
+        stated = {name: binding.value for name, binding in self.kernel.sizes.items()}
+        if not isinstance(self.costed, Costed):
+            # which sizes there are is not known
+            stated = {**dict.fromkeys(given, 1), **stated}
+        return self.bound(self.numbers(given, stated, whole_numbers_of(self.kernel)))
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
         """Return the price of the kernel as it is written.
@@ -267,7 +232,7 @@ def program_subject(
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramSubject(_FromSource):
+class ProgramSubject(Sized):
     """One function with its price on a machine; see :class:`costdb.choosing.Subject`."""
 
     path: str
@@ -308,22 +273,12 @@ class ProgramSubject(_FromSource):
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are symbols of the program; the others are as the source says."""
-        numbers: dict[str, Number] = {
-            name: fact.value for name, fact in self.program.sizes.items() if fact.value is not None
-        }
-        known = {*self.names, *self.program.sizes}
-        for name, value in given.items():
-            if name not in known:
-                hint = nearest(name, self.names)
-                raise RefusedError(f"{self.origin}: there is no size {name}{hint}")
-            number = read_number(value) if isinstance(value, str) else value
-            if number is None or not math.isfinite(number) or number < 0:
-                raise RefusedError(f"{self.origin}: {name} = {value} is no size")
-            if isinstance(numbers.get(name), int) and not float(number).is_integer():
-                raise RefusedError(f"{self.origin}: {name} = {value} is not a whole number")
-            numbers[name] = number
-        numbers = with_derived({n: f.derived for n, f in self.program.sizes.items()}, numbers)
-        return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
+        facts = self.program.sizes
+        stated = {name: fact.value for name, fact in facts.items() if fact.value is not None}
+        whole = [name for name, value in stated.items() if isinstance(value, int)]
+        unbound = dict.fromkeys(given.keys() & facts.keys(), 0)
+        numbers = self.numbers(given, {**unbound, **stated}, whole, least=0)
+        return self.bound(with_derived({n: f.derived for n, f in facts.items()}, numbers))
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
         """Return the price of the function as it is written."""

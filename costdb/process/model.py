@@ -6,11 +6,10 @@ replaces equations of an earlier one. Times in the text of a model are seconds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from costdb.choosing import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
+from costdb.choosing import Bound, Chosen, PlacedError, Sized
 from costdb.estimate import Priced, Term
 from costdb.expr import ZERO, Expr, to_text
 from costdb.expr.nodes import Rational
@@ -19,7 +18,6 @@ from costdb.process.servers import Vector, largest_element
 from costdb.process.substitution import MICROSECONDS, RESERVED, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
 from costdb.records import dataclass
-from costdb.wording import nearest, read_number
 from costdb.work import Process, Resource, names_of_sizes
 
 
@@ -164,7 +162,7 @@ def load_process(paths: Sequence[Path]) -> ProcessSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessSubject:
+class ProcessSubject(Sized):
     """A process model; see :class:`costdb.choosing.Subject`."""
 
     model: Model
@@ -179,36 +177,14 @@ class ProcessSubject:
         """Parameters, in the order of the text."""
         return tuple(self.model.parameters)
 
-    @property
-    def words(self) -> frozenset[str]:
-        """No parameter of a process model takes words."""
-        return frozenset()
-
-    def about(self, name: str) -> str:
-        """Return nothing: the source says nothing that could be shown."""
-        return ""
-
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are numbers such as the model's parameters and sizes may be."""
-        numbers: dict[str, Number] = {}
-        for name, default in self.model.parameters.items():
-            if default is not None:
-                numbers[name] = default if isinstance(default, int) else float(default)
-        for name, value in given.items():
-            if name not in self.model.parameters:
-                hint = nearest(name, self.names)
-                raise RefusedError(f"{self.origin}: there is no parameter {name}{hint}")
-            number = read_number(value) if isinstance(value, str) else value
-            if number is None or not math.isfinite(number):
-                raise RefusedError(f"{self.origin}: {name} = {value} is not a number")
-            if name in self.model.sizes and (number < 1 or number != int(number)):
-                raise RefusedError(
-                    f"{self.origin}: {name} = {value} must be a whole number of at least 1"
-                )
-            if number < 0:
-                raise RefusedError(f"{self.origin}: {name} = {value} must not be negative")
-            numbers[name] = number
-        return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
+        stated = {
+            name: default if isinstance(default, int) else float(default)
+            for name, default in self.model.parameters.items()
+            if default is not None
+        }
+        return self.bound(self.numbers(given, stated, self.model.sizes))
 
     def price(self, words: Mapping[str, str]) -> Priced:
         """Return the cost of the model in microseconds."""
@@ -229,9 +205,3 @@ class ProcessSubject:
             return to_text(compile_model(self.model).T)
         except ProcessError as error:
             raise PlacedError(str(error)) from error
-
-    def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
-        """Refuse: a model does not say how large its parameters may be."""
-        raise SubjectError(
-            f"{self.origin}: which values may {name} take? Say so, as --over {name}=1..64"
-        )

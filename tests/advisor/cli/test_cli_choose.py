@@ -240,7 +240,7 @@ def test_values_that_are_refused_are_told(program: Program) -> None:
     base = ("choose", "kernel.py", "--machine", "t3e", "-D", "PX=2", "-D", "PY=2")
     ended = program(*base, "--over", "N=2.5,300,400")
     assert ended.code == 0 and "2.5" not in ended.out
-    assert "N = 2.5 is not a whole number: left out" in ended.err
+    assert "N = 2.5 must be a whole number of at least 1: left out" in ended.err
     assert ended.err.count("\n") == 1
     assert program(*base, "--over", "N=300,400").err == ""
     ended = program(*ON_PARAGON, *FIXED, "--over", "PX=3,4,8,PY=4")

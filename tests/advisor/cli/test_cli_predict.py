@@ -149,8 +149,8 @@ def test_a_kernel_without_a_size_says_which(program: Program) -> None:
     options = ("predict", "kernel.py", "--machine", "t3e", "--kernel", "moved")
     assert "PY is not bound" in program.refusal(*options, "-D", "PX=4")
     refusal = program.refusal(*options, "-D", "px=4")
-    assert "there is no size px: nearest" in refusal and "PX" in refusal
-    assert "PX = 0 is not a positive number" in program.refusal(*options, "-D", "PX=0")
+    assert "there is no parameter px: nearest" in refusal and "PX" in refusal
+    assert "PX = 0 must be a whole number of at least 1" in program.refusal(*options, "-D", "PX=0")
 
 
 # --- text ---------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
         ([REPAIR, "-D", "P=3", "-D", "n=3"], "there is no parameter n: nearest is N"),
         ([REPAIR, "-D", "P=-3", "-D", "N=3"], "P = -3 must be a whole number of at least 1"),
         ([REPAIR, "-D", "P=nan", "-D", "N=3"], "P = nan is not a number"),
-        ([REPAIR, "-D", "P=1e999", "-D", "N=3"], "P = 1e999 is not a number"),
+        ([REPAIR, "-D", "P=1e999", "-D", "N=3"], "P = 1e999 is too large"),
         ([REPAIR, SORTS], "several files make one model only if all are .pam"),
         ([REPAIR, "--kernel", "x"], "--kernel is for Python files"),
         (["data.csv"], "data.csv: expected a process model (.pam)"),

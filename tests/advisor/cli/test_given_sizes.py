@@ -46,7 +46,7 @@ def test_a_configured_size_is_named_with_its_file(program: Program) -> None:
 
 
 def test_predictions_and_choices_ask_for_whole_numbers_too(program: Program) -> None:
-    assert "N = 2.5 is not a whole number" in program.refusal(
+    assert "N = 2.5 must be a whole number of at least 1" in program.refusal(
         "predict", BOX_SUM, "--machine", "t3e", "-D", "N=2.5"
     )
     huge = "9" * 30
