@@ -34,7 +34,7 @@ from advisor.build.text import (
     operators,
     plus,
 )
-from advisor.build.work import brought, count_along, exchanged
+from advisor.build.work import as_fetched, brought, count_along, exchanged
 from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
@@ -298,11 +298,12 @@ class Values(Scope):
         counts = [
             ONE if isinstance(one, Point) else count_along(next(axes), self.facts) for one in region
         ]
-        found, placement = self.typed(array), self.placed[array]
-        moved = self.lowered.moved.get(array)
-        if moved is None:
-            moved = tuple(exchanged(found, placement, counts, self.facts))
+        found, moved = self.typed(array), self.lowered.moved.get(array, ())
+        # what comes without a name comes of this one; a statement that has nothing come has none
+        if not moved and any(self.lowered.moved.get("", ((),))):
+            moved = tuple(exchanged(found, self.placed[array], counts, self.facts))
         self.does(*brought(moved, found, counts))
+        self.lowered = as_fetched(self.lowered, array)
 
     def place_of(self, at: Expr, *, here: bool) -> str:
         """Return the index of one element, as a vector where it is to be fetched."""

@@ -22,6 +22,7 @@ from advisor.analysis.placement import Along, Placement, local_extents, pitches_
 from advisor.analysis.processes import works
 from advisor.build.layouts import Axis
 from advisor.dtypes import itemsize_of
+from advisor.ir.concrete import mapped
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Statement, Store
@@ -53,6 +54,7 @@ from costdb.work import (
 )
 from costdb.work import Statement as Computed
 
+_OF = ArrayOperation
 RIMS, FETCHED, COPIES, PLACES, WRITTEN = (
     "exchange of rims",
     "fetched elements",
@@ -132,6 +134,21 @@ def _only(part: Process, *, moves: bool, but: Iterable[object] = ()) -> Process:
         return one
 
     return kept(part)
+
+
+def as_fetched(found: Lowered, array: str) -> Lowered:
+    """Return a statement that reads what it has fetched of an array, in memory of its own."""
+
+    def other(part: object) -> object:
+        if isinstance(part, ArrayCall):
+            places = (
+                Visit(dense(one.region.counts, part.dtype)) if one.array == array else one
+                for one in part.operands
+            )
+            return replace(part, operands=tuple(places))
+        return None
+
+    return replace(found, computing=mapped(found.computing, other))
 
 
 # Copies and messages.
@@ -276,9 +293,13 @@ def scanned(scan: PrefixScan, dtype: str) -> Process:
     block = Visit(scan.block)
     elements = product(counts)
     run = Visit(dense(counts, dtype))
+    total = ArrayCall(ArrayOperation.SCAN, dtype, elements, None, (block,), length=elements)
+    total = next(iter(scan.calls or ()), total)
     calls = (
         *(scan.calls or ()),
-        ArrayCall(ArrayOperation.REDUCE, dtype, elements, None, (block,), length=elements),
+        replace(
+            total, operation=ArrayOperation.REDUCE, operands=(block,), result=None, fresh=False
+        ),
         ArrayCall(ArrayOperation.BINARY, dtype, elements, run, (run,), fresh=True),
     )
     accesses = Access(scan.block), Access(scan.block, store=True)
