@@ -228,10 +228,7 @@ class Values(Scope):
             return between(self.text(low), end, step)
         if not axis.spread.is_block:
             return None
-        along = self.along(axis.spread)
-        text = f"{along}.range({self.text(axis.low)}, {self.text(axis.low + axis.count)})"
-        found = self.define(text, self._pair, axis.low, axis.count, axis.spread.extent)
-        first, last = found.split(", ")
+        first, last = self.range_of(axis.spread, axis.low, axis.low + axis.count)
         if step == 1:
             moved = low - axis.low
             if isinstance(moved, Num):
