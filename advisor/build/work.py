@@ -139,11 +139,21 @@ def _only(part: Process, *, moves: bool, but: Iterable[object] = ()) -> Process:
 def as_fetched(found: Lowered, array: str) -> Lowered:
     """Return a statement that reads what it has fetched of an array, in memory of its own."""
 
+    def there(region: Region) -> Region:
+        moving = tuple(
+            ONE if pitch == ZERO else count
+            for count, pitch in zip(region.counts, region.pitches_bytes, strict=True)
+        )
+        own = pitches_bytes(moving, "C", region.itemsize_bytes)
+        pitches = (
+            new if old != ZERO else old for new, old in zip(own, region.pitches_bytes, strict=True)
+        )
+        return replace(region, pitches_bytes=tuple(pitches))
+
     def other(part: object) -> object:
         if isinstance(part, ArrayCall):
             places = (
-                Visit(dense(one.region.counts, part.dtype)) if one.array == array else one
-                for one in part.operands
+                Visit(there(one.region)) if one.array == array else one for one in part.operands
             )
             return replace(part, operands=tuple(places))
         return None
@@ -214,13 +224,16 @@ def _from(ranks: Expr, least: int, one: Process) -> Process:
 
 
 def brought(
-    moved: Sequence[Process], found: ArrayType, counts: Sequence[Expr]
+    moved: Sequence[Process], found: ArrayType, counts: Sequence[Expr], *, as_sent: bool
 ) -> Iterator[Process]:
-    """Yield what it takes to fetch elements: what others send, and an array of all of them."""
+    """Yield what it takes to fetch elements: what others send, and an array of all of them.
+
+    Where they have one owner it is `as_sent` by the kernel: to all ranks at once.
+    """
     run = dense(tuple(counts), found.dtype)
     yield copied(run, run, found.dtype, FETCHED, fresh=True)
     for part in moved:
-        yield _sent(part, found.dtype)
+        yield part if as_sent else _sent(part, found.dtype)
 
 
 def exchanged(
