@@ -8,7 +8,7 @@ subscript copies. Views move nothing, but making one takes the interpreter time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from advisor.analysis.owners import without_points
 from advisor.analysis.placement import pitches_bytes
@@ -32,7 +32,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import POWERS, ROWS, promote, strong
 from advisor.source import Span
-from costdb.arrays.amounts import is_turned
+from costdb.arrays.amounts import fastest, is_turned
 from costdb.expr import ONE, Expr, num
 from costdb.records import dataclass, field
 from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
@@ -267,7 +267,7 @@ class Evaluation:
                 source = self._evaluated(operand)
                 if source is None:
                     return None
-                made = self._made(value, dtype)
+                made = self._made(value, dtype, (source,))
                 self.calls.append(copied(source, made, (self._dtype(operand), dtype), fresh=True))
                 return made
             case Elementwise():
@@ -284,7 +284,8 @@ class Evaluation:
     def _elementwise(self, value: Elementwise, place: Visit | None) -> Visit:
         parts = [self._evaluated(part) for part in value.operands]
         dtype = self._dtype(value)
-        result = place or self._made(value, dtype)
+        operands = tuple(part for part in parts if part is not None)
+        result = place or self._made(value, dtype, operands)
         loop_dtype = dtype
         if ROWS[value.operation].cost is ArrayOperation.COMPARE:
             found = [self._type(part).dtype for part in value.operands]
@@ -292,7 +293,6 @@ class Evaluation:
         operation = operation_class(
             _computed_by(value), loop_dtype, len(parts), by_one=parts[-1] is None
         )
-        operands = tuple(part for part in parts if part is not None)
         self.calls.append(
             ArrayCall(
                 operation,
@@ -305,16 +305,19 @@ class Evaluation:
         )
         return result
 
-    def _made(self, value: Value, dtype: str) -> Visit:
-        """Return the memory of an array that a part of the statement makes."""
+    def _made(self, value: Value, dtype: str, operands: Sequence[Visit]) -> Visit:
+        """Return the memory of an array that a part of the statement makes, in operands' order."""
         kept = without_points(self.target.memory, self.target.region).counts
         extents = self._type(value).extents
         shown = kept[len(kept) - len(extents) :] if extents else ()
         counts = tuple(
             ONE if extent == ONE else count for extent, count in zip(extents, shown, strict=True)
         )
-        last = self.target.fresh and len(counts) == len(self.target.memory.counts)
-        return Visit(dense(counts, dtype, self.target.order if last else "C"))
+        axes = (fastest(one.region) for one in operands)
+        order: StorageOrder = "F" if next((one for one in axes if one is not None), 0) else "C"
+        if self.target.fresh and len(counts) == len(self.target.memory.counts):
+            order = self.target.order
+        return Visit(dense(counts, dtype, order))
 
 
 def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:

@@ -247,6 +247,16 @@ def fetch(array: Array, layout: Layout, need: Need, when: Need = always) -> Arra
     return found
 
 
+def from_owner(array: Array, layout: Layout, wanted: Sequence[Indices]) -> Array:
+    """Return elements that one rank owns of a distributed array; all ranks call it."""
+    found = np.empty([len(one) for one in wanted], array.dtype)
+    owner = next((one for one in range(size) if layout.shared(wanted, one)), 0)
+    if rank == owner and found.size:
+        found[...] = array[layout.places(wanted)]
+    comm.Bcast(found, owner)
+    return found
+
+
 def padded(block: Array, widths: Sequence[tuple[int, int]]) -> Array:
     """Return a copy of a block with room for neighbours' elements on either side."""
     pairs = zip(block.shape, widths)  # noqa: B905

@@ -81,24 +81,19 @@ class Loops(Values):
         variable = sym(one.variable)
         at = offset + variable if grows else offset - variable
         dealt = Dealt(one, spread, at, grows)
-        low, high, along = one.low, one.high, self.along(spread)
+        low, high = one.low, one.high
         ends = (low + offset, high + offset) if grows else (offset - high + 1, offset - low + 1)
-        first, last = map(self.text, ends)
         if one.step != 1 and not grows:
             raise NeedsMessages
         if spread.is_block and one.step == 1:
-            text = f"{along}.range({first}, {last})"
-            pair = self.define(text, self._pair, *ends, spread.extent).split(", ")
+            pair = self.range_of(spread, *ends)
             by = self.text(offset)
             away = [e if offset == ZERO else f"{e} - ({by})" for e in pair]
             if not grows:
                 away = [f"{by} - {pair[1]} + 1", f"{by} - {pair[0]} + 1"]
             header = f"range({away[0]}, {away[1]})"
         else:
-            steps = f", step={one.step}" if one.step != 1 else ""
-            by = f", by={self.text(ZERO - offset)}" if grows and offset != ZERO else ""
-            own = f"np.array({along}.own({first}, {last}{steps}{by}), int)"
-            header = f"{own}.tolist()" if grows else f"({self.text(offset)} - {own}[::-1]).tolist()"
+            header = self.turns(spread, *ends, one.step, offset, grows)
         self.alone += 1
         self.dealt.append(dealt)
         self.held.append((spread, at))

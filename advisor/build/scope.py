@@ -196,6 +196,21 @@ class Scope:
         one, other = found.split(", ")
         return one, other
 
+    def range_of(self, spread: Spread, low: Expr, high: Expr) -> tuple[str, str]:
+        """Return the names of the ends of the rank's part of a range, of which it owns a piece."""
+        text = f"{self.along(spread)}.range({self.text(low)}, {self.text(high)})"
+        first, last = self.define(text, self._pair, low, high, spread.extent).split(", ")
+        return first, last
+
+    def turns(
+        self, spread: Spread, low: Expr, high: Expr, step: int, offset: Expr, grows: bool
+    ) -> str:
+        """Return the iterations in which the rank stores elements of a range that it owns."""
+        more = f", step={step}" if step != 1 else ""
+        more += f", by={self.text(ZERO - offset)}" if grows and offset != ZERO else ""
+        own = f"np.array({self.along(spread)}.own({self.text(low)}, {self.text(high)}{more}), int)"
+        return f"{own}.tolist()" if grows else f"({self.text(offset)} - {own}[::-1]).tolist()"
+
     def _pair(self) -> str:
         letter = "ijkl"[min(3, len([n for n in self.own_names if n.endswith("_low")]) % 4)]
         name = self.fresh(f"{letter}_low")

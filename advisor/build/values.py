@@ -34,7 +34,7 @@ from advisor.build.text import (
     operators,
     plus,
 )
-from advisor.build.work import brought, count_along, exchanged
+from advisor.build.work import as_fetched, brought, count_along, exchanged
 from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
@@ -228,10 +228,7 @@ class Values(Scope):
             return between(self.text(low), end, step)
         if not axis.spread.is_block:
             return None
-        along = self.along(axis.spread)
-        text = f"{along}.range({self.text(axis.low)}, {self.text(axis.low + axis.count)})"
-        found = self.define(text, self._pair, axis.low, axis.count, axis.spread.extent)
-        first, last = found.split(", ")
+        first, last = self.range_of(axis.spread, axis.low, axis.low + axis.count)
         if step == 1:
             moved = low - axis.low
             if isinstance(moved, Num):
@@ -271,6 +268,17 @@ class Values(Scope):
         ]
         if here:
             return f"{self.name(array)}[at({', '.join(places)})]"
+        given = f"({', '.join(places)}{',' if len(places) == 1 else ''})"
+        if (
+            not self.held
+            and all(
+                spread is None or isinstance(one, Point)
+                for one, spread in zip(region, spreads, strict=True)
+            )
+            and not any(axis.spread for axis in frame)
+        ):
+            text = f"from_owner({self.core(array)}, {self.layout(array)}, {given.replace(who, '')})"
+            return self.fetched_as(text, array, region, frame)
         computed = [axis for axis in (*self.computed, *frame) if axis.spread is not None]
         needs = [self.computes(axis, who) for axis in computed]
         needs += [
@@ -279,30 +287,36 @@ class Values(Scope):
         read = " ".join(places)
         # a range that is read along such an axis is empty where the axis is
         needs = [one for one in dict.fromkeys(needs) if _ranges(one) not in read]
-        given = f"({', '.join(places)}{',' if len(places) == 1 else ''})"
         wanted = f"lambda one: {given}"
         if needs:
             wanted += f", lambda one: {' and '.join(needs)}"
         text = f"fetch({self.core(array)}, {self.layout(array)}, {wanted})"
+        return self.fetched_as(text, array, region, frame)
+
+    def fetched_as(self, text: str, array: str, region: Sequence[Subscript], frame: Frame) -> str:
+        """Write a call that fetches elements, each once in a statement, and return what reads."""
         if text not in self.fetched:
             self.fetched[text] = self.fresh(f"{self.name(array)}_there")
             self.line(f"{self.fetched[text]} = {text}")
-            self.bring(array, region, frame)
+            self.bring(array, region, frame, as_sent=text.startswith("from_owner"))
         marks = ["0" if isinstance(one, Point) else ":" for one in region]
         found = self.fetched[text]
         return found if "0" not in marks else f"{found}[{', '.join(marks)}]"
 
-    def bring(self, array: str, region: Sequence[Subscript], frame: Frame) -> None:
+    def bring(
+        self, array: str, region: Sequence[Subscript], frame: Frame, *, as_sent: bool
+    ) -> None:
         """Take note of what a rank fetches: all of it lies in an array of its own then."""
         axes = iter(frame)
         counts = [
             ONE if isinstance(one, Point) else count_along(next(axes), self.facts) for one in region
         ]
-        found, placement = self.typed(array), self.placed[array]
-        moved = self.lowered.moved.get(array)
-        if moved is None:
-            moved = tuple(exchanged(found, placement, counts, self.facts))
-        self.does(*brought(moved, found, counts))
+        found, moved = self.typed(array), self.lowered.moved.get(array, ())
+        # what comes without a name comes of this one; a statement that has nothing come has none
+        if not moved and any(self.lowered.moved.get("", ((),))):
+            moved = tuple(exchanged(found, self.placed[array], counts, self.facts))
+        self.does(*brought(moved, found, counts, as_sent=as_sent))
+        self.lowered = as_fetched(self.lowered, array)
 
     def place_of(self, at: Expr, *, here: bool) -> str:
         """Return the index of one element, as a vector where it is to be fetched."""

@@ -22,6 +22,7 @@ from advisor.analysis.placement import Along, Placement, local_extents, pitches_
 from advisor.analysis.processes import works
 from advisor.build.layouts import Axis
 from advisor.dtypes import itemsize_of
+from advisor.ir.concrete import mapped
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Statement, Store
@@ -53,6 +54,7 @@ from costdb.work import (
 )
 from costdb.work import Statement as Computed
 
+_OF = ArrayOperation
 RIMS, FETCHED, COPIES, PLACES, WRITTEN = (
     "exchange of rims",
     "fetched elements",
@@ -134,6 +136,31 @@ def _only(part: Process, *, moves: bool, but: Iterable[object] = ()) -> Process:
     return kept(part)
 
 
+def as_fetched(found: Lowered, array: str) -> Lowered:
+    """Return a statement that reads what it has fetched of an array, in memory of its own."""
+
+    def there(region: Region) -> Region:
+        moving = tuple(
+            ONE if pitch == ZERO else count
+            for count, pitch in zip(region.counts, region.pitches_bytes, strict=True)
+        )
+        own = pitches_bytes(moving, "C", region.itemsize_bytes)
+        pitches = (
+            new if old != ZERO else old for new, old in zip(own, region.pitches_bytes, strict=True)
+        )
+        return replace(region, pitches_bytes=tuple(pitches))
+
+    def other(part: object) -> object:
+        if isinstance(part, ArrayCall):
+            places = (
+                Visit(there(one.region)) if one.array == array else one for one in part.operands
+            )
+            return replace(part, operands=tuple(places))
+        return None
+
+    return replace(found, computing=mapped(found.computing, other))
+
+
 # Copies and messages.
 
 
@@ -197,13 +224,16 @@ def _from(ranks: Expr, least: int, one: Process) -> Process:
 
 
 def brought(
-    moved: Sequence[Process], found: ArrayType, counts: Sequence[Expr]
+    moved: Sequence[Process], found: ArrayType, counts: Sequence[Expr], *, as_sent: bool
 ) -> Iterator[Process]:
-    """Yield what it takes to fetch elements: what others send, and an array of all of them."""
+    """Yield what it takes to fetch elements: what others send, and an array of all of them.
+
+    Where they have one owner it is `as_sent` by the kernel: to all ranks at once.
+    """
     run = dense(tuple(counts), found.dtype)
     yield copied(run, run, found.dtype, FETCHED, fresh=True)
     for part in moved:
-        yield _sent(part, found.dtype)
+        yield part if as_sent else _sent(part, found.dtype)
 
 
 def exchanged(
@@ -276,9 +306,13 @@ def scanned(scan: PrefixScan, dtype: str) -> Process:
     block = Visit(scan.block)
     elements = product(counts)
     run = Visit(dense(counts, dtype))
+    total = ArrayCall(ArrayOperation.SCAN, dtype, elements, None, (block,), length=elements)
+    total = next(iter(scan.calls or ()), total)
     calls = (
         *(scan.calls or ()),
-        ArrayCall(ArrayOperation.REDUCE, dtype, elements, None, (block,), length=elements),
+        replace(
+            total, operation=ArrayOperation.REDUCE, operands=(block,), result=None, fresh=False
+        ),
         ArrayCall(ArrayOperation.BINARY, dtype, elements, run, (run,), fresh=True),
     )
     accesses = Access(scan.block), Access(scan.block, store=True)

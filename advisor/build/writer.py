@@ -163,23 +163,11 @@ class Writer(Loops):
             one.annotation, one.arg = None, self.names[one.arg]
         arrays = [name for name in given if name in self.kernel.arrays]
         changed = frozenset[str]().union(*map(written, self.kernel.body))
-        self.renamed = renamed = frozenset(
+        self.renamed = frozenset(
             n for one in walk(self.kernel.body) if isinstance(one, Rename) for n in one.names
         )
-        begun: list[str] = []
         self.given_back = {}
-        for name in arrays:
-            if any(map(any, self.widths(name))):
-                own, mine = self.fresh(f"own_{self.name(name)}"), self.name(name)
-                begun.append(f"{own}, {mine} = {mine}, padded({mine}, {self.widths(name)})")
-                kept = mine
-                if name in renamed:
-                    kept = self.fresh(f"{mine}_given")
-                    begun.append(f"{kept} = {mine}")
-                if name in changed:
-                    self.given_back[name] = own, self.core(name).replace(mine, kept, 1)
-                elif name not in renamed:
-                    self.given_back[name] = own, ""
+        begun = self.begun(arrays, changed)
         self.results = ()
         body = self.kernel.body
         bound = {one.name for one in walk(body) if isinstance(one, Bind)}
@@ -192,7 +180,7 @@ class Writer(Loops):
         if not (body and isinstance(body[-1], Return)):
             self.give_back()
         lines = [*begun, *self.blocks[0].lines] or ["pass"]
-        head = f"def {tree.name}({ast.unparse(signature)}):"
+        head = self.head(tree.name, signature)
         said = (ast.get_docstring(tree) or tree.name).splitlines()[0].replace('"""', "")
         doc = f'"""{said}"""'
         layouts = {name: self.layout(name) for name in arrays}
@@ -200,6 +188,31 @@ class Writer(Loops):
         text = (head, *(f"{_INDENT}{line}".rstrip() for line in inner))
         work = Sequential((*self.begun_work(arrays), *self.blocks[0].work))
         return Function(tree.name, text, layouts, self.results, work)
+
+    def begun(self, arrays: Sequence[str], changed: frozenset[str]) -> list[str]:
+        """Return the lines that give blocks room, and keep where results are given back."""
+        begun = []
+        for name in arrays:
+            if any(map(any, self.widths(name))):
+                own, mine = self.fresh(f"own_{self.name(name)}"), self.name(name)
+                begun.append(f"{own}, {mine} = {mine}, padded({mine}, {self.widths(name)})")
+                kept = mine
+                if name in self.renamed:
+                    kept = self.fresh(f"{mine}_given")
+                    begun.append(f"{kept} = {mine}")
+                if name in changed:
+                    self.given_back[name] = own, self.core(name).replace(mine, kept, 1)
+                elif name not in self.renamed:
+                    self.given_back[name] = own, ""
+        return begun
+
+    def head(self, name: str, signature: ast.arguments) -> str:
+        """Return the line that begins the function."""
+        return f"def {name}({ast.unparse(signature)}):"
+
+    def with_room(self, name: str, text: str) -> tuple[str, str]:
+        """Return where a fresh array with room is stored, and what."""
+        return self.name(name), f"padded({text}, {self.widths(name)})"
 
     def made_here(self, name: str) -> str:
         """Return what makes an array that nothing else makes."""
@@ -338,12 +351,13 @@ class Writer(Loops):
             else:
                 self.lowered = Lowered()
         self.held = held
+        target = self.name(one.name)
         if any(map(any, self.widths(one.name))):
             if not isinstance(one.value, views):
                 self.does(self.copy_of(one.name))
-            text = f"padded({text.removesuffix('.copy()')}, {self.widths(one.name)})"
+            target, text = self.with_room(one.name, text.removesuffix(".copy()"))
         self.exchange()
-        self.line(f"{self.name(one.name)} = {text}")
+        self.line(f"{target} = {text}")
         self.changed((one.name,))
 
     def may_compute(self, frame: Frame) -> None:

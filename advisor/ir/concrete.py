@@ -35,25 +35,25 @@ def rebuilt(node: Node, other: Callable[[Expr], Expr]) -> Node:
     other : callable
         Gives what stands for an expression.
     """
-    return _mapped(node, lambda part: other(part) if isinstance(part, Expr) else None)
+    return mapped(node, lambda part: other(part) if isinstance(part, Expr) else None)
 
 
 def with_part(node: Node, old: object, new: object) -> Node:
     """Return a value, or a tuple of them, with another part wherever an equal one stands."""
-    return _mapped(node, lambda part: new if part == old else None)
+    return mapped(node, lambda part: new if part == old else None)
 
 
-def _mapped(node: Node, other: Callable[[object], object]) -> Node:
+def mapped(node: Node, other: Callable[[object], object]) -> Node:
     """Return a node with its parts replaced where `other` gives something, outermost first."""
     changed = other(node)
     if changed is not None:
         return cast(Node, changed)
     if isinstance(node, tuple):
-        parts = [_mapped(part, other) for part in node]
+        parts = [mapped(part, other) for part in node]
         return cast(Node, tuple(parts)) if any(map(is_not, parts, node)) else node
     names = _names_of(cast(type, type(node)))
     before = [getattr(node, name) for name in names]
-    after = [_mapped(part, other) for part in before]
+    after = [mapped(part, other) for part in before]
     if any(map(is_not, after, before)):
         return type(node)(**dict(zip(names, after, strict=True)))
     return node

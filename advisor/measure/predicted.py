@@ -126,7 +126,7 @@ class Measurements:
         pieces = []
         for part in parts:
             program = sampled_function(subject.path, part.source, ENTRY)
-            arrays = {n: {**one, "below": below[n]} for n, one in part.arrays.items()}
+            arrays = {n: {**one, "below": below[part.whose[n]]} for n, one in part.arrays.items()}
             found = program, dict(arguments_of(program, arrays, sizes))
             one = Subject(subject.path, subject.kernel.name, "", f"a rank of {ranks}", found)
             pieces.append(self._piece(one, Kept(self.machine.name, 1), {}, part.lines))

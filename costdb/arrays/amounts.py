@@ -118,12 +118,42 @@ def inner_runs(call: ArrayCall) -> Expr:
     return runs
 
 
+def _with_gaps(call: ArrayCall) -> int:
+    """Return how many of a call's operands and results do not go on from row to row."""
+    found: set[int] = set()
+    inside: tuple[Expr, list[Expr]] | None = None
+    for count, pitches in _dimensions(call):
+        if inside is not None:
+            length, inner = inside
+            pairs = enumerate(zip(pitches, inner, strict=True))
+            found |= {n for n, (one, next_) in pairs if not _goes_on((one,), length, (next_,))}
+        inside = count, pitches
+    return len(found)
+
+
+def _buffered(call: ArrayCall) -> Expr:
+    """Return which part of its operands and results a call on elements copies to buffers."""
+    gaps = _with_gaps(call) if call.operation in _BY_ELEMENT else 0
+    if not gaps:
+        return ZERO
+    shorter = less(call.elements / inner_runs(call) * (1 + gaps), BUFFER_ELEMENTS)
+    return shorter * gaps / (1 + _OPERANDS.get(call.operation, 2))
+
+
 def _dimensions(call: ArrayCall) -> Iterator[tuple[Expr, list[Expr]]]:
-    """Yield extents other than 1 and the pitches of all visits along them, the innermost first."""
-    visits = call.visits
+    """Yield extents other than 1 and the pitches of all visits along them, the innermost first.
+
+    The library goes through memory as its operands lie: what it makes of them lies alike.
+    """
+    made = call.fresh and call.operation in _BY_ELEMENT and call.operands
+    visits = call.operands if made else call.visits
     ranks = max((len(visit.region.counts) for visit in visits), default=0)
     regions = [_padded(visit.region, ranks) for visit in visits]
-    for dimension in reversed(range(ranks)):
+    order = list(reversed(range(ranks)))
+    first = next((axis for one in visits if (axis := fastest(one.region)) is not None), 0)
+    if order:
+        order.insert(0, order.pop(-first))
+    for dimension in order:
         count = next((counts[dimension] for counts, _ in regions if counts[dimension] != ONE), ONE)
         if count != ONE:
             yield count, [pitches[dimension] for _, pitches in regions]
@@ -150,9 +180,22 @@ def _padded(region: Region, ranks: int) -> tuple[tuple[Expr, ...], tuple[Expr, .
 def distinct(call: ArrayCall) -> tuple[Visit, ...]:
     """Return the memory of a call, each part once: what is stored where it was loaded."""
     found: dict[tuple[str, Region], Visit] = {}
-    for visit in call.visits:
+    for visit in call.operands if _is_spent(call) else call.visits:
         found.setdefault((visit.array or str(id(visit)), visit.region), visit)
     return tuple(found.values())
+
+
+def _is_spent(call: ArrayCall) -> bool:
+    """Return whether a result is stored in a temporary that is an operand, as operators do."""
+    made = call.result
+    operators = ArrayOperation.BINARY, ArrayOperation.DIVIDE
+    return (
+        call.fresh
+        and made is not None
+        and not made.array
+        and call.operation in operators
+        and made in call.operands
+    )
 
 
 BEYOND = "beyond"
@@ -222,8 +265,11 @@ def _lost_of(used: Expr, size: int) -> Expr:
 
 CALL, RUN = "call_us", "run_us"
 ELEMENT, ROWS_ELEMENT, APART_ELEMENT = "element_us", "rows_element_us", "apart_element_us"
-"""In rows with gaps between them the library goes through buffers, and where elements lie apart
-none comes with another one's line."""
+"""Where all operands lie in rows with gaps between them the library copies all of them to buffers
+and back, and where elements lie apart none comes with another one's line."""
+BUFFER_ELEMENTS = 8192
+"""Rows are as well computed where they are once they fill a buffer: for each operand that would
+not be copied, and once for the call."""
 LINE, APART_LINE = "line_us", "apart_line_us"
 LINES = (LINE, APART_LINE)
 FAULT = "fault_us"
@@ -248,6 +294,11 @@ _BY_ELEMENT = frozenset({
     ArrayOperation.ROOT, ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION,
     ArrayOperation.WHERE, ArrayOperation.DIVIDE_BY_ONE, ArrayOperation.REMAINDER,
 })  # fmt: skip
+_OPERANDS = {
+    ArrayOperation.UNARY: 1, ArrayOperation.ROOT: 1, ArrayOperation.TRANSCENDENTAL: 1,
+    ArrayOperation.DIVIDE_BY_ONE: 1, ArrayOperation.WHERE: 3,
+}  # fmt: skip
+"""How many operands calls of a class have beside a result; of others it is two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,9 +336,11 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     shapes = [(visit, shape_of(visit.region, memory.line_bytes)) for visit in distinct(call)]
     walks = {visit: walk for visit, _ in shapes if (walk := _walked_across(call, visit))}
     apart = any(shape.apart_bytes is not None or visit in walks for visit, shape in shapes)
-    in_rows = call.operation in _BY_ELEMENT and inner_runs(call) != ONE
-    element = APART_ELEMENT if apart else ROWS_ELEMENT if in_rows else ELEMENT
-    yield Amount((element,), call.elements * _work_each(call))
+    buffered = ZERO if apart else _buffered(call)
+    work = call.elements * _work_each(call)
+    yield Amount((APART_ELEMENT if apart else ELEMENT,), work * (1 - buffered))
+    if buffered != ZERO:
+        yield Amount((ROWS_ELEMENT,), work * buffered)
     own = sum((shape.lines for _, shape in shapes), ZERO) * memory.line_bytes
     walked = sum(((length for _, length in walks.values())), ZERO) * memory.line_bytes
     for visit, shape in shapes:
@@ -298,7 +351,7 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
             yield from _across(visit, walks[visit][0], own, walked, memory)
         else:
             yield from _along(call, visit, shape, own, memory)
-    if call.fresh and call.result is not None:
+    if call.fresh and call.result is not None and not _is_spent(call):
         size = shape_of(call.result.region, memory.line_bytes).lines * memory.line_bytes
         large, some = less(FRESH_BYTES, size), less(SMALL_BYTES, size)
         yield Amount((FAULT,), size / PAGE_BYTES * large)

@@ -27,10 +27,11 @@ TEMPORARY = """
     return b
 """
 BODIES = {"stencil": STENCIL, "elements": BY_ELEMENT, "temporary": TEMPORARY}
-ROWS, COLUMNS, TILES = (
+ROWS, COLUMNS, TILES, PIECES = (
     "(block(p), none) on mesh(p=P)",
     "(none, block(p)) on mesh(p=P)",
     "(block(p), block(q)) on mesh(p=P, q=P)",
+    "(cyclic(p, 2), none) on mesh(p=P)",
 )
 
 
@@ -47,11 +48,16 @@ def called(part: LocalPart, **given: object) -> NDArray[np.float64]:
     return np.asarray(space[ENTRY](**given))  # type: ignore[operator]
 
 
-def cut(a: NDArray[np.float64], shape: tuple[int, ...], ranks: tuple[int, ...], at: int) -> object:
+def cut(
+    a: NDArray[np.float64],
+    shape: tuple[int, ...],
+    ranks: tuple[int, ...],
+    at: int,
+    before: tuple[int, ...] = (0, 0),
+) -> object:
     """Return what a rank has of an array, with as many neighbours around as its shape has room."""
     own = [n // p for n, p in zip(a.shape, ranks, strict=True)]
-    room = [(one - mine) // 2 for one, mine in zip(shape, own, strict=True)]
-    padded = np.pad(a, [(one, one) for one in room])
+    padded = np.pad(a, [(low, n) for low, n in zip(before, shape, strict=True)])
     starts = [at * mine if p > 1 else 0 for mine, p in zip(own, ranks, strict=True)]
     return padded[tuple(slice(s, s + n) for s, n in zip(starts, shape, strict=True))].copy()
 
@@ -72,7 +78,7 @@ def test_parts_of_ranks_make_the_whole(body: str, over: str, ranks: int) -> None
         share = at / max(ranks - 1, 1)
         (part,) = local_parts(kernel, sizes, (share,))
         given = {
-            name: cut(array, part.arrays[name]["shape"], grid, at)
+            name: cut(array, part.arrays[name]["shape"], grid, at, part.before[name])
             for name, array in (("a", a), ("b", b))
         }
         found = called(part, **given)
@@ -94,10 +100,8 @@ def test_ranks_share_out_iterations(over: str, ranks: int, n: int) -> None:
 @pytest.mark.parametrize(
     ("body", "over", "why"),
     [
-        ("\n    return np.fft.fft(a, axis=0)\n", ROWS, "together"),
-        ("\n    return a @ a\n", ROWS, "distributed"),
-        ("\n    return np.sort(a, axis=1)\n", COLUMNS, "together"),
         ("\n    a[::2, :] = 1.0\n    return a\n", ROWS, "step"),
+        ("\n    for i in range(8):\n        a[i, :] += 1.0\n    return a\n", PIECES, "pieces"),
     ],
 )
 def test_what_has_no_such_form_is_refused(body: str, over: str, why: str) -> None:
@@ -115,3 +119,27 @@ def test_ranks_in_a_pipeline_are_refused() -> None:
 """
     with pytest.raises(NotLocalError, match="pipeline"):
         local_parts(kernel_of(body, TILES, arrays="a"), {"N": 16, "P": 4})
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_what_others_have_is_an_argument(ranks: int) -> None:
+    a = np.random.default_rng(ranks).random((8, 8))
+    for at in range(ranks):
+        share = at / max(ranks - 1, 1)
+        kernel = kernel_of("\n    return a @ a\n", ROWS, arrays="a")
+        (part,) = local_parts(kernel, {"N": 8, "P": ranks}, (share,))
+        own = cut(a, (8 // ranks, 8), (ranks, 1), at)
+        given = dict.fromkeys(part.whose, a) | {"a": own}
+        np.testing.assert_allclose(called(part, **given), np.asarray(own) @ a)
+
+
+@pytest.mark.parametrize(
+    ("body", "over"), [("np.fft.fft(a, axis=0)", ROWS), ("np.sort(a, 1)", COLUMNS)]
+)
+def test_a_rank_does_its_share_of_what_ranks_do_together(body: str, over: str) -> None:
+    (part,) = local_parts(
+        kernel_of(f"\n    return {body}\n", over, arrays="a"), {"N": 8, "P": 4}, (0,)
+    )
+    given = {name: np.ones(one["shape"]) for name, one in part.arrays.items()}
+    assert called(part, **given).size == 16
+    assert ":2" in part.source  # columns of a block, or rows
