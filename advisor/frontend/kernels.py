@@ -186,7 +186,7 @@ def _kernel(
                 *(one for one in scope.counted_down if one[0] not in own_scope.later),
             ),
         ),
-        asked=seen is None or seen.source != "text",
+        asked=seen is None or (seen.source != "text" and bool(seen.arrays)),
         general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),
         kinds=lambda: tuple(
             _kernel(replace(function, seen=other, kinds=()), reader, context)
