@@ -322,7 +322,7 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
         tuple(ranked.untold),
         (ranked.later,) if told and ranked.later is not None else (),
         bindable(kernel),
-        ranked.coverage,
+        ranked.coverage if told else NOTHING_SEEN,
     )
 
 

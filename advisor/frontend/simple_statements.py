@@ -168,7 +168,7 @@ class SimpleStatements:
     def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
         """Return whether a name stands for written-out numbers wherever it is used."""
         scope = self.scope
-        if not is_of_literals(node) or not scope.bound_once(name) or scope.has_array(name):
+        if not is_of_literals(node) or scope.times_bound(name) != 1 or scope.has_array(name):
             return False
         return isinstance(node, cst.Tuple) or (
             self.source is not None and is_kept(name, self.source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from advisor.frontend.accumulations import (
     scattered_at_once,
     stored_totals,
 )
-from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
+from advisor.frontend.bindings import assigned_names, bindings_of, names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas, spoken_of
 from advisor.frontend.indices import (
@@ -29,6 +30,7 @@ from advisor.frontend.indices import (
     range_of,
 )
 from advisor.frontend.scope import Scope, looks_up
+from advisor.frontend.seen_names import may_call
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.stores import (
     bind_item,
@@ -128,12 +130,17 @@ class Body(SimpleStatements):
         read: Callable[[Any], Sequence[Statement]],
     ) -> Sequence[Statement]:
         """Read a statement; what is not understood becomes an explicit unknown."""
-        mentions = self.scope.behind(names_in(node))
+        scope, span = self.scope, self.scope.span(node)
+        foreign = self._foreign(node)
+        mentions = scope.behind(names_in(node) | foreign)
+        before = self._before(node)
         try:
             return read(node)
         except NotUnderstood as unknown:
             self._forget_assigned(node)
-            span = self.scope.span(node)
+            for name in foreign:
+                if not scope.has_array(name) or name in scope.seen.unsettled:
+                    scope.forget(name)
             root = self.causes.get(unknown.name) if isinstance(unknown, NotKnown) else None
             reason = unknown.reason
             if root is not None and root[0] != span.start_line:
@@ -142,7 +149,56 @@ class Body(SimpleStatements):
             reason = self.reasons.setdefault(span, reason)
             for name in assigned_names(node):
                 self.causes.setdefault(name, root or (span.start_line, reason))
+            if self._bound_as_seen(node, span, before) or foreign:
+                scope.relate(names_in(node))
+            mentions |= scope.behind(mentions)
             return (Unknown(reason, mentions, span),)
+
+    def _foreign(self, node: cst.CSTNode) -> frozenset[str]:
+        """Return what a statement may change without naming it, by calling any function."""
+        scope = self.scope
+        if not scope.seen.around or not may_call(node, scope.imports, scope.not_builtin):
+            return frozenset()
+        roots = (name.partition(".")[0] for name in scope.seen.around)
+        return scope.seen.around.union(roots)
+
+    def _before(self, node: cst.CSTNode) -> Mapping[str, object]:
+        """Return what names denote that a compound statement may bind; None for what is unknown.
+
+        Names that nothing else binds are left out.
+        """
+        scope = self.scope
+        if isinstance(node, cst.BaseSmallStatement) or not scope.seen.bindings:
+            return {}
+        inside = Counter(name for one in nodes_in(node) for name, _ in bindings_of(one))
+        found: dict[str, object] = {}
+        for name, count in inside.items():
+            if "." in name or count < scope.times_bound(name):
+                found[name] = scope.numbers.get(name)
+                if scope.is_array(name) and name not in scope.views:
+                    found[name] = scope.array_type(name)
+        return found
+
+    def _bound_as_seen(self, node: cst.CSTNode, span: Span, before: Mapping[str, object]) -> bool:
+        """Let what a statement binds be what a run showed; return whether some is an array."""
+        scope, arrays = self.scope, False
+        simple = isinstance(node, cst.BaseSmallStatement)
+        once = simple and not (self.loops_around or self.branches or self.copies)
+        for name in sorted(assigned_names(node)):
+            what = scope.seen.bound(name, span)
+            alone = once and scope.times_bound(name) == 1
+            known = scope.bind_seen(name, what, once=alone)
+            if known and name in before:
+                is_array = scope.is_array(name)
+                now = scope.array_type(name) if is_array else scope.numbers.get(name)
+                known = now is not None and now == before[name]
+            if not known:
+                scope.forget(name)
+                scope.lost.add(name)
+            if isinstance(what, str):
+                self.causes[name] = (span.start_line, f"`{name}` came as {what}")
+            arrays |= known and scope.is_array(name)
+        return arrays
 
     def _stated(self, node: cst.CSTNode, microseconds: Expr) -> Stated:
         mentions = self.scope.behind(names_in(node))
@@ -156,10 +212,23 @@ class Body(SimpleStatements):
     def _accounted(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
         """Read a simple statement, and note the arrays it needs without saying so."""
         names = names_in(node)
+        self._refuse_attributes(node)
         found = self._combination(node)
         made = self.small(node) if found is None else self.combined(found, self.scope.span(node))
         self._note_implied(names, made)
         return made
+
+    def _refuse_attributes(self, node: cst.CSTNode) -> None:
+        """Refuse to follow an attribute through a loop, or where no run showed what is bound."""
+        scope = self.scope
+        for name in assigned_names(node):
+            in_place = isinstance(node, cst.AugAssign) and scope.is_array(name)
+            if name not in scope.seen.around or in_place:
+                continue
+            if self.loops_around or self.copies or not isinstance(node, cst.BaseSmallStatement):
+                raise NotUnderstood(f"`{name}` changes in a loop")
+            if scope.seen.bound(name, scope.span(node)) is None:
+                raise NotUnderstood(f"no run showed what `{name}` becomes")
 
     def _combination(self, node: cst.CSTNode) -> Combination | None:
         """Return how a statement goes on with a number that the loops around accumulate."""
@@ -207,6 +276,8 @@ class Body(SimpleStatements):
             raise NotUnderstood("a for loop with else, or an asynchronous one")
         if trips is None and _may_be_left(node.body):
             raise NotUnderstood("a loop that may be left early: how often it runs is not known")
+        if self.scope.seen.around.intersection(target_names(node.target)):
+            raise NotUnderstood("a loop whose index is an attribute")
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
         bounds = range_of(node.iter, self.scope)
@@ -361,7 +432,9 @@ class Body(SimpleStatements):
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
         scope = self.scope
         symbol = scope.index(variable, span.start_line)
-        changed = assigned_names(node)
+        # what any function may change, one that is called may
+        foreign = self._foreign(node) - scope.arrays_among(scope.seen.around - scope.seen.unsettled)
+        changed = assigned_names(node) | foreign
         before, strided = scope.moment(), set(scope.strided)
         around, started = set(scope.accumulating), dict(scope.started)
         by_element, scope.by_element = scope.by_element, is_by_element(node)
