@@ -16,6 +16,7 @@ from advisor.frontend.indices import bound_to_number, known, pairs, scalar
 from advisor.frontend.scope import Scope, is_kept, is_of_literals
 from advisor.frontend.stores import (
     assigned_place,
+    bind_item,
     chosen,
     evaluated,
     increment,
@@ -92,6 +93,9 @@ class SimpleStatements:
                 return self._augmented(node, span)
             case cst.Return():
                 return self._return(node, span)
+            case cst.Raise():
+                # what it raises is made where nothing is returned
+                return (Return(self.scope.arrays_among(names_in(node)), span),)
         raise NotUnderstood("this kind of statement is not understood")
 
     def _chained(
@@ -124,10 +128,10 @@ class SimpleStatements:
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
-        extents = known(value, self.scope)
-        if isinstance(target, cst.Tuple) and isinstance(extents, tuple):
-            for name, extent in pairs(target, extents, self.scope):
-                self.scope.bind_scalar(name, scalar(extent, self.scope))
+        items = known(value, self.scope)
+        if isinstance(target, cst.Tuple) and isinstance(items, tuple):
+            for name, item in pairs(target, items, self.scope):
+                bind_item(name, item, self.scope)
             return ()
         raise NotUnderstood(ASSIGNMENT)
 
@@ -138,6 +142,10 @@ class SimpleStatements:
             scope.written_out[name] = node
             return ()
         if bound_to_number(name, node, scope):
+            return ()
+        if isinstance(node, cst.SimpleString) or _is_none(node):
+            scope.forget(name)
+            scope.lost.add(name)
             return ()
         value = value_of(node, scope)
         if isinstance(value, Scalar):
@@ -371,6 +379,10 @@ def _plain_names(node: cst.Tuple) -> list[str] | None:
         if isinstance(element, cst.Element) and isinstance(element.value, cst.Name)
     ]
     return names if len(names) == len(node.elements) else None
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _base(value: Value) -> str | None:

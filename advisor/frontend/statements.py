@@ -18,7 +18,14 @@ from advisor.frontend.accumulations import (
     scattered_at_once,
     stored_totals,
 )
-from advisor.frontend.bindings import assigned_names, bindings_of, names_in, resolve, target_names
+from advisor.frontend.bindings import (
+    assigned_names,
+    bindings_of,
+    dotted,
+    names_in,
+    resolve,
+    target_names,
+)
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas, spoken_of
 from advisor.frontend.indices import (
@@ -260,7 +267,27 @@ class Body(SimpleStatements):
                 return self._while(node, lines, span)
             case cst.If():
                 return self._if(node, lines, span)
+            case cst.With():
+                return self._with(node, span)
         raise NotUnderstood("this kind of statement is not understood")
+
+    def _with(self, node: cst.With, span: Span) -> Sequence[Statement]:
+        """Read what ``with np.errstate(...)`` holds, from which nothing is to be moved."""
+        if node.asynchronous is not None or len(node.items) != 1:
+            raise NotUnderstood("this kind of statement is not understood")
+        (item,) = node.items
+        call = item.item
+        if not isinstance(call, cst.Call) or item.asname is not None:
+            raise NotUnderstood("this kind of statement is not understood")
+        if resolve(call.func, self.scope.imports) != "numpy.errstate":
+            raise NotUnderstood(f"`with {dotted(call.func)}` is not understood")
+        ignored = all(
+            isinstance(one.value, cst.SimpleString) and one.value.evaluated_value == "ignore"
+            for one in call.args
+        )
+        body = self.block(node.body)
+        # where errors are raised, it matters which of them come first
+        return (Choice(num(1), body, (), span) if ignored else Unrolled(body, span),)
 
     def _header(self, node: cst.BaseCompoundStatement) -> range:
         """Return the lines from the first of a compound statement to the one with its colon."""
