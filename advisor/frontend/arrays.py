@@ -239,7 +239,9 @@ def value_of(node: Known, scope: Scope) -> Value:
     if isinstance(node, Expr):
         return Scalar(to_text(node), PYTHON_INTEGER)
     value = _value_of(node, scope)
-    if not isinstance(value, Scalar) or not isinstance(node, cst.CSTNode):
+    item = isinstance(node, cst.Name) and "[" in node.value
+    if not isinstance(value, Scalar) or not isinstance(node, cst.CSTNode) or item:
+        # an item of a tuple that was seen stands nowhere
         return value
     return Scalar(value.text, value.dtype, scope.span(node))
 

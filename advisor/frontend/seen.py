@@ -10,11 +10,11 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.bindings import NameScope
+from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, is_new_axis, known, pairs
 from advisor.frontend.scope import Scope
-from advisor.frontend.seen_names import SeenNames, array_bindings
+from advisor.frontend.seen_names import SeenNames, array_bindings, name_node, tuples
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
@@ -52,8 +52,16 @@ def as_seen(
     for name, array in list(scope.declared.items()):
         scope.declared[name] = _restated(array, seen)
     bound = function.scopes[-1].bound
+    scope.seen = SeenNames(
+        seen.bindings,
+        tuple(lines),
+        frozenset(name for name in parameters if "." in name or name not in bound),
+    )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
-    sizes = sorted(name for name in _sizes(seen) & parameters.keys() if is_size(name))
+    changed = scope.seen.unsettled | assigned_names(function.node.body)
+    held = tuples(seen, parameters.keys() - scope.declared.keys() - changed)
+    items = {item.name for name in held for item in held[name]}
+    sizes = sorted(n for n in _sizes(seen) & {*parameters, *items} if is_size(n))
     known = {one.name: one.value for one in seen.numbers if one.name in sizes}
     arrays = array_bindings(seen)
     inner = Span(function.line, 0, function.line, 0)
@@ -65,22 +73,30 @@ def as_seen(
     for name, array in found.items():
         if name in own:
             scope.declared.setdefault(name, array)
-    scope.seen = SeenNames(
-        seen.bindings,
-        tuple(lines),
-        frozenset(name for name in parameters if "." in name or name not in bound),
-        {name: array for name, array in found.items() if name in arrays},
-    )
+    shown = {name: array for name, array in found.items() if name in arrays}
+    scope.seen = replace(scope.seen, arrays=shown)
     for name in sizes:
-        scope.scalars.setdefault(name, sym(name))
+        if name in items:
+            scope.later_texts[size_of(name)] = name
+        else:
+            scope.scalars.setdefault(name, sym(name))
     for name, dtype in _other_numbers(seen).items():
-        if name in parameters and name not in scope.scalars:
+        if name in {*parameters, *items} and name not in scope.scalars.keys() | sizes:
             scope.numbers.setdefault(name, dtype)
+    for name, numbers in held.items():
+        scope.written_out[name] = tuple(
+            sym(size_of(one.name)) if one.name in sizes else name_node(one.name) for one in numbers
+        )
+
+
+def size_of(name: str) -> str:
+    """Return what a number is called in expressions over sizes: an item of a tuple, say."""
+    return name.replace("[", ".item").rstrip("]")
 
 
 def is_size(name: str) -> bool:
-    """Return whether a name, or an attribute, may stand in expressions over sizes."""
-    return is_name(name.replace(".", "_"))
+    """Return whether a name, an attribute or an item may stand in expressions over sizes."""
+    return is_name(size_of(name).replace(".", "_"))
 
 
 def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
@@ -156,7 +172,7 @@ def _declared(
     equal: dict[int, str] = {}
     for size, value in sizes.items():
         if value is not None and value > _FEW:
-            equal.setdefault(value, size)
+            equal.setdefault(value, size_of(size))
     for (name, axis), size in names.items():
         if (shape := arrays[name].shape) is not None:
             equal.setdefault(shape[axis], size)
@@ -249,9 +265,9 @@ def seen_sizes(
                 origins.setdefault(name, array.made)
     later = (one.what for one in seen.bindings if isinstance(one.what, SeenNumber))
     for number in (*seen.numbers, *later):
-        if number.name in scalars and number.value is not None:
-            values.setdefault(number.name, set()).add(number.value)
-            origins.setdefault(number.name, number.given)
+        if size_of(number.name) in scalars and number.value is not None:
+            values.setdefault(size_of(number.name), set()).add(number.value)
+            origins.setdefault(size_of(number.name), number.given)
     for name, extent_of_mesh in _mesh_sizes(seen, arrays.values()):
         values.setdefault(name, set()).add(extent_of_mesh)
     return {

@@ -7,7 +7,7 @@ does. What it denotes, any function that is called may change, as it may what mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 import libcst as cst
@@ -44,7 +44,7 @@ def names_around(seen: Seen, own: NameScope, parameters: Iterable[str]) -> froze
     shown = (*seen.arrays, *seen.numbers, *seen.bindings)
     return frozenset(
         name
-        for name in (one.name for one in shown)
+        for name in (one.name.partition("[")[0] for one in shown)
         if (name.partition(".")[0] in kept if "." in name else name not in own.bound)
         and name.partition(".")[0] in own.used
     )
@@ -62,6 +62,16 @@ def as_names(
     return made, lambda one: span_of(reader.originals.get(one, one))
 
 
+def name_node(
+    name: str, lpar: Sequence[cst.LeftParen] = (), rpar: Sequence[cst.RightParen] = ()
+) -> cst.Name:
+    """Return the name that an attribute or an item of a tuple is read as."""
+    made = cst.Name("_", lpar, rpar)
+    # LibCST's own checks let no dot into a name
+    object.__setattr__(made, "value", name)
+    return made
+
+
 class _Naming(cst.CSTTransformer):
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
@@ -76,9 +86,7 @@ class _Naming(cst.CSTTransformer):
         if isinstance(original_node, cst.Attribute):
             name = dotted(original_node)
             if name in self.names:
-                made = cst.Name("_", original_node.lpar, original_node.rpar)
-                # LibCST's own checks let no dot into a name
-                object.__setattr__(made, "value", name)
+                made = name_node(str(name), original_node.lpar, original_node.rpar)
         self.originals[made] = original_node
         return made  # type: ignore[return-value]  # an expression takes the place of one
 
@@ -127,6 +135,16 @@ def array_bindings(seen: Seen) -> dict[str, SeenArray]:
         for name, what in found.items()
         if isinstance(what, SeenArray) and not (name in given and what.shape is None)
     }
+
+
+def tuples(seen: Seen, names: Iterable[str]) -> dict[str, tuple[SeenNumber, ...]]:
+    """Return which of some names denote tuples, and the numbers in each."""
+    found: dict[str, tuple[SeenNumber, ...]] = {}
+    for number in seen.numbers:
+        name, bracket, _ = number.name.partition("[")
+        if bracket and name in names:
+            found[name] = (*found.get(name, ()), number)
+    return found
 
 
 def number_type(what: SeenNumber) -> str:

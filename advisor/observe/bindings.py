@@ -125,6 +125,7 @@ def _prefixes(name: str) -> set[str]:
 
 
 _MISSING = object()
+_NUMBERS = (bool, int, float, complex)
 _PLAIN = ("__getattribute__", "__setattr__")
 
 
@@ -209,7 +210,7 @@ class Bindings:
         key : object
             The kind of call.
         entry : mapping of str to SeenArray, SeenNumber or str
-            What it was given.
+            What it found; of tuples their text.
         """
         code = frame.f_code
         names, calls = self.names(code), self._calls.get(code, 0)
@@ -296,7 +297,7 @@ class Bindings:
                 self._add(known, text, name, self._what(name, value))
 
     def _what(self, name: str, value: Any) -> What:
-        if type(value) in (bool, int, float, complex):
+        if type(value) in _NUMBERS:
             whole = value if type(value) is int and abs(value) < 2**62 else None
             return SeenNumber(name, type(value).__name__, whole)
         return self.look(name, value) or type(value).__name__
@@ -311,5 +312,7 @@ class Bindings:
         for name, before in known.entry.items():
             value = value_of(name, frame)
             what = "nothing" if value is _MISSING else self.look(name, value)
+            if type(value) is tuple and all(type(item) in _NUMBERS for item in value):
+                what = repr(value)
             if type(what) is not type(before) or either(before, what) != before:
                 self._add(known, "", name, VARIES)

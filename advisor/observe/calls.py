@@ -93,11 +93,22 @@ MOST_CALLS = 10_000
 _FOREIGN = -1
 _MOST_WORK = 1000
 """Solutions that are tried for whether views with steps have an element in common."""
+_MOST_ITEMS = 8
+"""Of a tuple of numbers that are looked at."""
 _LOOKED_INTO = 2
 """Calls with arguments of one kind and one set of sizes whose lines are looked at."""
 _LATER = frozenset({10, 100, 1000})
 """Later ones, by their number."""
 _OTHERWISE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def _items(name: str, value: Any) -> tuple[SeenNumber, ...]:
+    """Return the numbers of a tuple that holds nothing else."""
+    if type(value) is not tuple or len(value) > _MOST_ITEMS:
+        return ()
+    items = (seen_argument(f"{name}[{k}]", item) for k, item in enumerate(value))
+    numbers = tuple(item for item in items if isinstance(item, SeenNumber))
+    return numbers if len(numbers) == len(value) else ()
 
 
 @dataclass(slots=True)
@@ -188,7 +199,7 @@ class Calls:
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         values = {name: given[name] for name in names if name in given}
         facts = {name: seen_argument(name, value) for name, value in values.items()}
-        if len(facts) < len(names):
+        if len(values) < len(names):
             return  # what numba shows a profiler of a compiled function
         # of ranks that are given none, their messages tell what they do
         alone = "mpi4py.MPI" not in sys.modules
@@ -196,6 +207,9 @@ class Calls:
         for name in self._bindings.names(code).read if alone else ():
             value = values[name] = value_of(name, frame)
             facts[name] = self._around(code, name, seen_argument(name, value))
+        for name, value in values.items():
+            for item in _items(name, value):
+                facts[item.name] = item if name in given else self._around(code, item.name, item)
         arrays = tuple(fact for fact in facts.values() if isinstance(fact, SeenArray))
         numbers = tuple(fact for fact in facts.values() if isinstance(fact, SeenNumber))
         others = tuple((name, fact) for name, fact in facts.items() if isinstance(fact, str))
@@ -212,8 +226,12 @@ class Calls:
                 self._seen[key] = known + 1
                 self._last[code] = key
         if alone and (known < _LOOKED_INTO or calls in _LATER):
-            entry = {name: fact for name, fact in facts.items() if fact and name not in given}
-            self._bindings.begin(frame, key, entry)
+            entry = {
+                name: repr(value) if f"{name}[0]" in facts else facts[name]
+                for name, value in values.items()
+                if name not in given
+            }
+            self._bindings.begin(frame, key, {n: what for n, what in entry.items() if what})
 
     def _around(self, code: CodeType, name: str, fact: What | None) -> What | None:
         """Return what a function finds that it was not given; no number that changes."""
