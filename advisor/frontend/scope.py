@@ -169,15 +169,7 @@ class Scope:
 
     def select(self, name: str, region: tuple[Subscript, ...]) -> Read:
         """Return a region of what a name denotes, in the index space of the array behind it."""
-        if name not in self.views:
-            return Read(name, region)
-        view = self.views[name]
-        parts = iter(region)
-        composed = (
-            outer if isinstance(outer, Point) else _within(outer, next(parts))
-            for outer in view.region
-        )
-        return Read(view.array, tuple(composed))
+        return part_of(self.views[name], region) if name in self.views else Read(name, region)
 
     def extents_of(self, name: str) -> tuple[Expr, ...]:
         """Return the shape of what a name denotes."""
@@ -341,6 +333,15 @@ class Scope:
     def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
         """Return the arrays that names denote, or once denoted."""
         return frozenset(name for name in self.behind(names) if self.has_array(name))
+
+
+def part_of(view: Read, region: tuple[Subscript, ...]) -> Read:
+    """Return a region of a view, in the index space of the array behind it."""
+    parts = iter(region)
+    composed = (
+        outer if isinstance(outer, Point) else _within(outer, next(parts)) for outer in view.region
+    )
+    return Read(view.array, tuple(composed))
 
 
 def _within(outer: Range | Strided, inner: Subscript) -> Subscript:

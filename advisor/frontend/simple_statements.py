@@ -28,7 +28,16 @@ from advisor.frontend.stores import (
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType
-from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store, Unrolled
+from advisor.ir.statements import (
+    Bind,
+    Rename,
+    Return,
+    ScalarBind,
+    Statement,
+    Store,
+    Unknown,
+    Unrolled,
+)
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -77,6 +86,9 @@ class SimpleStatements:
         match node:
             case cst.Pass() | cst.Import() | cst.ImportFrom():
                 return ()
+            case cst.Break():
+                reason = "how often the loop runs is not known: it may be left here"
+                return (Unknown(reason, frozenset(), span),)
             case cst.Assert():
                 return evaluated(node.test, self.scope, span)
             case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import libcst as cst
@@ -18,6 +19,7 @@ from advisor.frontend.accumulations import (
     scattered_at_once,
     stored_totals,
 )
+from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import (
     assigned_names,
     bindings_of,
@@ -36,7 +38,7 @@ from advisor.frontend.indices import (
     pairs,
     range_of,
 )
-from advisor.frontend.scope import Scope, looks_up
+from advisor.frontend.scope import Scope, looks_up, part_of
 from advisor.frontend.seen_names import may_call
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.stores import (
@@ -55,6 +57,7 @@ from advisor.ir.shapes import whole
 from advisor.ir.statements import (
     Choice,
     Loop,
+    ScalarBind,
     Stated,
     Statement,
     Threads,
@@ -62,14 +65,17 @@ from advisor.ir.statements import (
     Unrolled,
     mentioned,
 )
-from advisor.ir.values import Elementwise, Point, Scalar, reads
+from advisor.ir.values import Elementwise, Point, Read, Scalar, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
-from costdb.expr import Expr, num, sym
+from costdb.expr import Expr, minimum, num, sym
 from costdb.expr.functions import chance
 
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
+
+
+LEFT_EARLY = "a loop that may be left early: how often it runs is not known"
 
 
 class Body(SimpleStatements):
@@ -103,7 +109,7 @@ class Body(SimpleStatements):
     def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
         found: list[Statement] = []
         for position, part in enumerate(parts):
-            if of_loop and isinstance(part, cst.If) and _guards(part, cst.Continue):
+            if of_loop and isinstance(part, cst.If) and _ends(part):
                 skipping = self._skipping(part, parts[position + 1 :])
                 if skipping is not None:
                     return (*found, *skipping)
@@ -301,8 +307,16 @@ class Body(SimpleStatements):
         trips = spoken_of(self.pragmas.trips, lines)
         if node.orelse is not None or node.asynchronous is not None:
             raise NotUnderstood("a for loop with else, or an asynchronous one")
-        if trips is None and _may_be_left(node.body):
-            raise NotUnderstood("a loop that may be left early: how often it runs is not known")
+        left = trips is None and _may_be_left(node.body)
+        if left and _is_left_within(node.body):
+            raise NotUnderstood(LEFT_EARLY)
+        made = self._for_each(node, trips, span)
+        if left:
+            # its bounds say how often it runs at most
+            return tuple(_stated_trips(one) if isinstance(one, Loop) else one for one in made)
+        return made
+
+    def _for_each(self, node: cst.For, trips: Expr | None, span: Span) -> Sequence[Statement]:
         if self.scope.seen.around.intersection(target_names(node.target)):
             raise NotUnderstood("a loop whose index is an attribute")
         self._note_implied(names_in(node.iter), ())
@@ -330,8 +344,8 @@ class Body(SimpleStatements):
             raise NotUnderstood("a loop over something that may change while it runs")
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
 
-    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[tuple[str, str]]] | None:
-        """Read ``for x in a``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
+    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[tuple[str, Read]]] | None:
+        """Read ``for x in a[1:]``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
 
         Returns
         -------
@@ -339,40 +353,54 @@ class Body(SimpleStatements):
             The name of the index, where there is one.
         Expr
             How many elements or rows there are.
-        sequence of (str, str)
-            Names, and the arrays of which they denote one after the other.
+        sequence of (str, Read)
+            Names, and the arrays of which they denote one part after the other.
         """
-        scope, target, given, counter = self.scope, node.target, node.iter, None
-        match given:
-            case cst.Call(func=cst.Name(value="enumerate" | "zip" as called), args=arguments) if (
-                not scope.not_builtin(called) and not any(a.keyword or a.star for a in arguments)
-            ):
-                names = (
-                    [one.value for one in target.elements] if isinstance(target, cst.Tuple) else []
-                )
-                arrays = [argument.value for argument in arguments]
-                if called == "enumerate":
-                    counter, *names = names or [target]
-            case _:
-                names, arrays = [target], [given]
-        pairs = [
-            (name.value, array.value)
-            for name, array in zip(names, arrays, strict=False)
-            if isinstance(name, cst.Name) and isinstance(array, cst.Name)
-        ]
-        known = all(scope.is_array(array) for _, array in pairs)
-        if not known or not len(pairs) == len(names) == len(arrays) or not pairs:
+        scope, counter = self.scope, None
+        target: cst.BaseExpression = node.target
+        given: cst.BaseExpression = node.iter
+        match given, target:
+            case (
+                cst.Call(func=cst.Name(value="enumerate"), args=[cst.Arg(array, None, star="")]),
+                cst.Tuple(elements=[cst.Element(cst.Name(value=index)), cst.Element(part)]),
+            ) if not scope.not_builtin("enumerate"):
+                counter, given, target = str(index), array, part
+        items = self._items(target, given)
+        if items is None:
             return None
-        extents = {scope.extents_of(array)[0] for _, array in pairs if scope.extents_of(array)}
-        changed = assigned_names(node.body)
-        numbers = any(len(scope.extents_of(array)) < 2 for _, array in pairs)
-        if numbers and not is_by_element(node):
+        extents = [scope.type_of(read).extents for _, read in items]
+        named = {counter, *(name for name, _ in items), *(read.array for _, read in items)}
+        if assigned_names(node.body) & (named | names_in(node.iter)):
             return None
-        if len(extents) != 1 or changed & {name for pair in pairs for name in pair}:
-            return None
-        if counter is not None and not isinstance(counter, cst.Name):
-            return None
-        return None if counter is None else counter.value, extents.pop(), pairs
+        # zip ends with the shortest
+        lengths = tuple(dict.fromkeys(first for first, *_ in extents))
+        return counter, minimum(*lengths) if len(lengths) > 1 else lengths[0], items
+
+    def _items(
+        self, target: cst.BaseExpression, given: cst.BaseExpression
+    ) -> Sequence[tuple[str, Read]] | None:
+        """Return the names that go through arrays side by side; None where anything else is."""
+        match given, target:
+            case (
+                cst.Call(func=cst.Name(value="zip"), args=[_, *_] as arguments),
+                cst.Tuple(elements=elements),
+            ) if not self.scope.not_builtin("zip"):
+                if any(a.keyword or a.star for a in arguments) or len(arguments) != len(elements):
+                    return None
+                parts = [
+                    self._items(element.value, argument.value)
+                    for element, argument in zip(elements, arguments, strict=True)
+                ]
+                known = [part for part in parts if part is not None]
+                return tuple(chain.from_iterable(known)) if len(known) == len(parts) else None
+            case cst.Name() | cst.Subscript(), cst.Name(value=name):
+                try:
+                    value = value_of(given, self.scope)
+                except NotUnderstood:
+                    return None
+                if isinstance(value, Read) and self.scope.type_of(value).extents:
+                    return [(name, value)]
+        return None
 
     def _written_out(
         self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
@@ -385,6 +413,8 @@ class Body(SimpleStatements):
 
     def _unrolled(self, node: cst.For, items: Sequence[Known], span: Span) -> Sequence[Statement]:
         """Read the body of a loop once for each of the values that it goes through."""
+        if _may_be_left(node.body):
+            raise NotUnderstood(LEFT_EARLY)
         scope, around = self.scope, self.copies
         names, changed = frozenset(target_names(node.target)), assigned_names(node.body)
         if (names | names_in(node.iter)) & changed:
@@ -414,7 +444,7 @@ class Body(SimpleStatements):
         bounds: tuple[Expr, Expr, int],
         trips: Expr | None,
         span: Span,
-        items: Sequence[tuple[str, str]] = (),
+        items: Sequence[tuple[str, Read]] = (),
     ) -> Loop:
         """Read a loop over a range; one that counts down, as one over how far it has come."""
         scope = self.scope
@@ -453,7 +483,7 @@ class Body(SimpleStatements):
         step: int,
         span: Span,
         index: Expr | None = None,
-        items: Sequence[tuple[str, str]] = (),
+        items: Sequence[tuple[str, Read]] = (),
     ) -> Loop:
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
@@ -531,7 +561,7 @@ class Body(SimpleStatements):
         changed: frozenset[str],
         totals: Mapping[str, str],
         index: Expr | None,
-        items: Sequence[tuple[str, str]] = (),
+        items: Sequence[tuple[str, Read]] = (),
     ) -> tuple[Statement, ...]:
         scope = self.scope
         # what an earlier iteration assigned is not what the name denoted before the loop
@@ -539,18 +569,23 @@ class Body(SimpleStatements):
         scope.numbers.update(totals)
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol) if index is None else index)
-        for name, array in items:
-            rest = whole(scope.extents_of(array)[1:])
-            part = scope.select(array, (Point(sym(symbol)), *rest))
+        numbers: list[Statement] = []
+        for name, view in items:
+            rest = whole(scope.type_of(view).extents[1:])
+            part = part_of(view, (Point(sym(symbol)), *rest))
             if rest:
                 scope.bind_view(name, part)
-            else:
+            elif scope.by_element:
                 scope.bind_element(name, part)
+            else:
+                scope.bind_number(name, scope.type_of(part).dtype)
+                numbers.append(ScalarBind(name, part, scope.span(node.body)))
         scope.minima[symbol] = least_index(low, scope.minima)
         tested: Sequence[Statement] = ()
         if isinstance(node, cst.While):
             tested = self._tested(node.test)
-        return (*tested, *stored_totals(self.block(node.body, of_loop=True), self.starts))
+        body = stored_totals(self.block(node.body, of_loop=True), self.starts)
+        return (*tested, *numbers, *body)
 
     def _tested(self, test: cst.BaseExpression) -> Sequence[Statement]:
         made = evaluated(test, self.scope, self.scope.span(test))
@@ -642,8 +677,10 @@ class Body(SimpleStatements):
         self, node: cst.If, rest: Sequence[cst.CSTNode] | None, *, holds: bool
     ) -> tuple[Statement, ...]:
         """Return what is done where a condition holds, or where it does not."""
+        if rest is not None and not holds:
+            return self._parts(rest, of_loop=True)
         if rest is not None:
-            return () if holds else self._parts(rest, of_loop=True)
+            return self._parts(_before_continue(node.body), of_loop=False)
         return self.block(node.body) if holds else self._else(node)
 
     def _else(self, node: cst.If) -> tuple[Statement, ...]:
@@ -668,6 +705,34 @@ def _may_be_left(body: cst.CSTNode) -> bool:
             # its own breaks leave that one
             return any(isinstance(part, cst.Return) for part in nodes_in(body))
     return any(map(_may_be_left, parts_of(body)))
+
+
+def _ends(node: cst.If) -> bool:
+    """Return whether a condition without else ends with an iteration, the loop or the function."""
+    body = node.body.body if node.orelse is None else ()
+    last = body[-1] if body else None
+    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    return isinstance(small, cst.Continue | cst.Break | cst.Return)
+
+
+def _before_continue(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
+    """Return the statements of a suite, without a ``continue`` at its end."""
+    *rest, last = body.body
+    small = last.body if isinstance(last, cst.SimpleStatementLine) else [last]
+    return [*rest, *(one for one in small if not isinstance(one, cst.Continue))]
+
+
+def _is_left_within(body: cst.BaseSuite) -> bool:
+    """Return whether a loop is left elsewhere than at the end of a condition of its own."""
+    for part in body.body:
+        if isinstance(part, cst.If) and _ends(part):
+            *rest, last = _before_continue(part.body) or [part]
+            ends = last is part or isinstance(last, cst.Break | cst.Return)
+            if any(map(_may_be_left, rest if ends else [*rest, last])):
+                return True
+        elif _may_be_left(part):
+            return True
+    return False
 
 
 def _guards(node: cst.If, kind: type[cst.CSTNode]) -> bool:
