@@ -116,7 +116,7 @@ def _kernel(
     general: bool = False,
     dtype: str | None = None,
 ) -> Kernel:
-    own_scope, seen = function.scopes[-1], function.seen
+    own_scope, seen, found = function.scopes[-1], function.seen, function
     path, span_of = reader.path, reader.span_of
     parameters = _parameters(function.node)
     places = {parameter.name.value: span_of(parameter.name) for parameter in parameters}
@@ -175,18 +175,20 @@ def _kernel(
         counted = scope.scalars.keys() | scope.later_texts.keys()
         sizes |= seen_sizes(seen, declared | scope.declared, counted, span_of(node.name))
     texts = {**scope.later_texts, **texts}
+    items = [name for name in scope.numbers if "[" in name]
     indices = {s: name for s, name in scope.loop_texts.items() if name not in own_scope.later}
     return Kernel(
         name=node.name.value,
         span=span_of(node.name),
         arrays=dict(scope.declared),
         locals={**scope.totals, **scope.locals},
-        aliases=frozenset(scope.renamed | scope.strided),
+        aliases=frozenset(scope.renamed | scope.strided | scope.related),
         observed=_observed(function, scope),
         sizes=sizes,
         body=body,
         context=replace(
             context,
+            identifiers=context.identifiers.union(scope.seen.around, items),
             array_module=array_module_name(imports, frozenset(own_scope.used)),
             scalar_texts={**texts, **indices},
             not_builtins=bound | _BUILTINS if unsure else bound,
@@ -204,15 +206,19 @@ def _kernel(
             ),
         ),
         asked=seen is None or (seen.source != "text" and bool(seen.arrays)),
-        general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),
+        general=lambda dtype: _kernel(found, reader, context, general=True, dtype=dtype),
         kinds=lambda: tuple(
-            _kernel(replace(function, seen=other, kinds=()), reader, context)
+            _kernel(replace(found, seen=other, kinds=()), reader, context)
             for other in function.kinds
             if other != seen
         ),
         types_are_usual=bool(scope.declared.keys() - typed),
         shown=frozenset(scope.declared.keys() - stated),
-        overlaps=frozenset(map(frozenset, () if seen is None else seen.overlaps)),
+        overlaps=frozenset(
+            frozenset(pair)
+            for pair in (() if seen is None else seen.overlaps)
+            if all(map(scope.has_array, pair))
+        ),
     )
 
 

@@ -219,8 +219,9 @@ class Scope:
                 if not self.has_array(name):
                     self.declared[name] = array
                     if once:
-                        texts = {e: f"{name}.shape[{k}]" for k, e in enumerate(array.extents)}
-                        self.later_texts |= {to_text(e): t for e, t in texts.items()}
+                        for axis, extent in enumerate(map(to_text, array.extents)):
+                            if extent in (f"{name}.axis{axis}", f"{name}_extent_{axis}"):
+                                self.later_texts[extent] = f"{name}.shape[{axis}]"
                 return True
         elif isinstance(what, SeenNumber) and not self.has_array(name):
             if once and what.dtype == "int" and (what.value or 0) > 0:
@@ -329,6 +330,13 @@ class Scope:
         )
         related = related.union(*(self.kin.get(name, frozenset()) for name in related))
         self.kin |= dict.fromkeys(related, related)
+
+    @property
+    def related(self) -> frozenset[str]:
+        """Arrays that the kernel makes or is given, one of which may be part of another."""
+        own = self.locals.keys()
+        groups = (self.arrays_among(group) for group in {*self.kin.values()})
+        return frozenset().union(*(one for one in groups if one & own and one - own))
 
     def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
         """Return the arrays that names denote, or once denoted."""

@@ -292,8 +292,12 @@ class Body(SimpleStatements):
             for one in call.args
         )
         body = self.block(node.body)
-        # where errors are raised, it matters which of them come first
-        return (Choice(num(1), body, (), span) if ignored else Unrolled(body, span),)
+        if not ignored:
+            # where errors are raised, it matters which of them come first
+            return (Unrolled(body, span),)
+        arrays = frozenset(self.scope.declared.keys() | self.scope.locals.keys())
+        edge = Stated(num(0), arrays, span)
+        return (edge, *body, edge)
 
     def _header(self, node: cst.BaseCompoundStatement) -> range:
         """Return the lines from the first of a compound statement to the one with its colon."""

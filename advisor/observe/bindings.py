@@ -12,7 +12,7 @@ import ast
 import linecache
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FrameType, MemberDescriptorType
 from typing import Any
 
@@ -168,6 +168,8 @@ class _Frame:
     times: dict[int, int]
     entry: dict[str, What]
     bindings: dict[tuple[str, str], What]
+    arrays: dict[str, None]
+    shared: dict[tuple[str, str], None]
     line: int = 0
     fruitless: int = 0
 
@@ -178,16 +180,19 @@ class Bindings:
 
     Attributes
     ----------
-    look : callable
+    look, overlaps : callable
+        What a value is; which of some arrays share memory with one.
     ends : bool
         Whether somebody calls :meth:`end`, also for a frame that is not traced, and :meth:`back`.
     """
 
     look: Look
+    overlaps: Callable[[tuple[str, Any], list[tuple[str, Any]]], Iterable[tuple[str, str]]]
     ends: bool = True
     _names: dict[CodeType, Names] = field(default_factory=dict)
     _calls: dict[CodeType, int] = field(default_factory=dict)
     _found: dict[object, dict[tuple[str, str], What]] = field(default_factory=dict)
+    _shared: dict[object, dict[tuple[str, str], None]] = field(default_factory=dict)
     _here: Any = field(default_factory=threading.local)
     _events: int = 0
 
@@ -219,11 +224,21 @@ class Bindings:
         if sys.gettrace() not in (None, self._trace):
             return
         self._calls[code] = calls + 1
-        found = self._found.setdefault(key, {})
-        times = dict.fromkeys(names.bound, MOST_TIMES)
-        self._frames[frame] = _Frame(names, code.co_filename, times, dict(entry), found)
+        self._frames[frame] = _Frame(
+            names,
+            code.co_filename,
+            dict.fromkeys(names.bound, MOST_TIMES),
+            {name: what for name, what in entry.items() if name not in frame.f_locals},
+            self._found.setdefault(key, {}),
+            {name: None for name, what in entry.items() if isinstance(what, SeenArray)},
+            self._shared.setdefault(key, {}),
+        )
         frame.f_trace = self._trace
         sys.settrace(self._trace)
+
+    def shared(self, key: object) -> tuple[tuple[str, str], ...]:
+        """Return the names of arrays that had memory in common in calls of a kind."""
+        return tuple(self._shared.get(key, {}))
 
     def of(self, key: object) -> tuple[SeenBinding, ...]:
         """Return what names came to denote in calls of a kind, each in each line once."""
@@ -294,7 +309,13 @@ class Bindings:
         for name in known.names.bound[line]:
             value = value_of(name, frame)
             if value is not _MISSING:
-                self._add(known, text, name, self._what(name, value))
+                what = self._what(name, value)
+                self._add(known, text, name, what)
+                if isinstance(what, SeenArray):
+                    known.arrays[name] = None
+                    held = [(one, value_of(one, frame)) for one in known.arrays if one != name]
+                    arrays = [(n, v) for n, v in held if isinstance(self.look(n, v), SeenArray)]
+                    known.shared.update(dict.fromkeys(self.overlaps((name, value), arrays)))
 
     def _what(self, name: str, value: Any) -> What:
         if type(value) in _NUMBERS:
@@ -314,5 +335,10 @@ class Bindings:
             what = "nothing" if value is _MISSING else self.look(name, value)
             if type(value) is tuple and all(type(item) in _NUMBERS for item in value):
                 what = repr(value)
-            if type(what) is not type(before) or either(before, what) != before:
+            same = what == before if isinstance(before, str) else not _differ(before, what)
+            if not same:
                 self._add(known, "", name, VARIES)
+
+
+def _differ(before: SeenArray | SeenNumber, what: What | None) -> bool:
+    return what is None or isinstance(either(before, what), str)

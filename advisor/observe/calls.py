@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import combinations
 from types import CodeType, FrameType
 from typing import Any
 
@@ -66,15 +65,24 @@ def layout_of(flags: Any) -> Layout:
 
 def overlaps(arrays: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
     """Yield the names of arrays of NumPy that have memory in common, or may have."""
-    for (one, first), (other, second) in combinations(arrays, 2):
-        numpy: Any = sys.modules["numpy"]
+    for place, array in enumerate(arrays):
+        yield from overlapping(array, arrays[place + 1 :])
+
+
+def overlapping(
+    array: tuple[str, Any], others: Sequence[tuple[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of an array with those of others that share memory with it, or may."""
+    numpy: Any = sys.modules["numpy"]
+    name, first = array
+    for other, second in others:
         if numpy.may_share_memory(first, second):
             try:
                 apart = not numpy.shares_memory(first, second, max_work=_MOST_WORK)
             except (numpy.exceptions.TooHardError, OverflowError):
                 apart = False
             if not apart:
-                yield one, other
+                yield name, other
 
 
 def _scalar(name: str, value: Any, dtype: str) -> SeenNumber | str | None:
@@ -126,7 +134,7 @@ class Calls:
     _calls: dict[CodeType, int] = field(default_factory=dict)
     _last: dict[CodeType, tuple[str, Seen]] = field(default_factory=dict)
     _values: dict[tuple[CodeType, str], int | None] = field(default_factory=dict)
-    _bindings: Bindings = field(default_factory=lambda: Bindings(seen_argument))
+    _bindings: Bindings = field(default_factory=lambda: Bindings(seen_argument, overlapping))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
@@ -229,7 +237,6 @@ class Calls:
             entry = {
                 name: repr(value) if f"{name}[0]" in facts else facts[name]
                 for name, value in values.items()
-                if name not in given
             }
             self._bindings.begin(frame, key, {n: what for n, what in entry.items() if what})
 
@@ -249,8 +256,16 @@ class Calls:
         """
         with self._lock:
             found = [
-                (file, replace(seen, calls=count, bindings=self._bindings.of((file, seen))))
-                for (file, seen), count in self._seen.items()
+                (
+                    key[0],
+                    replace(
+                        key[1],
+                        calls=count,
+                        overlaps=(*key[1].overlaps, *self._bindings.shared(key)),
+                        bindings=self._bindings.of(key),
+                    ),
+                )
+                for key, count in self._seen.items()
             ]
         files = {file for file, seen in found if seen.has_arrays}
         known = [(file, seen) for file, seen in found if file in files]
