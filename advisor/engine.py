@@ -314,7 +314,7 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
         tuple(ranked.remarks) if told else (),
         tuple(ranked.untold),
         bindable(kernel),
-        ranked.coverage,
+        ranked.coverage if told else NOTHING_SEEN,
     )
 
 

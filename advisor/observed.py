@@ -75,6 +75,30 @@ class SeenNumber:
     given: str = ""
 
 
+What = SeenArray | SeenNumber | str
+"""What a name denotes; of what is neither array nor number the name of its type, of what is not
+always the same both."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBinding:
+    """What a name or an attribute came to denote in a line of a function.
+
+    Attributes
+    ----------
+    text : str
+        The line, without what surrounds it: lines move. Empty for what an attribute that was
+        given denotes at the end, where that is not what it denoted when the call began.
+    name : str
+    what : SeenArray or SeenNumber or str
+        Numbers of Python have Python's names of types: ``int``, ``float``.
+    """
+
+    text: str
+    name: str
+    what: What
+
+
 @dataclass(frozen=True, slots=True)
 class SeenLoop:
     """A loop that the compiler made parallel.
@@ -116,6 +140,10 @@ class Seen:
         lists, say, or arrays of a subclass.
     overlaps : tuple of (str, str)
         Array arguments that had memory in common.
+    bindings : tuple of SeenBinding
+        What names came to denote within it.
+
+    Arguments are also attributes of them that it reads, ``self.x``, and arrays from around it.
     """
 
     function: str
@@ -128,6 +156,7 @@ class Seen:
     ranks: int = 1
     others: tuple[tuple[str, str], ...] = ()
     overlaps: tuple[tuple[str, str], ...] = ()
+    bindings: tuple[SeenBinding, ...] = ()
 
     @property
     def typed(self) -> Seen:
@@ -140,18 +169,26 @@ class Seen:
             calls=1,
             ranks=1,
             overlaps=(),
+            bindings=(),
         )
 
     @property
     def kind(self) -> tuple[Seen, tuple[int, ...]]:
         """The types, and which extents are alike, 0 or 1: what a rewrite may depend on."""
-        extents = [extent for array in self.arrays for extent in array.shape or ()]
+        bound = (one.what for one in self.bindings if isinstance(one.what, SeenArray))
+        extents = [extent for array in (*self.arrays, *bound) for extent in array.shape or ()]
         return self.typed, tuple(e if e in (0, 1) else -1 - extents.index(e) for e in extents)
 
     @property
     def weight(self) -> int:
         """Elements passed in all calls together; 0 where no size was seen."""
         return self.calls * sum(prod(a.shape) for a in self.arrays if a.shape is not None)
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether it was given arrays, or made some."""
+        made = any(isinstance(one.what, SeenArray) for one in self.bindings)
+        return bool(self.arrays) or made
 
     @property
     def origin(self) -> str:
@@ -227,6 +264,70 @@ def messages_from(document: Mapping[str, Any]) -> SeenMessages:
     )
 
 
+VARIES = "arrays of several types or shapes"
+"""What a name comes to denote whose type or shape changes."""
+
+
+def either(one: What, other: What) -> What:
+    """Return what a name denotes that was seen to denote two things; the words where none does."""
+    match one, other:
+        case SeenNumber(dtype=dtype), SeenNumber() if dtype == other.dtype:
+            return replace(one, value=one.value if one.value == other.value else None)
+        case SeenArray(), SeenArray():
+            one, other = (replace(array, strides_bytes=None) for array in (one, other))
+            return one if one == other else VARIES
+    return one if one == other else f"{_word(one)} and {_word(other)}"
+
+
+def _word(what: What) -> str:
+    match what:
+        case SeenArray(dtype=dtype):
+            return f"array of {dtype}"
+        case SeenNumber(dtype=dtype):
+            return dtype
+    return what
+
+
+def agreeing(facts: Iterable[tuple[str, Seen]]) -> tuple[tuple[str, Seen], ...]:
+    """Return facts in which calls of one kind agree on what is bound in each line.
+
+    Parameters
+    ----------
+    facts : iterable of (str, Seen)
+        Each with its file. Shapes may differ where those of the arguments do, and are not told
+        where nobody looked at a call.
+    """
+    facts = tuple(facts)
+    types: dict[tuple[str, Seen], dict[tuple[str, str], What]] = {}
+    for file, seen in facts:
+        known = types.setdefault((file, seen.typed), {})
+        for one in seen.bindings:
+            place, what = (one.text, one.name), _of_any_size(one.what)
+            known[place] = either(known.get(place, what), what)
+    made: list[tuple[str, Seen]] = []
+    for file, seen in facts:
+        own: dict[tuple[str, str], What] = {}
+        for one in seen.bindings:
+            place = one.text, one.name
+            own[place] = either(own.get(place, one.what), one.what)
+        known = types[file, seen.typed]
+        bindings = (
+            SeenBinding(*place, what if isinstance(what, str) else own.get(place, what))
+            for place, what in known.items()
+        )
+        made.append((file, replace(seen, bindings=tuple(bindings))))
+    return tuple(made)
+
+
+def _of_any_size(what: What) -> What:
+    match what:
+        case SeenArray():
+            return replace(what, shape=None, strides_bytes=None)
+        case SeenNumber():
+            return replace(what, value=None)
+    return what
+
+
 def by_signature(observed: Iterable[Seen]) -> tuple[Seen, ...]:
     """Return for each signature the one that weighs most: the sizes that advice is for."""
     return _heaviest(observed, lambda seen: seen.typed)
@@ -257,16 +358,35 @@ def to_document(seen: Seen) -> dict[str, Any]:
         "function": seen.function,
         "line": seen.line,
         "source": seen.source,
-        "arrays": [
-            [a.name, a.dtype, a.ndim, a.layout, a.shape, a.strides_bytes] for a in seen.arrays
-        ],
-        "numbers": [[n.name, n.dtype, n.value] for n in seen.numbers],
+        "arrays": [_to_list(array) for array in seen.arrays],
+        "numbers": [_to_list(number) for number in seen.numbers],
         "loops": [[loop.line, loop.depth, loop.schedule] for loop in seen.loops],
         "calls": seen.calls,
         "ranks": seen.ranks,
         "others": seen.others,
         "overlaps": seen.overlaps,
+        "bindings": [
+            [one.text, one.name, one.what if isinstance(one.what, str) else _to_list(one.what)]
+            for one in seen.bindings
+        ],
     }
+
+
+def _to_list(what: SeenArray | SeenNumber) -> list[Any]:
+    if isinstance(what, SeenNumber):
+        return [what.name, what.dtype, what.value]
+    return [what.name, what.dtype, what.ndim, what.layout, what.shape, what.strides_bytes]
+
+
+def _from_list(values: list[Any] | str) -> Any:
+    match values:
+        case str():
+            return values
+        case [name, dtype, value]:
+            return SeenNumber(name, dtype, value)
+        case [name, dtype, ndim, layout, shape, strides]:
+            return SeenArray(name, dtype, ndim, layout, _extents(shape), _extents(strides))
+    raise ValueError(values)
 
 
 def from_document(document: Mapping[str, Any]) -> Seen:
@@ -281,17 +401,18 @@ def from_document(document: Mapping[str, Any]) -> Seen:
         function=str(document["function"]),
         line=int(document["line"]),
         source=document["source"],
-        arrays=tuple(
-            SeenArray(name, dtype, ndim, layout, _extents(shape), _extents(strides))
-            for name, dtype, ndim, layout, shape, strides in document["arrays"]
-        ),
-        numbers=tuple(SeenNumber(name, dtype, value) for name, dtype, value in document["numbers"]),
+        arrays=tuple(map(_from_list, document["arrays"])),
+        numbers=tuple(map(_from_list, document["numbers"])),
         loops=tuple(SeenLoop(line, depth, how) for line, depth, how in document["loops"]),
         calls=int(document["calls"]),
         ranks=int(document["ranks"]),
-        # a store of an older version tells neither
+        # a store of an older version tells none of these
         others=tuple((name, type_) for name, type_ in document.get("others", ())),
         overlaps=tuple((one, other) for one, other in document.get("overlaps", ())),
+        bindings=tuple(
+            SeenBinding(text, name, _from_list(what))
+            for text, name, what in document.get("bindings", ())
+        ),
     )
 
 

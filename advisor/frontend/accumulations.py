@@ -210,7 +210,8 @@ def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
 
 def is_by_element(loop: cst.For | cst.While) -> bool:
     """Return whether a loop slices nothing, so that its statements may be on single elements."""
-    return not any(isinstance(node, cst.Slice) for node in nodes_in(loop))
+    parts = [loop.body] if isinstance(loop, cst.For) else [loop.body, loop.test]
+    return not any(isinstance(node, cst.Slice) for part in parts for node in nodes_in(part))
 
 
 # Sums that one iteration of a loop makes for itself and stores in an element.

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import libcst as cst
 
-from advisor.dtypes import Kind, UnknownDtype, dtype_of
+from advisor.dtypes import Kind, UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.arguments import Given, function_of
 from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.calls import METHODS, Calls
@@ -117,10 +117,11 @@ class KernelDoor:
         return isinstance(argument, cst.Name) and argument.value == "None"
 
     def constant(self, argument: Known) -> tuple[str, str]:
-        """Return a number that is written out."""
-        if isinstance(argument, cst.Integer | cst.Float):
-            return argument.value, "int64" if isinstance(argument, cst.Integer) else "float64"
-        raise NotUnderstood("np.full with a value that is no literal")
+        """Return a number that fills an array, and the type of such an array."""
+        value = self.value(argument)
+        if not isinstance(value, Scalar) or value.text in ("arange", "eye"):
+            raise NotUnderstood("np.full with the elements of an array")
+        return value.text, strong(value.dtype)
 
     def type_of(self, value: Value) -> ArrayType:
         """Return element type and shape of a value."""
@@ -238,7 +239,9 @@ def value_of(node: Known, scope: Scope) -> Value:
     if isinstance(node, Expr):
         return Scalar(to_text(node), PYTHON_INTEGER)
     value = _value_of(node, scope)
-    if not isinstance(value, Scalar) or not isinstance(node, cst.CSTNode):
+    item = isinstance(node, cst.Name) and "[" in node.value
+    if not isinstance(value, Scalar) or not isinstance(node, cst.CSTNode) or item:
+        # an item of a tuple that was seen stands nowhere
         return value
     return Scalar(value.text, value.dtype, scope.span(node))
 
@@ -319,12 +322,19 @@ def _named(name: str, scope: Scope) -> Value:
         return Scalar(name, scope.numbers[name])
     if name in scope.elements:
         return scope.elements[name]
+    if name in ("True", "False"):
+        return Scalar(name, "bool")
     raise scope.unknown(name)
+
+
+_CONSTANTS = frozenset(
+    f"{module}.{name}" for module in ("numpy", "math") for name in ("pi", "e", "inf", "nan")
+)
 
 
 def _attribute(node: cst.Attribute, scope: Scope) -> Value:
     full = resolve(node, scope.imports)
-    if full in ("numpy.pi", "numpy.e", "numpy.inf", "math.pi", "math.e"):
+    if full in _CONSTANTS:
         return Scalar(full, PYTHON_FLOAT)
     if node.attr.value == "T":
         operand = value_of(node.value, scope)
@@ -456,6 +466,9 @@ def _door(scope: Scope) -> KernelDoor:
 
 def _call(node: cst.Call, scope: Scope) -> Value:
     full = resolve(node.func, scope.imports)
+    number = _converted(full or "", node, scope)
+    if number is not None:
+        return number
     if full is not None and full.startswith("numpy."):
         return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
@@ -478,6 +491,26 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     raise NotUnderstood(f"the call of `{called}` is not understood")
 
 
+_PYTHONS = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT}
+
+
+def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
+    """Return the number that ``np.float32(x)`` or ``float(x)`` makes of one; None for others."""
+    if len(node.args) != 1 or node.args[0].keyword or node.args[0].star:
+        return None
+    named = isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value)
+    python = _PYTHONS.get(dotted(node.func) or "") if named else None
+    if python is None and not is_dtype(full.removeprefix("numpy.")):
+        return None
+    operand = value_of(node.args[0].value, scope)
+    if scope.type_of(operand).extents:
+        raise NotUnderstood("a number made of a whole array")
+    dtype = python or dtype_of(full.removeprefix("numpy.")).name
+    if isinstance(operand, Scalar):
+        return Scalar(f"{full or dotted(node.func)}({operand.text})", dtype)
+    return Copy(operand, strong(dtype))
+
+
 _OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
 
 
@@ -491,10 +524,6 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     nodes = tuple(argument.value for argument in given)
     if name == "abs" and len(nodes) == 1:
         return _operation("absolute", nodes, scope)
-    if name in ("float", "int") and len(nodes) == 1:
-        operand = value_of(nodes[0], scope)
-        if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
-            return Copy(operand, "float64" if name == "float" else "int64")
     if name in _EXTREMES and len(nodes) > 1:
         parts = [value_of(node, scope) for node in nodes]
         if any(scope.type_of(part).extents for part in parts):

@@ -510,7 +510,7 @@ class FileReader(ScopeVisitor):
         if is_kernel:
             # what the author states goes over what the calls in the file suggest
             shown = [seen for seen in shown if seen.source != "text"]
-        runs: tuple[Seen | None, ...] = by_signature(seen for seen in shown if seen.arrays)
+        runs: tuple[Seen | None, ...] = by_signature(seen for seen in shown if seen.has_arrays)
         kinds = by_kind(shown)
         if is_kernel and not runs:
             runs = (None,)

@@ -13,6 +13,7 @@ from advisor.frontend.bindings import (
     Imports,
     NameScope,
     array_module_name,
+    assigned_names,
     bound_anywhere,
     escaping_indices,
     star_imports,
@@ -35,9 +36,10 @@ from advisor.frontend.directives import (
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
+from advisor.frontend.seen_names import as_names, names_around
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
-from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
+from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext, lines_of
 from advisor.numpy_table import PYTHON_FLOAT
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
@@ -114,8 +116,16 @@ def _kernel(
     general: bool = False,
     dtype: str | None = None,
 ) -> Kernel:
-    node, own_scope = function.node, function.scopes[-1]
+    own_scope, seen, found = function.scopes[-1], function.seen, function
     path, span_of = reader.path, reader.span_of
+    parameters = _parameters(function.node)
+    places = {parameter.name.value: span_of(parameter.name) for parameter in parameters}
+    if seen is not None:
+        others = names_around(seen, own_scope, places)
+        places |= dict.fromkeys(sorted(others), span_of(function.node.name))
+        made, span_of = as_names(function.node, others, span_of)
+        function, parameters = replace(function, node=made), _parameters(made)
+    node = function.node
     last_line = span_of(node.body).end_line
     own = [d for d in reader.directives if function.first_line <= d.line <= last_line]
     imports = Imports(function.scopes)
@@ -128,48 +138,57 @@ def _kernel(
         imports=imports,
         span=span_of,
         not_builtin=lambda name: unsure or name in bound,
-        bound_once=lambda name: len(own_scope.bound.get(name, ())) == 1,
+        times_bound=lambda name: len(own_scope.bound.get(name, ())),
     )
     sizes = _module_constants(reader, scope, bound_anywhere((*around, own_scope)))
     commented = _commented_arrays(path, own, own_scope)
-    parameters = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
     for parameter in parameters:
         _parameter(parameter, reader.declarations, scope, commented, function.sizes)
     scope.numbers.update(_said_numbers(path, function, own, scope.declared))
     for name, array in commented.items():
         scope.declared.setdefault(name, array)
-    seen, decorators = function.seen, function.decorators
+    decorators, lines = function.decorators, lines_of(context.source)
     stated = frozenset(scope.declared)
     sizes |= function.sizes
     if seen is not None:
-        as_seen(seen, function, scope, {p.name.value: span_of(p.name) for p in parameters})
-        sizes |= seen_sizes(seen, scope.declared, scope.scalars, span_of(node.name))
+        as_seen(seen, function, scope, places, lines)
         decorators = compilers(function, seen)
     typed = scope.declared.keys() - commented.keys() if seen is None else frozenset[str]()
+    declared = dict(scope.declared)
     if general:
         kept = scope.declared.keys() if dtype is None else typed
-        scope.declared = {
-            name: _of_any_shape(array, None if name in kept else dtype)
-            for name, array in scope.declared.items()
-        }
+
+        def of_any_shape(arrays: Mapping[str, DeclaredArray]) -> dict[str, DeclaredArray]:
+            return {
+                name: _of_any_shape(array, None if name in kept else dtype)
+                for name, array in arrays.items()
+            }
+
+        scope.declared = of_any_shape(scope.declared)
+        scope.seen = replace(scope.seen, arrays=of_any_shape(scope.seen.arrays))
     scope.hints = _hints(function, parameters, scope)
-    texts = _scalar_texts(scope, own_scope)
+    texts = _scalar_texts(scope, own_scope, assigned_names(node.body))
     threads = threads_by_line(function.asked, seen, function.line)
     body = Body(scope, reader.declarations, read_pragmas(path, own), threads).block(node.body)
     if seen is not None:
         body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
+        counted = scope.scalars.keys() | scope.later_texts.keys()
+        sizes |= seen_sizes(seen, declared | scope.declared, counted, span_of(node.name))
+    texts = {**scope.later_texts, **texts}
+    items = [name for name in scope.numbers if "[" in name]
     indices = {s: name for s, name in scope.loop_texts.items() if name not in own_scope.later}
     return Kernel(
         name=node.name.value,
         span=span_of(node.name),
         arrays=dict(scope.declared),
         locals={**scope.totals, **scope.locals},
-        aliases=frozenset(scope.renamed | scope.strided),
+        aliases=frozenset(scope.renamed | scope.strided | scope.related),
         observed=_observed(function, scope),
         sizes=sizes,
         body=body,
         context=replace(
             context,
+            identifiers=context.identifiers.union(scope.seen.around, items),
             array_module=array_module_name(imports, frozenset(own_scope.used)),
             scalar_texts={**texts, **indices},
             not_builtins=bound | _BUILTINS if unsure else bound,
@@ -186,17 +205,25 @@ def _kernel(
                 *(one for one in scope.counted_down if one[0] not in own_scope.later),
             ),
         ),
-        asked=seen is None or seen.source != "text",
-        general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),
+        asked=seen is None or (seen.source != "text" and bool(seen.arrays)),
+        general=lambda dtype: _kernel(found, reader, context, general=True, dtype=dtype),
         kinds=lambda: tuple(
-            _kernel(replace(function, seen=other, kinds=()), reader, context)
+            _kernel(replace(found, seen=other, kinds=()), reader, context)
             for other in function.kinds
             if other != seen
         ),
         types_are_usual=bool(scope.declared.keys() - typed),
         shown=frozenset(scope.declared.keys() - stated),
-        overlaps=frozenset(map(frozenset, () if seen is None else seen.overlaps)),
+        overlaps=frozenset(
+            frozenset(pair)
+            for pair in (() if seen is None else seen.overlaps)
+            if all(map(scope.has_array, pair))
+        ),
     )
+
+
+def _parameters(node: cst.FunctionDef) -> tuple[cst.Param, ...]:
+    return (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
 
 
 def _of_any_shape(array: DeclaredArray, dtype: str | None) -> DeclaredArray:
@@ -283,7 +310,7 @@ def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope)
     return {**hints(function.node, unknown, in_types=not by_comment), **told}
 
 
-def _scalar_texts(scope: Scope, own: NameScope) -> dict[str, str]:
+def _scalar_texts(scope: Scope, own: NameScope, assigned: Collection[str]) -> dict[str, str]:
     """Return source that has the value of a size anywhere in the kernel.
 
     Parameters
@@ -292,14 +319,18 @@ def _scalar_texts(scope: Scope, own: NameScope) -> dict[str, str]:
         At the start of the kernel.
     own : NameScope
         Every binding of the kernel; a parameter that is bound again is of no use.
+    assigned : collection of str
+        What its body binds.
     """
+    fixed = {*own.bound} - {name for name, found in own.bound.items() if len(found) > 1}
+    fixed |= scope.seen.around - scope.seen.unsettled - set(assigned)
     texts = {
         name: name
         for name, value in scope.scalars.items()
-        if value == sym(name) and len(own.bound.get(name, ())) <= 1
+        if value == sym(name) and (name in fixed or name not in {*own.bound, *scope.seen.around})
     }
     for name, array in scope.declared.items():
-        if len(own.bound.get(name, ())) != 1:
+        if name not in fixed:
             continue
         for axis, extent in enumerate(array.extents):
             for symbol in free_symbols(extent):
@@ -314,7 +345,11 @@ def _observed(function: FoundKernel, scope: Scope) -> frozenset[str]:
     if (own.used | own.later) & _SEES_ALL:
         return frozenset(own.bound)
     return frozenset(
-        own.later | own.elsewhere.keys() | scope.implied | escaping_indices(function.node.body)
+        own.later
+        | own.elsewhere.keys()
+        | scope.implied
+        | scope.seen.around
+        | escaping_indices(function.node.body)
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import libcst as cst
 
 from advisor.dtypes import UnknownDtype
+from advisor.frontend.seen_names import SeenNames, number_type
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray
@@ -16,8 +17,9 @@ from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
 from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
+from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
-from costdb.expr import Expr
+from costdb.expr import Expr, sym, to_text
 from costdb.records import dataclass, field
 
 Entry = TypeVar("Entry")
@@ -88,10 +90,16 @@ class Scope:
         The numbers of loops by the lines in which they begin, in the order of reading.
     written_out : dict of str to Known
         Names of tuples and lists of numbers that stand in the source, and that nothing changes.
-    bound_once : callable
-        Tells whether the kernel binds a name in one place only.
+    times_bound : callable
+        Tells in how many places the kernel binds a name.
     hints : mapping of str to str
         Why parameters are not known that nothing declares, and what to write.
+    seen : SeenNames
+        What a run showed of names that are bound.
+    kin : dict of str to frozenset of str
+        Names that may lead to the same memory, by statements that are not understood.
+    later_texts : dict of str to str
+        For sizes that are known once a name is bound: source that has their values from there on.
     """
 
     imports: Mapping[str, str]
@@ -118,8 +126,11 @@ class Scope:
     implied: set[str] = field(default_factory=set)
     loops: dict[int, int] = field(default_factory=dict)
     written_out: dict[str, Any] = field(default_factory=dict)
-    bound_once: Callable[[str], bool] = field(default=lambda name: False)
+    times_bound: Callable[[str], int] = field(default=lambda name: 0)
     hints: Mapping[str, str] = field(default_factory=dict)
+    seen: SeenNames = field(default_factory=SeenNames)
+    kin: dict[str, frozenset[str]] = field(default_factory=dict)
+    later_texts: dict[str, str] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -158,15 +169,7 @@ class Scope:
 
     def select(self, name: str, region: tuple[Subscript, ...]) -> Read:
         """Return a region of what a name denotes, in the index space of the array behind it."""
-        if name not in self.views:
-            return Read(name, region)
-        view = self.views[name]
-        parts = iter(region)
-        composed = (
-            outer if isinstance(outer, Point) else _within(outer, next(parts))
-            for outer in view.region
-        )
-        return Read(view.array, tuple(composed))
+        return part_of(self.views[name], region) if name in self.views else Read(name, region)
 
     def extents_of(self, name: str) -> tuple[Expr, ...]:
         """Return the shape of what a name denotes."""
@@ -196,6 +199,38 @@ class Scope:
     def bind_scalar(self, name: str, value: Expr) -> None:
         """Let a name denote a whole number."""
         self._bind(name, value, self.scalars)
+
+    def bind_seen(self, name: str, what: What | None, *, once: bool) -> bool:
+        """Let a name denote what a run showed; return whether that is an array or a number.
+
+        Parameters
+        ----------
+        name : str
+            It was forgotten.
+        what : SeenArray or SeenNumber or str or None
+        once : bool
+            Whether it denotes that from here on, and nothing else.
+        """
+        array = self.seen.arrays.get(name)
+        if isinstance(what, SeenArray) and array is not None:
+            known = self.declared.get(name) or self.locals.get(name) or array
+            if (known.dtype, known.extents) == (array.dtype, array.extents):
+                self.lost.discard(name)
+                if not self.has_array(name):
+                    self.declared[name] = array
+                    if once:
+                        for axis, extent in enumerate(map(to_text, array.extents)):
+                            if extent in (f"{name}.axis{axis}", f"{name}_extent_{axis}"):
+                                self.later_texts[extent] = f"{name}.shape[{axis}]"
+                return True
+        elif isinstance(what, SeenNumber) and not self.has_array(name):
+            if once and what.dtype == "int" and (what.value or 0) > 0:
+                self.bind_scalar(name, sym(name))
+                self.later_texts[name] = name
+            else:
+                self.bind_number(name, number_type(what))
+            return True
+        return False
 
     def bind_number(self, name: str, dtype: str) -> None:
         """Let a name denote a number that is no expression over sizes."""
@@ -279,13 +314,42 @@ class Scope:
         return found
 
     def behind(self, names: Iterable[str]) -> frozenset[str]:
-        """Return names together with the arrays whose memory they denote."""
+        """Return names together with the arrays whose memory they denote, or may lead to."""
         given = frozenset(names)
+        around = (name for name in self.seen.around if name.partition(".")[0] in given)
+        given = given.union(around, *(self.kin[name] for name in given & self.kin.keys()))
         return given | {self.views[name].array for name in given & self.views.keys()}
+
+    def relate(self, names: Iterable[str]) -> None:
+        """Note that a statement which is not understood may let names lead to the same memory."""
+        numbers = self.scalars.keys() | self.numbers.keys()
+        related = frozenset(
+            name
+            for name in frozenset(names) - numbers
+            if name in self.seen.around or self.times_bound(name)
+        )
+        related = related.union(*(self.kin.get(name, frozenset()) for name in related))
+        self.kin |= dict.fromkeys(related, related)
+
+    @property
+    def related(self) -> frozenset[str]:
+        """Arrays that the kernel makes or is given, one of which may be part of another."""
+        own = self.locals.keys()
+        groups = (self.arrays_among(group) for group in {*self.kin.values()})
+        return frozenset().union(*(one for one in groups if one & own and one - own))
 
     def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
         """Return the arrays that names denote, or once denoted."""
         return frozenset(name for name in self.behind(names) if self.has_array(name))
+
+
+def part_of(view: Read, region: tuple[Subscript, ...]) -> Read:
+    """Return a region of a view, in the index space of the array behind it."""
+    parts = iter(region)
+    composed = (
+        outer if isinstance(outer, Point) else _within(outer, next(parts)) for outer in view.region
+    )
+    return Read(view.array, tuple(composed))
 
 
 def _within(outer: Range | Strided, inner: Subscript) -> Subscript:

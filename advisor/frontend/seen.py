@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,15 +10,16 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.bindings import NameScope
+from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, is_new_axis, known, pairs
 from advisor.frontend.scope import Scope
+from advisor.frontend.seen_names import SeenNames, array_bindings, name_node, tuples
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Unknown
-from advisor.observed import Seen, SeenArray
+from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.source import Span
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym
 from costdb.expr.functions import is_name
@@ -29,7 +30,11 @@ _FEW = 8
 
 
 def as_seen(
-    seen: Seen, function: FoundKernel, scope: Scope, parameters: Mapping[str, Span]
+    seen: Seen,
+    function: FoundKernel,
+    scope: Scope,
+    parameters: Mapping[str, Span],
+    lines: Sequence[str] = (),
 ) -> None:
     """Let parameters be what a run showed; distributions stay as annotations say.
 
@@ -40,21 +45,58 @@ def as_seen(
     scope : Scope
         At the start of the kernel, with what annotations declare.
     parameters : mapping of str to Span
-        Where each stands.
+        Where each stands, and for what the function only reads, where the function does.
+    lines : sequence of str
+        Of the file.
     """
     for name, array in list(scope.declared.items()):
         scope.declared[name] = _restated(array, seen)
     bound = function.scopes[-1].bound
+    scope.seen = SeenNames(
+        seen.bindings,
+        tuple(lines),
+        frozenset(name for name in parameters if "." in name or name not in bound),
+    )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
-    sizes = sorted(name for name in _sizes(seen) & parameters.keys() if is_name(name))
+    changed = scope.seen.unsettled | assigned_names(function.node.body)
+    held = tuples(seen, parameters.keys() - scope.declared.keys() - changed)
+    items = {item.name for name in held for item in held[name]}
+    sizes = sorted(n for n in _sizes(seen) & {*parameters, *items} if is_size(n))
     known = {one.name: one.value for one in seen.numbers if one.name in sizes}
-    for name, array in _declared(seen, function.node, parameters, once, known).items():
-        scope.declared.setdefault(name, array)
+    arrays = array_bindings(seen)
+    inner = Span(function.line, 0, function.line, 0)
+    places = {**dict.fromkeys(arrays, inner), **parameters}
+    given = [array for array in seen.arrays if array.name in parameters]
+    own = {array.name for array in given}
+    later = [array for name, array in arrays.items() if name not in own]
+    found = _declared((*given, *later), function.node, places, once, known)
+    for name, array in found.items():
+        if name in own:
+            scope.declared.setdefault(name, array)
+    shown = {name: array for name, array in found.items() if name in arrays}
+    scope.seen = replace(scope.seen, arrays=shown)
     for name in sizes:
-        scope.scalars.setdefault(name, sym(name))
+        if name in items:
+            scope.later_texts[size_of(name)] = name
+        else:
+            scope.scalars.setdefault(name, sym(name))
     for name, dtype in _other_numbers(seen).items():
-        if name in parameters and name not in scope.scalars:
+        if name in {*parameters, *items} and name not in scope.scalars.keys() | sizes:
             scope.numbers.setdefault(name, dtype)
+    for name, numbers in held.items():
+        scope.written_out[name] = tuple(
+            sym(size_of(one.name)) if one.name in sizes else name_node(one.name) for one in numbers
+        )
+
+
+def size_of(name: str) -> str:
+    """Return what a number is called in expressions over sizes: an item of a tuple, say."""
+    return name.replace("[", ".item").rstrip("]")
+
+
+def is_size(name: str) -> bool:
+    """Return whether a name, an attribute or an item may stand in expressions over sizes."""
+    return is_name(size_of(name).replace(".", "_"))
 
 
 def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
@@ -99,20 +141,21 @@ def unusable(seen: Seen) -> dict[str, str]:
 
 
 def _declared(
-    seen: Seen,
+    given: Iterable[SeenArray],
     node: cst.FunctionDef,
     places: Mapping[str, Span],
     once: Collection[str],
     sizes: Mapping[str, int | None],
 ) -> dict[str, DeclaredArray]:
-    """Return the array arguments as declarations of arrays that are not distributed.
+    """Return arrays that were seen as declarations of arrays that are not distributed.
 
     Arrays whose strides the type does not tell, and those of element types that no model knows,
     are left out: the statements that use them become unknown, and say so.
 
     Parameters
     ----------
-    seen : Seen
+    given : iterable of SeenArray
+        Arguments first.
     node : libcst.FunctionDef
         Its source; names that it gives to extents name the sizes.
     places : mapping of str to Span
@@ -122,16 +165,14 @@ def _declared(
     sizes : mapping of str to int or None
         Its parameters that count something.
     """
-    arrays = {
-        array.name: array for array in seen.arrays if array.name in places and _is_usable(array)
-    }
+    arrays = {array.name: array for array in given if array.name in places and _is_usable(array)}
     names = _names_of_extents(node, arrays, once)
     # equal extents are one size, or a @ b could not be read: whether an edit holds for others is
     # asked of the kernel with an extent of its own for every dimension
     equal: dict[int, str] = {}
     for size, value in sizes.items():
         if value is not None and value > _FEW:
-            equal.setdefault(value, size)
+            equal.setdefault(value, size_of(size))
     for (name, axis), size in names.items():
         if (shape := arrays[name].shape) is not None:
             equal.setdefault(shape[axis], size)
@@ -213,7 +254,8 @@ def seen_sizes(
     """
     values: dict[str, set[int]] = {}
     origins: dict[str, str] = {}
-    for array in seen.arrays:
+    bound = array_bindings(seen)
+    for array in {**bound, **{one.name: one for one in seen.arrays}}.values():
         declared = arrays.get(array.name)
         if array.shape is None or declared is None or len(declared.extents) != array.ndim:
             continue
@@ -221,10 +263,11 @@ def seen_sizes(
             for name, size in solved(extent, value):
                 values.setdefault(name, set()).add(size)
                 origins.setdefault(name, array.made)
-    for number in seen.numbers:
-        if number.name in scalars and number.value is not None:
-            values.setdefault(number.name, set()).add(number.value)
-            origins.setdefault(number.name, number.given)
+    later = (one.what for one in seen.bindings if isinstance(one.what, SeenNumber))
+    for number in (*seen.numbers, *later):
+        if size_of(number.name) in scalars and number.value is not None:
+            values.setdefault(size_of(number.name), set()).add(number.value)
+            origins.setdefault(size_of(number.name), number.given)
     for name, extent_of_mesh in _mesh_sizes(seen, arrays.values()):
         values.setdefault(name, set()).add(extent_of_mesh)
     return {

@@ -16,6 +16,7 @@ from advisor.frontend.indices import bound_to_number, known, pairs, scalar
 from advisor.frontend.scope import Scope, is_kept, is_of_literals
 from advisor.frontend.stores import (
     assigned_place,
+    bind_item,
     chosen,
     evaluated,
     increment,
@@ -27,7 +28,16 @@ from advisor.frontend.stores import (
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType
-from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store, Unrolled
+from advisor.ir.statements import (
+    Bind,
+    Rename,
+    Return,
+    ScalarBind,
+    Statement,
+    Store,
+    Unknown,
+    Unrolled,
+)
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -76,6 +86,9 @@ class SimpleStatements:
         match node:
             case cst.Pass() | cst.Import() | cst.ImportFrom():
                 return ()
+            case cst.Break():
+                reason = "how often the loop runs is not known: it may be left here"
+                return (Unknown(reason, frozenset(), span),)
             case cst.Assert():
                 return evaluated(node.test, self.scope, span)
             case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
@@ -92,6 +105,9 @@ class SimpleStatements:
                 return self._augmented(node, span)
             case cst.Return():
                 return self._return(node, span)
+            case cst.Raise():
+                # what it raises is made where nothing is returned
+                return (Return(self.scope.arrays_among(names_in(node)), span),)
         raise NotUnderstood("this kind of statement is not understood")
 
     def _chained(
@@ -124,10 +140,10 @@ class SimpleStatements:
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
-        extents = known(value, self.scope)
-        if isinstance(target, cst.Tuple) and isinstance(extents, tuple):
-            for name, extent in pairs(target, extents, self.scope):
-                self.scope.bind_scalar(name, scalar(extent, self.scope))
+        items = known(value, self.scope)
+        if isinstance(target, cst.Tuple) and isinstance(items, tuple):
+            for name, item in pairs(target, items, self.scope):
+                bind_item(name, item, self.scope)
             return ()
         raise NotUnderstood(ASSIGNMENT)
 
@@ -138,6 +154,10 @@ class SimpleStatements:
             scope.written_out[name] = node
             return ()
         if bound_to_number(name, node, scope):
+            return ()
+        if isinstance(node, cst.SimpleString) or _is_none(node):
+            scope.forget(name)
+            scope.lost.add(name)
             return ()
         value = value_of(node, scope)
         if isinstance(value, Scalar):
@@ -168,7 +188,7 @@ class SimpleStatements:
     def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
         """Return whether a name stands for written-out numbers wherever it is used."""
         scope = self.scope
-        if not is_of_literals(node) or not scope.bound_once(name) or scope.has_array(name):
+        if not is_of_literals(node) or scope.times_bound(name) != 1 or scope.has_array(name):
             return False
         return isinstance(node, cst.Tuple) or (
             self.source is not None and is_kept(name, self.source)
@@ -371,6 +391,10 @@ def _plain_names(node: cst.Tuple) -> list[str] | None:
         if isinstance(element, cst.Element) and isinstance(element.value, cst.Name)
     ]
     return names if len(names) == len(node.elements) else None
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _base(value: Value) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import libcst as cst
@@ -17,7 +19,15 @@ from advisor.frontend.accumulations import (
     scattered_at_once,
     stored_totals,
 )
-from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
+from advisor.frontend.arrays import value_of
+from advisor.frontend.bindings import (
+    assigned_names,
+    bindings_of,
+    dotted,
+    names_in,
+    resolve,
+    target_names,
+)
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas, spoken_of
 from advisor.frontend.indices import (
@@ -28,7 +38,8 @@ from advisor.frontend.indices import (
     pairs,
     range_of,
 )
-from advisor.frontend.scope import Scope, looks_up
+from advisor.frontend.scope import Scope, looks_up, part_of
+from advisor.frontend.seen_names import may_call
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.stores import (
     bind_item,
@@ -46,6 +57,7 @@ from advisor.ir.shapes import whole
 from advisor.ir.statements import (
     Choice,
     Loop,
+    ScalarBind,
     Stated,
     Statement,
     Threads,
@@ -53,14 +65,17 @@ from advisor.ir.statements import (
     Unrolled,
     mentioned,
 )
-from advisor.ir.values import Elementwise, Point, Scalar, reads
+from advisor.ir.values import Elementwise, Point, Read, Scalar, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
-from costdb.expr import Expr, num, sym
+from costdb.expr import Expr, minimum, num, sym
 from costdb.expr.functions import chance
 
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
+
+
+LEFT_EARLY = "a loop that may be left early: how often it runs is not known"
 
 
 class Body(SimpleStatements):
@@ -94,7 +109,7 @@ class Body(SimpleStatements):
     def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
         found: list[Statement] = []
         for position, part in enumerate(parts):
-            if of_loop and isinstance(part, cst.If) and _guards(part, cst.Continue):
+            if of_loop and isinstance(part, cst.If) and _ends(part):
                 skipping = self._skipping(part, parts[position + 1 :])
                 if skipping is not None:
                     return (*found, *skipping)
@@ -128,12 +143,17 @@ class Body(SimpleStatements):
         read: Callable[[Any], Sequence[Statement]],
     ) -> Sequence[Statement]:
         """Read a statement; what is not understood becomes an explicit unknown."""
-        mentions = self.scope.behind(names_in(node))
+        scope, span = self.scope, self.scope.span(node)
+        foreign = self._foreign(node)
+        mentions = scope.behind(names_in(node) | foreign)
+        before = self._before(node)
         try:
             return read(node)
         except NotUnderstood as unknown:
             self._forget_assigned(node)
-            span = self.scope.span(node)
+            for name in foreign:
+                if not scope.has_array(name) or name in scope.seen.unsettled:
+                    scope.forget(name)
             root = self.causes.get(unknown.name) if isinstance(unknown, NotKnown) else None
             reason = unknown.reason
             if root is not None and root[0] != span.start_line:
@@ -142,7 +162,56 @@ class Body(SimpleStatements):
             reason = self.reasons.setdefault(span, reason)
             for name in assigned_names(node):
                 self.causes.setdefault(name, root or (span.start_line, reason))
+            if self._bound_as_seen(node, span, before) or foreign:
+                scope.relate(names_in(node))
+            mentions |= scope.behind(mentions)
             return (Unknown(reason, mentions, span),)
+
+    def _foreign(self, node: cst.CSTNode) -> frozenset[str]:
+        """Return what a statement may change without naming it, by calling any function."""
+        scope = self.scope
+        if not scope.seen.around or not may_call(node, scope.imports, scope.not_builtin):
+            return frozenset()
+        roots = (name.partition(".")[0] for name in scope.seen.around)
+        return scope.seen.around.union(roots)
+
+    def _before(self, node: cst.CSTNode) -> Mapping[str, object]:
+        """Return what names denote that a compound statement may bind; None for what is unknown.
+
+        Names that nothing else binds are left out.
+        """
+        scope = self.scope
+        if isinstance(node, cst.BaseSmallStatement) or not scope.seen.bindings:
+            return {}
+        inside = Counter(name for one in nodes_in(node) for name, _ in bindings_of(one))
+        found: dict[str, object] = {}
+        for name, count in inside.items():
+            if "." in name or count < scope.times_bound(name):
+                found[name] = scope.numbers.get(name)
+                if scope.is_array(name) and name not in scope.views:
+                    found[name] = scope.array_type(name)
+        return found
+
+    def _bound_as_seen(self, node: cst.CSTNode, span: Span, before: Mapping[str, object]) -> bool:
+        """Let what a statement binds be what a run showed; return whether some is an array."""
+        scope, arrays = self.scope, False
+        simple = isinstance(node, cst.BaseSmallStatement)
+        once = simple and not (self.loops_around or self.branches or self.copies)
+        for name in sorted(assigned_names(node)):
+            what = scope.seen.bound(name, span)
+            alone = once and scope.times_bound(name) == 1
+            known = scope.bind_seen(name, what, once=alone)
+            if known and name in before:
+                is_array = scope.is_array(name)
+                now = scope.array_type(name) if is_array else scope.numbers.get(name)
+                known = now is not None and now == before[name]
+            if not known:
+                scope.forget(name)
+                scope.lost.add(name)
+            if isinstance(what, str):
+                self.causes[name] = (span.start_line, f"`{name}` came as {what}")
+            arrays |= known and scope.is_array(name)
+        return arrays
 
     def _stated(self, node: cst.CSTNode, microseconds: Expr) -> Stated:
         mentions = self.scope.behind(names_in(node))
@@ -156,10 +225,23 @@ class Body(SimpleStatements):
     def _accounted(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
         """Read a simple statement, and note the arrays it needs without saying so."""
         names = names_in(node)
+        self._refuse_attributes(node)
         found = self._combination(node)
         made = self.small(node) if found is None else self.combined(found, self.scope.span(node))
         self._note_implied(names, made)
         return made
+
+    def _refuse_attributes(self, node: cst.CSTNode) -> None:
+        """Refuse to follow an attribute through a loop, or where no run showed what is bound."""
+        scope = self.scope
+        for name in assigned_names(node):
+            in_place = isinstance(node, cst.AugAssign) and scope.is_array(name)
+            if name not in scope.seen.around or in_place:
+                continue
+            if self.loops_around or self.copies or not isinstance(node, cst.BaseSmallStatement):
+                raise NotUnderstood(f"`{name}` changes in a loop")
+            if scope.seen.bound(name, scope.span(node)) is None:
+                raise NotUnderstood(f"no run showed what `{name}` becomes")
 
     def _combination(self, node: cst.CSTNode) -> Combination | None:
         """Return how a statement goes on with a number that the loops around accumulate."""
@@ -191,7 +273,31 @@ class Body(SimpleStatements):
                 return self._while(node, lines, span)
             case cst.If():
                 return self._if(node, lines, span)
+            case cst.With():
+                return self._with(node, span)
         raise NotUnderstood("this kind of statement is not understood")
+
+    def _with(self, node: cst.With, span: Span) -> Sequence[Statement]:
+        """Read what ``with np.errstate(...)`` holds, from which nothing is to be moved."""
+        if node.asynchronous is not None or len(node.items) != 1:
+            raise NotUnderstood("this kind of statement is not understood")
+        (item,) = node.items
+        call = item.item
+        if not isinstance(call, cst.Call) or item.asname is not None:
+            raise NotUnderstood("this kind of statement is not understood")
+        if resolve(call.func, self.scope.imports) != "numpy.errstate":
+            raise NotUnderstood(f"`with {dotted(call.func)}` is not understood")
+        ignored = all(
+            isinstance(one.value, cst.SimpleString) and one.value.evaluated_value == "ignore"
+            for one in call.args
+        )
+        body = self.block(node.body)
+        if not ignored:
+            # where errors are raised, it matters which of them come first
+            return (Unrolled(body, span),)
+        arrays = frozenset(self.scope.declared.keys() | self.scope.locals.keys())
+        edge = Stated(num(0), arrays, span)
+        return (edge, *body, edge)
 
     def _header(self, node: cst.BaseCompoundStatement) -> range:
         """Return the lines from the first of a compound statement to the one with its colon."""
@@ -205,8 +311,18 @@ class Body(SimpleStatements):
         trips = spoken_of(self.pragmas.trips, lines)
         if node.orelse is not None or node.asynchronous is not None:
             raise NotUnderstood("a for loop with else, or an asynchronous one")
-        if trips is None and _may_be_left(node.body):
-            raise NotUnderstood("a loop that may be left early: how often it runs is not known")
+        left = trips is None and _may_be_left(node.body)
+        if left and _is_left_within(node.body):
+            raise NotUnderstood(LEFT_EARLY)
+        made = self._for_each(node, trips, span)
+        if left:
+            # its bounds say how often it runs at most
+            return tuple(_stated_trips(one) if isinstance(one, Loop) else one for one in made)
+        return made
+
+    def _for_each(self, node: cst.For, trips: Expr | None, span: Span) -> Sequence[Statement]:
+        if self.scope.seen.around.intersection(target_names(node.target)):
+            raise NotUnderstood("a loop whose index is an attribute")
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
         bounds = range_of(node.iter, self.scope)
@@ -232,8 +348,8 @@ class Body(SimpleStatements):
             raise NotUnderstood("a loop over something that may change while it runs")
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
 
-    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[tuple[str, str]]] | None:
-        """Read ``for x in a``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
+    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[tuple[str, Read]]] | None:
+        """Read ``for x in a[1:]``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
 
         Returns
         -------
@@ -241,40 +357,54 @@ class Body(SimpleStatements):
             The name of the index, where there is one.
         Expr
             How many elements or rows there are.
-        sequence of (str, str)
-            Names, and the arrays of which they denote one after the other.
+        sequence of (str, Read)
+            Names, and the arrays of which they denote one part after the other.
         """
-        scope, target, given, counter = self.scope, node.target, node.iter, None
-        match given:
-            case cst.Call(func=cst.Name(value="enumerate" | "zip" as called), args=arguments) if (
-                not scope.not_builtin(called) and not any(a.keyword or a.star for a in arguments)
-            ):
-                names = (
-                    [one.value for one in target.elements] if isinstance(target, cst.Tuple) else []
-                )
-                arrays = [argument.value for argument in arguments]
-                if called == "enumerate":
-                    counter, *names = names or [target]
-            case _:
-                names, arrays = [target], [given]
-        pairs = [
-            (name.value, array.value)
-            for name, array in zip(names, arrays, strict=False)
-            if isinstance(name, cst.Name) and isinstance(array, cst.Name)
-        ]
-        known = all(scope.is_array(array) for _, array in pairs)
-        if not known or not len(pairs) == len(names) == len(arrays) or not pairs:
+        scope, counter = self.scope, None
+        target: cst.BaseExpression = node.target
+        given: cst.BaseExpression = node.iter
+        match given, target:
+            case (
+                cst.Call(func=cst.Name(value="enumerate"), args=[cst.Arg(array, None, star="")]),
+                cst.Tuple(elements=[cst.Element(cst.Name(value=index)), cst.Element(part)]),
+            ) if not scope.not_builtin("enumerate"):
+                counter, given, target = str(index), array, part
+        items = self._items(target, given)
+        if items is None:
             return None
-        extents = {scope.extents_of(array)[0] for _, array in pairs if scope.extents_of(array)}
-        changed = assigned_names(node.body)
-        numbers = any(len(scope.extents_of(array)) < 2 for _, array in pairs)
-        if numbers and not is_by_element(node):
+        extents = [scope.type_of(read).extents for _, read in items]
+        named = {counter, *(name for name, _ in items), *(read.array for _, read in items)}
+        if assigned_names(node.body) & (named | names_in(node.iter)):
             return None
-        if len(extents) != 1 or changed & {name for pair in pairs for name in pair}:
-            return None
-        if counter is not None and not isinstance(counter, cst.Name):
-            return None
-        return None if counter is None else counter.value, extents.pop(), pairs
+        # zip ends with the shortest
+        lengths = tuple(dict.fromkeys(first for first, *_ in extents))
+        return counter, minimum(*lengths) if len(lengths) > 1 else lengths[0], items
+
+    def _items(
+        self, target: cst.BaseExpression, given: cst.BaseExpression
+    ) -> Sequence[tuple[str, Read]] | None:
+        """Return the names that go through arrays side by side; None where anything else is."""
+        match given, target:
+            case (
+                cst.Call(func=cst.Name(value="zip"), args=[_, *_] as arguments),
+                cst.Tuple(elements=elements),
+            ) if not self.scope.not_builtin("zip"):
+                if any(a.keyword or a.star for a in arguments) or len(arguments) != len(elements):
+                    return None
+                parts = [
+                    self._items(element.value, argument.value)
+                    for element, argument in zip(elements, arguments, strict=True)
+                ]
+                known = [part for part in parts if part is not None]
+                return tuple(chain.from_iterable(known)) if len(known) == len(parts) else None
+            case cst.Name() | cst.Subscript(), cst.Name(value=name):
+                try:
+                    value = value_of(given, self.scope)
+                except NotUnderstood:
+                    return None
+                if isinstance(value, Read) and self.scope.type_of(value).extents:
+                    return [(name, value)]
+        return None
 
     def _written_out(
         self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
@@ -287,6 +417,8 @@ class Body(SimpleStatements):
 
     def _unrolled(self, node: cst.For, items: Sequence[Known], span: Span) -> Sequence[Statement]:
         """Read the body of a loop once for each of the values that it goes through."""
+        if _may_be_left(node.body):
+            raise NotUnderstood(LEFT_EARLY)
         scope, around = self.scope, self.copies
         names, changed = frozenset(target_names(node.target)), assigned_names(node.body)
         if (names | names_in(node.iter)) & changed:
@@ -316,7 +448,7 @@ class Body(SimpleStatements):
         bounds: tuple[Expr, Expr, int],
         trips: Expr | None,
         span: Span,
-        items: Sequence[tuple[str, str]] = (),
+        items: Sequence[tuple[str, Read]] = (),
     ) -> Loop:
         """Read a loop over a range; one that counts down, as one over how far it has come."""
         scope = self.scope
@@ -355,13 +487,15 @@ class Body(SimpleStatements):
         step: int,
         span: Span,
         index: Expr | None = None,
-        items: Sequence[tuple[str, str]] = (),
+        items: Sequence[tuple[str, Read]] = (),
     ) -> Loop:
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
         scope = self.scope
         symbol = scope.index(variable, span.start_line)
-        changed = assigned_names(node)
+        # what any function may change, one that is called may
+        foreign = self._foreign(node) - scope.arrays_among(scope.seen.around - scope.seen.unsettled)
+        changed = assigned_names(node) | foreign
         before, strided = scope.moment(), set(scope.strided)
         around, started = set(scope.accumulating), dict(scope.started)
         by_element, scope.by_element = scope.by_element, is_by_element(node)
@@ -431,7 +565,7 @@ class Body(SimpleStatements):
         changed: frozenset[str],
         totals: Mapping[str, str],
         index: Expr | None,
-        items: Sequence[tuple[str, str]] = (),
+        items: Sequence[tuple[str, Read]] = (),
     ) -> tuple[Statement, ...]:
         scope = self.scope
         # what an earlier iteration assigned is not what the name denoted before the loop
@@ -439,18 +573,23 @@ class Body(SimpleStatements):
         scope.numbers.update(totals)
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol) if index is None else index)
-        for name, array in items:
-            rest = whole(scope.extents_of(array)[1:])
-            part = scope.select(array, (Point(sym(symbol)), *rest))
+        numbers: list[Statement] = []
+        for name, view in items:
+            rest = whole(scope.type_of(view).extents[1:])
+            part = part_of(view, (Point(sym(symbol)), *rest))
             if rest:
                 scope.bind_view(name, part)
-            else:
+            elif scope.by_element:
                 scope.bind_element(name, part)
+            else:
+                scope.bind_number(name, scope.type_of(part).dtype)
+                numbers.append(ScalarBind(name, part, scope.span(node.body)))
         scope.minima[symbol] = least_index(low, scope.minima)
         tested: Sequence[Statement] = ()
         if isinstance(node, cst.While):
             tested = self._tested(node.test)
-        return (*tested, *stored_totals(self.block(node.body, of_loop=True), self.starts))
+        body = stored_totals(self.block(node.body, of_loop=True), self.starts)
+        return (*tested, *numbers, *body)
 
     def _tested(self, test: cst.BaseExpression) -> Sequence[Statement]:
         made = evaluated(test, self.scope, self.scope.span(test))
@@ -542,8 +681,10 @@ class Body(SimpleStatements):
         self, node: cst.If, rest: Sequence[cst.CSTNode] | None, *, holds: bool
     ) -> tuple[Statement, ...]:
         """Return what is done where a condition holds, or where it does not."""
+        if rest is not None and not holds:
+            return self._parts(rest, of_loop=True)
         if rest is not None:
-            return () if holds else self._parts(rest, of_loop=True)
+            return self._parts(_before_continue(node.body), of_loop=False)
         return self.block(node.body) if holds else self._else(node)
 
     def _else(self, node: cst.If) -> tuple[Statement, ...]:
@@ -568,6 +709,34 @@ def _may_be_left(body: cst.CSTNode) -> bool:
             # its own breaks leave that one
             return any(isinstance(part, cst.Return) for part in nodes_in(body))
     return any(map(_may_be_left, parts_of(body)))
+
+
+def _ends(node: cst.If) -> bool:
+    """Return whether a condition without else ends with an iteration, the loop or the function."""
+    body = node.body.body if node.orelse is None else ()
+    last = body[-1] if body else None
+    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    return isinstance(small, cst.Continue | cst.Break | cst.Return)
+
+
+def _before_continue(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
+    """Return the statements of a suite, without a ``continue`` at its end."""
+    *rest, last = body.body
+    small = last.body if isinstance(last, cst.SimpleStatementLine) else [last]
+    return [*rest, *(one for one in small if not isinstance(one, cst.Continue))]
+
+
+def _is_left_within(body: cst.BaseSuite) -> bool:
+    """Return whether a loop is left elsewhere than at the end of a condition of its own."""
+    for part in body.body:
+        if isinstance(part, cst.If) and _ends(part):
+            *rest, last = _before_continue(part.body) or [part]
+            ends = last is part or isinstance(last, cst.Break | cst.Return)
+            if any(map(_may_be_left, rest if ends else [*rest, last])):
+                return True
+        elif _may_be_left(part):
+            return True
+    return False
 
 
 def _guards(node: cst.If, kind: type[cst.CSTNode]) -> bool:

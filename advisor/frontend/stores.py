@@ -102,6 +102,11 @@ def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:
             return calculated(type(operator).__name__, truth(left, scope), truth(right, scope))
         case cst.UnaryOperation(operator=cst.Not() as operator, expression=inner):
             return calculated(type(operator).__name__, truth(inner, scope))
+        case cst.Call(func=cst.Name(value="isinstance"), args=[cst.Arg(one), cst.Arg(kind)]):
+            plain = resolve(kind, scope.imports) == "numpy.ndarray"
+            if plain and isinstance(one, cst.Name) and not scope.not_builtin("isinstance"):
+                number = one.value in scope.numbers or one.value in scope.scalars
+                return num(1) if scope.is_array(one.value) else num(0) if number else None
     return None
 
 

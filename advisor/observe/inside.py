@@ -27,6 +27,7 @@ from advisor.compiler.record import gathered, guarded, take_over
 from advisor.files import read_source
 from advisor.notebook import SUFFIX, separate
 from advisor.observe import messages
+from advisor.observe.calls import Calls
 from advisor.observe.messages import Record, document_of, together
 from costdb.launch.space import give_way, ours
 
@@ -99,7 +100,7 @@ def main(arguments: list[str]) -> int:
     """
     output, how, program, *given = arguments
     folder = str(Path.cwd() if how == MODULE else Path(program).resolve().parent)
-    counted, sent = messages.Calls(os.path.realpath(folder)), messages.Messages()
+    counted, sent = Calls(os.path.realpath(folder)), messages.Messages()
     written: list[bool] = []
 
     def gather() -> None:

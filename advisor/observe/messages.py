@@ -8,87 +8,16 @@ communicator of a module that was just imported is replaced by one of a class th
 
 from __future__ import annotations
 
-import inspect
-import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from itertools import combinations
-from types import CodeType, FrameType
 from typing import Any
 
-from advisor.compiler.record import guarded, is_of_interest
-from advisor.observed import Layout, Seen, SeenArray, SeenNumber, from_document, to_document
+from advisor.compiler.record import guarded
+from advisor.observe.calls import layout_of
+from advisor.observed import Seen, SeenBinding, agreeing, from_document, to_document
 from costdb.records import dataclass, field, replace
-
-# Arguments of a call as facts, without importing NumPy.
-
-
-_PLAIN = ("numpy.ndarray", "numpy.memmap")
-"""Types of arrays whose operators and slices mean what models and rules say."""
-
-
-def seen_argument(name: str, value: Any) -> SeenArray | SeenNumber | str | None:
-    """Return what an argument is: an array, a number, or None for what takes no array's place.
-
-    Of what does, as a list or an array of a subclass, the name of its type is told.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-        An array is what has a shape, strides and flags as NumPy's arrays do.
-    """
-    if isinstance(value, list | tuple):
-        return type(value).__name__
-    if type(value) is int:
-        return SeenNumber(name, "int64", value)
-    if type(value) is float:
-        return SeenNumber(name, "float64")
-    dtype = getattr(value, "dtype", None)
-    shape = getattr(value, "shape", None)
-    if dtype is None or not isinstance(shape, tuple):
-        return None
-    if not shape:
-        return _scalar(name, value, str(dtype))
-    known = f"{type(value).__module__}.{type(value).__qualname__}"
-    if known not in _PLAIN:
-        return known
-    strides, flags = getattr(value, "strides", None), getattr(value, "flags", None)
-    if not isinstance(strides, tuple) or flags is None:
-        return None
-    return SeenArray(name, str(dtype), len(shape), layout_of(flags), shape, strides)
-
-
-def layout_of(flags: Any) -> Layout:
-    """Return the layout that an array's flags tell."""
-    if flags.c_contiguous:
-        return "C"
-    return "F" if flags.f_contiguous else "A"
-
-
-def overlaps(arrays: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the names of arrays of NumPy that have memory in common, or may have."""
-    for (one, first), (other, second) in combinations(arrays, 2):
-        numpy: Any = sys.modules["numpy"]
-        if numpy.may_share_memory(first, second):
-            try:
-                apart = not numpy.shares_memory(first, second, max_work=_MOST_WORK)
-            except (numpy.exceptions.TooHardError, OverflowError):
-                apart = False
-            if not apart:
-                yield one, other
-
-
-def _scalar(name: str, value: Any, dtype: str) -> SeenNumber | str | None:
-    if getattr(value, "flags", None) is not None and hasattr(value, "__setitem__"):
-        return "array without dimensions"
-    whole = dtype.startswith(("int", "uint"))
-    return SeenNumber(name, dtype, int(value) if whole else None)
-
 
 _OF_BUFFERS = """
 Send Ssend Bsend Rsend Isend Issend Ibsend Irsend Recv Irecv Sendrecv Sendrecv_replace Isendrecv
@@ -254,129 +183,6 @@ def _making(name: str, base: type, classes: dict[type, type]) -> Any:
     return method
 
 
-# Calls of the program's own functions, with the sizes of their arguments.
-
-MOST_SHAPES = 1000
-"""Different sets of arguments that are kept of one program."""
-MOST_CALLS = 10_000
-"""After so many calls of a function nothing new is expected of it: they are only counted."""
-_FOREIGN = -1
-_MOST_WORK = 1000
-"""Solutions that are tried for whether views with steps have an element in common."""
-_OTHERWISE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
-
-@dataclass(slots=True)
-class Calls:
-    """Counts calls by function and by the types and sizes of arguments.
-
-    Attributes
-    ----------
-    folder : str
-        Where the program's own files are.
-    """
-
-    folder: str
-    _seen: dict[tuple[str, Seen], int] = field(default_factory=dict)
-    _calls: dict[CodeType, int] = field(default_factory=dict)
-    _last: dict[CodeType, tuple[str, Seen]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Look at the calls of functions in this process within the block."""
-        monitoring = getattr(sys, "monitoring", None)
-        if monitoring is None:
-            threading.setprofile(self._profiled)
-            sys.setprofile(self._profiled)
-            try:
-                yield
-            finally:
-                sys.setprofile(None)
-                threading.setprofile(None)
-            return
-        began, disable = monitoring.events.PY_START, monitoring.DISABLE
-
-        def started(code: CodeType, offset: int) -> object:
-            return None if self._entered(sys._getframe(1)) else disable
-
-        monitoring.use_tool_id(monitoring.PROFILER_ID, "advise")
-        monitoring.register_callback(monitoring.PROFILER_ID, began, started)
-        monitoring.set_events(monitoring.PROFILER_ID, began)
-        try:
-            yield
-        finally:
-            monitoring.free_tool_id(monitoring.PROFILER_ID)
-
-    def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
-        if event == "call":
-            self._entered(frame)
-
-    def _entered(self, frame: FrameType) -> bool:
-        """Count a call; return whether its function is one of the program's."""
-        code = frame.f_code
-        calls = self._calls.get(code)
-        if calls is None:
-            calls = 0 if self._is_own(code) else _FOREIGN
-        if calls == _FOREIGN:
-            self._calls[code] = calls
-            return False
-        self._calls[code] = calls + 1
-        with guarded("looking at the arguments of a function"):
-            if calls < MOST_CALLS:
-                self._note(code, frame.f_locals)
-            elif code in self._last:
-                self._seen[self._last[code]] += 1
-        return True
-
-    def _is_own(self, code: CodeType) -> bool:
-        file = code.co_filename
-        return (
-            code.co_argcount + code.co_kwonlyargcount > 0
-            and not code.co_name.startswith("<")
-            and not code.co_flags & _OTHERWISE
-            and file.endswith((".py", ".ipynb"))
-            and is_of_interest(file)
-            and os.path.realpath(file).startswith(os.path.join(self.folder, ""))  # noqa: PTH118
-        )
-
-    def _note(self, code: CodeType, given: Mapping[str, Any]) -> None:
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        facts = {name: seen_argument(name, given[name]) for name in names if name in given}
-        arrays = tuple(fact for fact in facts.values() if isinstance(fact, SeenArray))
-        numbers = tuple(fact for fact in facts.values() if isinstance(fact, SeenNumber))
-        others = tuple((name, fact) for name, fact in facts.items() if isinstance(fact, str))
-        if not arrays:
-            if len(facts) < len(names):
-                return  # what numba shows a profiler of a compiled function
-            # that it was called so is all there is to know
-            numbers = ()
-        shared = tuple(overlaps([(array.name, given[array.name]) for array in arrays]))
-        seen = Seen(
-            *(code.co_qualname, code.co_firstlineno, "call", arrays, numbers),
-            others=others,
-            overlaps=shared,
-        )
-        key = code.co_filename, seen
-        with self._lock:
-            if key in self._seen or len(self._seen) < MOST_SHAPES:
-                self._seen[key] = self._seen.get(key, 0) + 1
-                self._last[code] = key
-
-    def gathered(self) -> tuple[tuple[str, Seen], ...]:
-        """Return what was called with arrays, with its files and how often.
-
-        Calls without any count in the files of those with arrays.
-        """
-        with self._lock:
-            files = {file for file, seen in self._seen if seen.arrays}
-            return tuple(
-                (file, replace(seen, calls=count))
-                for (file, seen), count in self._seen.items()
-                if file in files
-            )
-
-
 # One record of a run out of those of its ranks.
 
 
@@ -405,17 +211,22 @@ def merged(records: Iterable[Record]) -> Record:
     """
     records = tuple(records)
     calls: dict[tuple[str, Seen], int] = {}
+    bindings: dict[tuple[str, Seen], tuple[SeenBinding, ...]] = {}
     traffic: dict[Place, Traffic] = {}
     for record in records:
         for file, seen in record.facts:
-            key = file, replace(seen, calls=1, ranks=len(records))
+            key = file, replace(seen, calls=1, ranks=len(records), bindings=())
             calls[key] = max(calls.get(key, 0), seen.calls)
+            bindings[key] = (*bindings.get(key, ()), *seen.bindings)
         for place, counted in record.messages:
             if place in traffic:
                 traffic[place].merge(counted)
             else:
                 traffic[place] = replace(counted)
-    facts = tuple((file, replace(seen, calls=n)) for (file, seen), n in calls.items())
+    facts = agreeing(
+        (key[0], replace(key[1], calls=count, bindings=bindings[key]))
+        for key, count in calls.items()
+    )
     return Record(facts, tuple(traffic.items()), len(records))
 
 

@@ -140,7 +140,7 @@ def conclude(
 
 
 def _summary(record: Record, program: str) -> str:
-    functions = len({(file, seen.function) for file, seen in record.facts if seen.arrays})
+    functions = len({(file, seen.function) for file, seen in record.facts if seen.has_arrays})
     places = len({(place.file, place.line) for place, _ in record.messages})
     counted = [f"{functions} function{'' if functions == 1 else 's'}"]
     if places:

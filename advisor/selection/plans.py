@@ -14,7 +14,7 @@ from advisor.files import read_source
 from advisor.frontend.kernels import read_kernels
 from advisor.frontend.seen import seen_sizes
 from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.observe.messages import seen_argument
+from advisor.observe.calls import seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber, Source
 from advisor.ranking.compare import cost
 from advisor.source import SourceProblem

@@ -18,7 +18,7 @@ import pytest
 
 from advisor.finding import Applicability, Fix
 from advisor.frontend.kernels import read_kernels
-from advisor.observe.messages import overlaps, seen_argument
+from advisor.observe.calls import overlaps, seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.ranking.worth import held
 from advisor.source import apply_edits

@@ -208,11 +208,11 @@ def _number(text: str, dtype: str, kernel: Kernel, level: int) -> str | None:
             case ast.UnaryOp(ast.USub(), operand):
                 inner = value(operand)
                 return None if inner is None else Elementwise("negative", (inner,))
-            case ast.Name() | ast.Constant():
+            case ast.Name() | ast.Constant() | ast.Attribute() | ast.Subscript():
                 return Scalar(ast.unparse(node), dtype)
         return None
 
-    if text.isidentifier():
+    if text.isidentifier() or text in kernel.context.identifiers:
         named = kernel.context.scalar_texts.get(text) if dtype == PYTHON_INTEGER else None
         return named or (text if text in kernel.context.identifiers else None)
     if text in ("numpy.pi", "numpy.e", "numpy.inf"):

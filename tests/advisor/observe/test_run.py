@@ -123,7 +123,7 @@ def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     assert sizes == {(30, 20): 5}
 
     document = json.loads(user.advises(file, "--output-format", "json").stdout)
-    assert document["coverage"]["analysed"] == ["once"]
+    assert document["coverage"]["analysed"] == ["__init__", "total", "once"]
     told = flat(user.advises(file).stdout)
     # its columns come with a stride that no declaration says
     assert "`columns`: `a` came with strides" in told

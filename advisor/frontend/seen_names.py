@@ -1,0 +1,177 @@
+"""Names of a function that a run showed besides its parameters, and attributes as such names.
+
+``self.u`` where ``self`` is a parameter is an array like any other once a run showed it to be one
+that the instance itself holds. So it is read as a name, ``self.u``, which edits write as the source
+does. What it denotes, any function that is called may change, as it may what module-level names do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+
+import libcst as cst
+
+from advisor.frontend.bindings import NameScope, dotted, resolve
+from advisor.frontend.trees import nodes_in
+from advisor.ir.kernel import DeclaredArray
+from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
+from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber, What, either
+from advisor.source import Span
+from costdb.records import dataclass, field
+
+SpanOf = Callable[[cst.CSTNode], Span]
+
+_PYTHONS = {
+    "int": PYTHON_INTEGER,
+    "float": PYTHON_FLOAT,
+    "complex": PYTHON_COMPLEX,
+}
+
+
+def names_around(seen: Seen, own: NameScope, parameters: Iterable[str]) -> frozenset[str]:
+    """Return what a function was seen to read or bind that is no name of its own.
+
+    Parameters
+    ----------
+    seen : Seen
+    own : NameScope
+        Names of the function.
+    parameters : iterable of str
+    """
+    kept = {name for name in parameters if len(own.bound.get(name, ())) == 1}
+    shown: tuple[SeenArray | SeenNumber | SeenBinding, ...]
+    shown = (*seen.arrays, *seen.numbers, *seen.bindings)
+    return frozenset(
+        name
+        for name in (one.name.partition("[")[0] for one in shown)
+        if (name.partition(".")[0] in kept if "." in name else name not in own.bound)
+        and name.partition(".")[0] in own.used
+    )
+
+
+def as_names(
+    node: cst.FunctionDef, names: frozenset[str], span_of: SpanOf
+) -> tuple[cst.FunctionDef, SpanOf]:
+    """Return a function with attributes as names, and what tells where its nodes stand."""
+    if not any("." in name for name in names):
+        return node, span_of
+    reader = _Naming(names)
+    made = node.visit(reader)
+    assert isinstance(made, cst.FunctionDef)
+    return made, lambda one: span_of(reader.originals.get(one, one))
+
+
+def name_node(
+    name: str, lpar: Sequence[cst.LeftParen] = (), rpar: Sequence[cst.RightParen] = ()
+) -> cst.Name:
+    """Return the name that an attribute or an item of a tuple is read as."""
+    made = cst.Name("_", lpar, rpar)
+    # LibCST's own checks let no dot into a name
+    object.__setattr__(made, "value", name)
+    return made
+
+
+class _Naming(cst.CSTTransformer):
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__()
+        self.names = names
+        self.originals: dict[cst.CSTNode, cst.CSTNode] = {}
+
+    def on_leave(
+        self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT
+    ) -> cst.CSTNodeT | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNodeT]:
+        """Put a name in the place of an attribute, and keep where each node came from."""
+        made: cst.CSTNode = updated_node
+        if isinstance(original_node, cst.Attribute):
+            name = dotted(original_node)
+            if name in self.names:
+                made = name_node(str(name), original_node.lpar, original_node.rpar)
+        self.originals[made] = original_node
+        return made  # type: ignore[return-value]  # an expression takes the place of one
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNames:
+    """What a run showed of the names that a function binds.
+
+    Attributes
+    ----------
+    bindings : tuple of SeenBinding
+    lines : tuple of str
+        Of the file.
+    around : frozenset of str
+        Attributes and names from around the function, which any function may change.
+    arrays : mapping of str to DeclaredArray
+        Of names that were seen to denote arrays of one type and shape, wherever they did.
+    """
+
+    bindings: tuple[SeenBinding, ...] = ()
+    lines: tuple[str, ...] = ()
+    around: frozenset[str] = frozenset()
+    arrays: Mapping[str, DeclaredArray] = field(default_factory=dict)
+
+    def bound(self, name: str, span: Span) -> What | None:
+        """Return what a name was seen to denote after statements of some lines bound it."""
+        texts = {line.strip() for line in self.lines[span.start_line - 1 : span.end_line]}
+        found = [one.what for one in self.bindings if one.name == name and one.text in texts]
+        return reduce(either, found) if found else None
+
+    @property
+    def unsettled(self) -> frozenset[str]:
+        """What came to denote something else than when a call began."""
+        return frozenset(one.name for one in self.bindings if not one.text)
+
+
+def array_bindings(seen: Seen) -> dict[str, SeenArray]:
+    """Return the names that denote arrays of one type and shape wherever they were bound to one."""
+    found: dict[str, What] = {array.name: array for array in seen.arrays}
+    given = frozenset(found)
+    for one in seen.bindings:
+        if isinstance(one.what, SeenArray):
+            found[one.name] = either(found.get(one.name, one.what), one.what)
+    return {
+        name: what
+        for name, what in found.items()
+        if isinstance(what, SeenArray) and not (name in given and what.shape is None)
+    }
+
+
+def tuples(seen: Seen, names: Iterable[str]) -> dict[str, tuple[SeenNumber, ...]]:
+    """Return which of some names denote tuples, and the numbers in each."""
+    found: dict[str, tuple[SeenNumber, ...]] = {}
+    for number in seen.numbers:
+        name, bracket, _ = number.name.partition("[")
+        if bracket and name in names:
+            found[name] = (*found.get(name, ()), number)
+    return found
+
+
+def number_type(what: SeenNumber) -> str:
+    """Return the element type of a number, Python's own as such."""
+    return _PYTHONS.get(what.dtype, what.dtype)
+
+
+_HARMLESS = frozenset({
+    "abs", "bool", "complex", "enumerate", "float", "int", "isinstance", "len", "list", "max",
+    "min", "print", "range", "reversed", "round", "str", "sum", "tuple", "type", "zip",
+})  # fmt: skip
+
+
+def may_call(
+    node: cst.CSTNode, imports: Mapping[str, str], not_builtin: Callable[[str], bool]
+) -> bool:
+    """Return whether a piece of source calls anything besides functions of NumPy and builtins."""
+    for part in nodes_in(node):
+        if isinstance(part, cst.Call):
+            full = resolve(part.func, imports) or ""
+            name = part.func.value if isinstance(part.func, cst.Name) else ""
+            if name in _HARMLESS and not not_builtin(name):
+                continue
+            if full.partition(".")[0] not in ("numpy", "math"):
+                return True
+        elif isinstance(
+            part, cst.With | cst.Await | cst.Yield | cst.Del | cst.Global | cst.Nonlocal
+        ):
+            return True
+    return False
