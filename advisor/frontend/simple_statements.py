@@ -9,7 +9,7 @@ import libcst as cst
 
 from advisor.frontend.accumulations import Combination
 from advisor.frontend.arguments import function_of
-from advisor.frontend.arrays import value_of, whole_read
+from advisor.frontend.arrays import base_of, several_of, value_of, whole_read
 from advisor.frontend.bindings import names_in, resolve
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs, scalar
@@ -31,11 +31,8 @@ from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, S
 from advisor.ir.values import (
     Copy,
     Elementwise,
-    Expand,
-    Flip,
     Read,
     Scalar,
-    Transpose,
     Value,
 )
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
@@ -124,6 +121,9 @@ class SimpleStatements:
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
+        results = several_of(value, self.scope) if isinstance(target, cst.Tuple) else None
+        if results is not None and isinstance(target, cst.Tuple):
+            return self._results(target, results, span)
         extents = known(value, self.scope)
         if isinstance(target, cst.Tuple) and isinstance(extents, tuple):
             for name, extent in pairs(target, extents, self.scope):
@@ -159,7 +159,7 @@ class SimpleStatements:
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
             return ()
-        base = _base(value) or self._maybe_shared(node, value)
+        base = base_of(value) or self._maybe_shared(node, value)
         scope.bind_local(name, found)
         if base is not None:
             scope.strided |= {name, base}
@@ -181,7 +181,7 @@ class SimpleStatements:
         called = (resolve(node.func, self.scope.imports) or "").removeprefix("numpy.")
         copying = COPIES.get(SAME_AS.get(called, called))
         same = value.dtype == self.scope.type_of(value.operand).dtype
-        return _base(value.operand) if copying and not copying.always and same else None
+        return base_of(value.operand) if copying and not copying.always and same else None
 
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)
@@ -199,6 +199,24 @@ class SimpleStatements:
         for name, element in zip(left, value.elements, strict=True):
             made.extend(self._bind(name, element.value, span))
         return made
+
+    def _results(
+        self, target: cst.Tuple, results: Sequence[Value], span: Span
+    ) -> Sequence[Statement]:
+        """Bind names to the results of one call; no rule may rewrite one of them."""
+        names = _plain_names(target)
+        if names is None or len(names) != len(results) or len(set(names)) != len(names):
+            raise NotUnderstood(ASSIGNMENT)
+        made: list[Statement] = []
+        for name, value in zip(names, results, strict=True):
+            found = self.scope.type_of(value)
+            if found.extents:
+                self.scope.bind_local(name, found)
+                made.append(Bind(name, value, span))
+            else:
+                self.scope.bind_number(name, found.dtype)
+                made.append(ScalarBind(name, value, span))
+        return (Unrolled(tuple(made), span),)
 
     def _handed_over(
         self, names: Sequence[str], others: Sequence[str], span: Span
@@ -371,14 +389,3 @@ def _plain_names(node: cst.Tuple) -> list[str] | None:
         if isinstance(element, cst.Element) and isinstance(element.value, cst.Name)
     ]
     return names if len(names) == len(node.elements) else None
-
-
-def _base(value: Value) -> str | None:
-    """Return the array whose memory a value shares with other strides."""
-    match value:
-        case Read(array, _):
-            return array
-        case Flip(operand, _) | Transpose(operand, _) | Expand(operand, _):
-            return _base(operand)
-        case _:
-            return None
