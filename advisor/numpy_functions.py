@@ -98,7 +98,6 @@ ravel; a; ... -> count; same; views 1
 builtins.sorted; x; n -> n; same; python 0
 builtins.sum; x; n ->; same; python 1
 builtins.max builtins.min; x; n ->; same; python 1
-builtins.list; x; n -> n; same; python 0
 scipy.linalg.inv; a; nn -> n n; float; products 3
 scipy.linalg.solve; a b; nn n -> n | nn nm -> n m; float; products 0.6
 scipy.linalg.det; a; nn ->; float; products 0.6

@@ -134,7 +134,7 @@ ELEMENTWISE: Final = {name: name for name in ROWS if name != "clip"} | {
 """What NumPy's functions are called in the intermediate forms."""
 
 _BY_RELEASE = frozenset({"floor", "ceil", "trunc"})
-_NO_BOOLEANS = frozenset("negative positive sign subtract angle gcd lcm".split())
+_NO_BOOLEANS = frozenset(["negative", "positive", "sign", "subtract", "angle", "gcd", "lcm"])
 
 
 def promote(left: str, right: str) -> str:

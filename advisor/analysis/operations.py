@@ -46,7 +46,7 @@ _BUFFERED = 8192
 """Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
 _PASSES = 2**5
 """A selection takes about as long as sorting so many at a time."""
-_SUMMED = frozenset({"add", "multiply", "mean", "spread", "count_nonzero"})
+_SUMMED = frozenset({"add", "multiply", "mean", "spread"})
 """Operations that are done in the type of their result, and not of their operand."""
 
 
@@ -267,7 +267,7 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
     if what == "python":
         # each element becomes an object, and objects are what it works on
         each = Interpretation(elements, loads=1, operations=int(times), loop=False)
-        compared = elements * log2(maximum(2, last)) / 4
+        compared = elements * log2(maximum(2, last))
         more = [Leaf(Interpretation(compared, operations=1, loop=False))] * name.endswith("sorted")
         return [Leaf(each), *more]
     match what:

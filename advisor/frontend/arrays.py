@@ -430,7 +430,9 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         return _selected(scope.select(name, found.region), found, scope)
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
-    inner = value_of(node.value, scope)
+    single = len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index)
+    listed = sorted_list(node.value, scope) if single else None
+    inner = value_of(node.value, scope) if listed is None else listed
     extents = scope.type_of(inner).extents
     found = selection(node.slice, extents, scope)
     if not is_whole(found.region, extents):
@@ -438,6 +440,20 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             raise NotUnderstood("a subscript of an expression")
         inner = Part(inner, found.region)
     return _selected(inner, found, scope)
+
+
+def sorted_list(node: cst.BaseExpression, scope: Scope) -> Value | None:
+    """Return the list that ``sorted(x)`` makes of a vector, of which single items are taken.
+
+    A list is no array where it is added to, or multiplied; None for any other expression.
+    """
+    match node:
+        case cst.Call(cst.Name(value="sorted"), [cst.Arg(value=given, keyword=None, star="")]):
+            if not scope.not_builtin("sorted"):
+                value = Calls(_door(scope)).of_python("sorted", value_of(given, scope))
+                scope.written[scope.span(node)] = value
+                return value
+    return None
 
 
 def base_of(value: Value) -> str | None:
@@ -560,7 +576,7 @@ def _call(node: cst.Call, scope: Scope) -> Value:
 _OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
 
 
-_OF_VECTORS = ("sum", "max", "min", "list")
+_OF_VECTORS = ("sum", "max", "min")
 _EXTREMES = {"min": "minimum", "max": "maximum"}
 
 

@@ -367,6 +367,30 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
     return seen == only_read + 1
 
 
+def is_looked_up(name: str, source: cst.CSTNode) -> bool:
+    """Return whether a piece of source only takes single items of a list, and its length.
+
+    Outside of loops, where an array of the same items would do as well.
+    """
+    seen = taken = 0
+    for node in nodes_in(source):
+        match node:
+            case cst.Name(value=found):
+                seen += found == name
+            case cst.Subscript(cst.Name(value=found), [cst.SubscriptElement(cst.Index())]):
+                taken += found == name
+            case cst.Call(cst.Name(value="len"), [cst.Arg(cst.Name(value=found))]):
+                taken += found == name
+            case cst.For() | cst.While() | cst.CompFor() | cst.Lambda() | cst.FunctionDef():
+                if any(isinstance(n, cst.Name) and n.value == name for n in nodes_in(node)):
+                    return False
+        if isinstance(node, _STORING) and any(
+            isinstance(one, cst.Name) and one.value == name for one in _subscripted(node.target)
+        ):
+            return False
+    return seen == taken + 1
+
+
 _STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor
 
 

@@ -9,11 +9,11 @@ import libcst as cst
 
 from advisor.frontend.accumulations import Combination
 from advisor.frontend.arguments import function_of
-from advisor.frontend.arrays import base_of, several_of, value_of, whole_read
+from advisor.frontend.arrays import base_of, several_of, sorted_list, value_of, whole_read
 from advisor.frontend.bindings import names_in, resolve
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs, scalar
-from advisor.frontend.scope import Scope, is_kept, is_of_literals
+from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals
 from advisor.frontend.stores import (
     assigned_place,
     chosen,
@@ -139,7 +139,8 @@ class SimpleStatements:
             return ()
         if bound_to_number(name, node, scope):
             return ()
-        value = value_of(node, scope)
+        listed = sorted_list(node, scope) if self._is_list(name) else None
+        value = value_of(node, scope) if listed is None else listed
         if isinstance(value, Scalar):
             of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)
@@ -164,6 +165,11 @@ class SimpleStatements:
         if base is not None:
             scope.strided |= {name, base}
         return (Bind(name, value, span),)
+
+    def _is_list(self, name: str) -> bool:
+        """Return whether a list by a name is used as an array would be."""
+        found = self.source is not None and self.scope.bound_once(name)
+        return found and self.source is not None and is_looked_up(name, self.source)
 
     def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
         """Return whether a name stands for written-out numbers wherever it is used."""

@@ -67,7 +67,11 @@ def edits_of(
 def _subscript(text: str) -> str:
     """Return what stands between the brackets at the end of an expression, without a colon."""
     node = ast.parse(text, mode="eval").body
-    return _tight(ast.unparse(node.slice).strip(":")) if isinstance(node, ast.Subscript) else ""
+    return ast.unparse(node.slice).strip(":") if isinstance(node, ast.Subscript) else ""
+
+
+def _filled(form: str, index: str) -> str:
+    return form.format(index if form.strip(":") == "{}" else _tight(index))
 
 
 def _is_free(at: Span, kernel: Kernel) -> bool:
@@ -111,11 +115,11 @@ class _Words:
             case Scalar(text, _, span):
                 return self.kernel.context.text(span) if span is not None else text
             case Called("partition", (vector,), stated=((_, kth), _)):
-                return self._call(f"{numpy}.partition({{}}, {kth.format(self.index)})", vector)
+                return self._call(f"{numpy}.partition({{}}, {_filled(kth, self.index)})", vector)
             case Called(name, operands) if name.startswith("linalg."):
                 return self._call(f"{numpy}.{name}({', '.join(['{}'] * len(operands))})", *operands)
             case Part(Called("partition", stated=(_, (_, part))) as inner):
-                return self._call(f"{{}}[{part.format(self.index)}]", inner)
+                return self._call(f"{{}}[{_filled(part, self.index)}]", inner)
             case Sort(operand):
                 return self._call(f"{numpy}.sort({{}})", operand)
             case Flip(operand):

@@ -49,7 +49,17 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.shapes import whole as region_of
-from advisor.ir.statements import Bind, ScalarBind, Statement, Store, mentioned, walk, written
+from advisor.ir.statements import (
+    Bind,
+    ScalarBind,
+    Statement,
+    Store,
+    mentioned,
+    values_of,
+    walk,
+    within,
+    written,
+)
 from advisor.ir.values import (
     Called,
     Elementwise,
@@ -70,8 +80,9 @@ from advisor.ir.values import (
 )
 from advisor.source import Edit
 from costdb.expr import ZERO
+from costdb.expr.nodes import Mod
 from transforms.kit.kernels import compiled, is_compiled_alone, type_of, with_statement
-from transforms.kit.rewrite import first_line, replace_statement, stands_alone
+from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
 from transforms.kit.rule import KernelRule
 from transforms.kit.words import Factors, edits_of, factors
 
@@ -226,9 +237,9 @@ def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
 
 def _selected(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
-        case Part(Sort(vector) | Called("builtins.sorted", (vector,)) as ordered, (where,)):
+        case Part(Sort(vector), (where,)):
             pass
-        case Part(Flip(Sort(vector) as ordered), (Range(low) as where,)) if low == ZERO:
+        case Part(Flip(Sort(vector)), (Range(low) as where,)) if low == ZERO:
             (extent,) = type_of(vector, kernel).extents
             upper = Range(extent - where.high, extent)
             yield Flip(Sort(_partitioned(vector, (upper,), "-{}", "-{}:", kernel), 0), 0)
@@ -240,14 +251,25 @@ def _selected(value: Value, kernel: Kernel) -> Iterator[Value]:
         return
     match where:
         case Point(at) if at in (ZERO, extent - 1):
-            least = "fmin" if isinstance(ordered, Sort) and _is_floating(dtype) else "minimum"
+            least = "fmin" if _is_floating(dtype) else "minimum"
             yield Reduction(vector, None, least if at == ZERO else "maximum", dtype)
         case Point():
             yield _partitioned(vector, (where,), "{}", "{}", kernel)
-        case Range(low, high) if high == extent and isinstance(ordered, Sort):
+        case Range(low, high) if high == extent:
             yield Sort(_partitioned(vector, (where,), "{}", "{}:", kernel), 0)
-        case Range(low, high) if low == ZERO and isinstance(ordered, Sort):
+        case Range(low, high) if low == ZERO:
             yield Sort(_partitioned(vector, (where,), "{} - 1", ":{}", kernel), 0)
+
+
+def _selected_of_list(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Part(Called("builtins.sorted", (vector,)), where):
+            for other in _selected(Part(Sort(vector, 0), where), kernel):
+                if isinstance(other, Reduction):
+                    # a list has no order among NaN, and so no least of others
+                    least = "minimum" if other.operation == "fmin" else other.operation
+                    other = replace(other, operation=least)
+                yield other
 
 
 def _partitioned(
@@ -360,7 +382,13 @@ PATTERNS = (
         "select the elements, without sorting all",
         _SORTED,
         "results are equal where the array has as many elements as are asked for, and zeros have"
-        " no sign; for `sorted`, where none is NaN",
+        " no sign",
+    ),
+    Pattern(
+        _selected_of_list,
+        "select the element by NumPy, without sorting all",
+        "Python compares objects of its own, one by one, and one of them is wanted",
+        "results are equal where no element is NaN, and there are as many as are asked for",
     ),
     Pattern(
         _placed,
@@ -418,6 +446,34 @@ def _of_names(kernel: Kernel) -> Iterator[Proposal]:
         match bind:
             case Bind(name, Called("linalg.inv", (matrix,))) if name not in kernel.observed:
                 yield from _without_inverse(bind, matrix, kernel)
+            case Bind(value=Sort(vector) | Called("builtins.sorted", (vector,))):
+                yield from _without_order(bind, vector, kernel)
+
+
+def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Proposal]:
+    """Yield a partition in the place of a sorted array of which single elements are read."""
+    users = [one for one in walk(kernel.body) if bind.name in mentioned(one) and one is not bind]
+    values = [value for one in users for value in values_of(one)]
+    found = [read for value in values for read in reads(value) if read.array == bind.name]
+    texts, places = kernel.context.scalar_texts, list[str]()
+    for read in dict.fromkeys(found):
+        match read.region:
+            case (Point(Mod(dividend=at) | at),) if (text := python_text(at, texts)) is not None:
+                places.append(text)
+            case _:
+                return
+    plain = all(isinstance(one, Bind | Store | ScalarBind) for one in users if values_of(one))
+    others = any(
+        bind.name in written(one) or (not within(one) and not values_of(one)) for one in users
+    )
+    if not places or others or not plain or bind.name in kernel.aliases:
+        return
+    kth = places[0] if len(places) == 1 else f"[{', '.join(places)}]"
+    other = _partitioned(vector, (), kth, "", kernel).operand
+    body = with_statement(kernel.body, bind, (replace(bind, value=other),))
+    edits = partial(edits_of, bind.span, {bind.value: other}, kernel)
+    pattern = next(one for one in PATTERNS if one.others is _selected_of_list)
+    yield _proposal(pattern, bind, kernel.with_body(body), edits, kernel)
 
 
 def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Proposal]:
@@ -437,7 +493,7 @@ def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Prop
         for part in parts_of(one.value):
             if whole in factors(part):
                 inverted = with_part(part, whole, bind.value)
-                changes |= {part: solved for solved in _solved(inverted, kernel)}
+                changes |= dict.fromkeys([part], next(_solved(inverted, kernel)))
         value: Value = one.value
         for part, solved in changes.items():
             value = with_part(value, part, solved)
