@@ -11,6 +11,7 @@ from functools import cache, reduce
 from typing import Final, Literal
 
 from advisor.dtypes import Kind, dtype_of
+from advisor.numpy_functions import FUNCTIONS
 from costdb.expr import Expr, floor_div, num, to_text
 from costdb.records import dataclass
 from costdb.work import ArrayOperation
@@ -93,6 +94,8 @@ ROWS: Final = {
     **_rows(Row(1, _OF.UNARY, "ifc"), "negative positive sign square reciprocal conjugate"),
     **_rows(Row(1, _OF.UNARY, "?ifc", "real"), "absolute"),
     **_rows(Row(1, _OF.UNARY, "f"), "fabs floor ceil trunc"),
+    **_rows(Row(1, _OF.UNARY, "f"), "radians degrees deg2rad rad2deg"),
+    **_rows(Row(1, _OF.UNARY, "f", "truth"), "signbit"),
     **_rows(Row(1, _OF.UNARY, "fc"), "rint"),
     **_rows(Row(1, _OF.UNARY, "?ifc", "truth"), "isnan isfinite isinf logical_not"),
     **_rows(Row(1, _OF.UNARY, "?i"), "invert"),
@@ -101,7 +104,7 @@ ROWS: Final = {
     # those that take about as long as `exp` does, by NumPy's own vector code, and the others
     **_rows(Row(1, _OF.TRANSCENDENTAL, "fc"), "exp exp2 log log2 sin cos tanh cosh"),
     **_rows(Row(1, _OF.TRANSCENDENTAL, "fc"), "arcsin arccos arctan"),
-    **_rows(Row(1, _OF.FUNCTION, "fc"), "expm1 log10 log1p tan sinh"),
+    **_rows(Row(1, _OF.FUNCTION, "fc"), "expm1 log10 log1p tan sinh arcsinh arccosh arctanh"),
     **_rows(Row(1, _OF.FUNCTION, "fc", "real"), "angle"),
     **_rows(Row(2, _OF.BINARY, "?ifc"), "add multiply minimum maximum fmax fmin"),
     **_rows(Row(2, _OF.BINARY, "ifc"), "subtract"),
@@ -112,7 +115,9 @@ ROWS: Final = {
     **_rows(Row(2, _OF.REMAINDER, "if"), "floor_divide remainder fmod"),
     **_rows(Row(2, _OF.FUNCTION, "ifc"), "power"),
     **_rows(Row(2, _OF.FUNCTION, "f"), "arctan2"),
-    **_rows(Row(2, _OF.FUNCTION, "f"), "hypot"),
+    **_rows(Row(2, _OF.FUNCTION, "f"), "hypot logaddexp logaddexp2 heaviside"),
+    **_rows(Row(2, _OF.BINARY, "f"), "copysign"),
+    **_rows(Row(2, _OF.REMAINDER, "i"), "gcd lcm"),
     **_rows(Row(2, _OF.COMPARE, "?ifc", "truth"), "equal not_equal less less_equal"),
     **_rows(Row(2, _OF.COMPARE, "?ifc", "truth"), "greater greater_equal"),
     **_rows(Row(3, _OF.WHERE, "?ifc"), "where"),
@@ -129,7 +134,7 @@ ELEMENTWISE: Final = {name: name for name in ROWS if name != "clip"} | {
 """What NumPy's functions are called in the intermediate forms."""
 
 _BY_RELEASE = frozenset({"floor", "ceil", "trunc"})
-_NO_BOOLEANS = frozenset({"negative", "positive", "sign", "subtract", "angle"})
+_NO_BOOLEANS = frozenset(["negative", "positive", "sign", "subtract", "angle", "gcd", "lcm"])
 
 
 def promote(left: str, right: str) -> str:
@@ -249,7 +254,6 @@ REDUCTIONS: Final = {
     "std": Reducing("std", "spread"),
     "linalg.norm": Reducing("norm", "spread"),
     # they pass over the elements more often than once, which no model covers
-    "median": Reducing("unpriced", "mean"),
     "nansum": Reducing("unpriced", "sum"),
     "nanprod": Reducing("unpriced", "sum"),
     "nanmax": Reducing("unpriced", "same"),
@@ -284,7 +288,7 @@ COPIES: Final = {
 SAME_AS: Final = {
     **{"amax": "max", "amin": "min", "average": "mean", "around": "round"},
     **{"concat": "concatenate", "permute_dims": "transpose", "asanyarray": "asarray"},
-    **{"row_stack": "vstack", "identity": "eye"},
+    **{"row_stack": "vstack", "identity": "eye", "trapz": "trapezoid"},
 }
 """Other names of functions, as far as their first argument goes."""
 
@@ -295,15 +299,13 @@ PARAMETERS: Final = {
         ("any all argmax argmin ptp nanmax nanmin", "a axis out keepdims"),
         ("max min", "a axis out keepdims initial"),
         ("count_nonzero", "a axis keepdims"),
-        ("median", "a axis out overwrite_input keepdims"),
         ("var std", "a axis dtype out ddof keepdims"),
         ("linalg.norm", "x ord axis keepdims"),
         ("cumsum cumprod", "a axis dtype out"),
         ("clip", "a a_min a_max out"),
         ("round", "a decimals out"),
         ("diff", "a n axis"),
-        ("sort", "a axis"),
-        ("searchsorted", "a v side sorter"),
+        ("sort", "a axis kind"),
         ("matmul inner vdot outer", "a b"),
         ("dot", "a b out"),
         ("take", "a indices"),
@@ -334,7 +336,7 @@ PARAMETERS: Final = {
         ("asarray ascontiguousarray asfortranarray", "a dtype order"),
     )
     for name in names.split()
-}
+} | {name: row.parameters for name, row in FUNCTIONS.items()}
 """The parameters that are understood, in NumPy's order; a method has no first one."""
 
 

@@ -14,6 +14,8 @@ from advisor.analysis.owners import (
     Operand,
     Pairs,
     advance,
+    is_local,
+    local,
     local_region,
     pairs_of,
     selected,
@@ -37,6 +39,7 @@ from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import Scatter, Store, is_total
 from advisor.ir.values import (
+    Called,
     Copy,
     Elementwise,
     Expand,
@@ -45,6 +48,7 @@ from advisor.ir.values import (
     Fourier,
     Gather,
     MatMul,
+    Part,
     PeriodicPad,
     Point,
     Read,
@@ -60,6 +64,7 @@ from advisor.ir.values import (
     Value,
     reads,
 )
+from advisor.numpy_functions import spelled
 from advisor.numpy_table import strong
 from costdb.expr import ONE, ZERO, Expr
 from costdb.records import dataclass, field, replace
@@ -126,7 +131,7 @@ class Arrays:
         if isinstance(value, Fill) and not value.value:
             return []
         found, placement = self.type_of(name), self.placement(name)
-        if _makes_array(value) and value_placement(value, self.placed) == placement:
+        if _makes_array(value) and self._placed(value) == placement:
             return self._made(value)[0]
         return self._computed(value, whole(found.extents), found, placement, name)
 
@@ -158,7 +163,7 @@ class Arrays:
         match value:
             case Scalar() | Read(_, ()):
                 return []
-            case Reduction():
+            case Reduction() | Called() | Part():
                 return self._made(value)[0]
             case Read(array, _):
                 return operations.broadcast(self.type_of(array), self.placement(array))
@@ -353,6 +358,14 @@ class Arrays:
                 placement = self._placed(value)
                 made = self._computed(value, whole(found.extents), found, placement)
                 return made, _fresh(found, placement)
+            case Called():
+                return self._called(value)
+            case Part(operand, region):
+                made, source = self._made(operand)
+                shown = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
+                lies = region_placement(source.placement, region)
+                made += [shown] * self.in_calls
+                return made, _fresh(describe(value, self.type_of), lies)
             case Gather():
                 return self._gather(value)
             case Tally():
@@ -407,6 +420,26 @@ class Arrays:
         made: list[Process] = [view] if self.in_calls else []
         return made, replace(own, part=without_points(memory, read.region))
 
+    def _called(self, value: Called) -> tuple[list[Process], Operand]:
+        """Return the work of a function that has no operation of its own, of whole arrays."""
+        spread = [read.array for read in reads(value) if not is_local(self.placement(read.array))]
+        if spread:
+            raise NotPriced(f"{spelled(value.function)} of `{spread[0]}`, which ranks share out")
+        made: list[Process] = []
+        sources: list[Operand] = []
+        for operand in value.operands:
+            if describe(operand, self.type_of).extents:
+                more, source = (
+                    self._part(operand) if isinstance(operand, Read) else self._made(operand)
+                )
+                made += more
+                sources.append(source)
+            else:
+                made += self.number(operand)
+        found = describe(value, self.type_of)
+        made += operations.called(value.function, sources, found, self.facts)
+        return made, _fresh(found, local(found.extents))
+
     def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
         made, places = self._made(value.places)
         _, table = self._made(value.operand)
@@ -450,6 +483,8 @@ class Arrays:
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)
         if placement is None:
+            if all(map(is_local, self.placed.values())):
+                return local(describe(value, self.type_of).extents)
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
 
@@ -464,4 +499,6 @@ def _fresh(found: ArrayType, placement: Placement) -> Operand:
 
 
 def _makes_array(value: Value) -> bool:
-    return isinstance(value, Scan | Roll | PeriodicPad | Flip | Reduction | Fourier | Sort)
+    return isinstance(
+        value, Scan | Roll | PeriodicPad | Flip | Reduction | Fourier | Sort | Called | Part
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 from advisor.analysis.calls import dense, product, view
 from advisor.analysis.facts import Facts, NotPriced
@@ -14,8 +16,9 @@ from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import largest
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Fourier, Range, Reduction
+from advisor.numpy_functions import cost_of, spelled
 from advisor.numpy_table import strong
-from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, minimum, num
+from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, maximum, minimum, num
 from costdb.work import (
     NOTHING,
     Access,
@@ -24,6 +27,7 @@ from costdb.work import (
     Branch,
     Collective,
     CollectiveKind,
+    Interpretation,
     Leaf,
     Message,
     Pattern,
@@ -40,7 +44,9 @@ STATEMENTS = "array statements"
 PRODUCTS = "matrix products"
 _BUFFERED = 8192
 """Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
-_SUMMED = frozenset({"add", "multiply", "mean", "spread", "count_nonzero"})
+_PASSES = 2**5
+"""A selection takes about as long as sorting so many at a time."""
+_SUMMED = frozenset({"add", "multiply", "mean", "spread"})
 """Operations that are done in the type of their result, and not of their operand."""
 
 
@@ -235,6 +241,55 @@ def sorting(
         raise NotPriced("a sort along a distributed dimension")
     compared, sorts = log2(found.extents[axis]), (ArrayOperation.SORT, axis)
     return along_lines(source, found, placement, compared, sorts, facts, "sort")
+
+
+def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) -> list[Process]:
+    """Return the work of a function that has a line in the table, or that Python has.
+
+    Raises
+    ------
+    NotPriced
+        No model knows how long it takes.
+    """
+    cost = cost_of(name)
+    if cost is None:
+        raise NotPriced(f"the time of {spelled(name)} is not known")
+    if not cost:
+        return []
+    what, times = cost[0], Fraction(cost[1])
+    source = sources[0] if sources else None
+    memory = None if source is None else held(source, facts)
+    counts = found.extents if memory is None else memory.counts
+    last, elements = (counts or (ONE,))[-1], product(counts)
+    given = () if source is None or memory is None else (Visit(memory, source.name or ""),)
+    result = Visit(dense(found.extents, found.dtype)) if found.extents else None
+    call = partial(ArrayCall, dtype=found.dtype, result=result, operands=given, fresh=True)
+    if what == "python":
+        # each element becomes an object, and objects are what it works on
+        each = Interpretation(elements, loads=1, operations=int(times), loop=False)
+        compared = elements * log2(maximum(2, last))
+        more = [Leaf(Interpretation(compared, operations=1, loop=False))] * name.endswith("sorted")
+        return [Leaf(each), *more]
+    match what:
+        case "views":
+            made = [view()]
+        case "sort":
+            made = [call(ArrayOperation.SORT, elements=elements, length=last ** num(times))]
+        case "partition":
+            made = [call(ArrayOperation.SORT, elements=elements * times, length=num(_PASSES))]
+        case "products":
+            # as many as in so many products of square matrices, and with every other column
+            first = call(ArrayOperation.MATMUL, elements=elements, length=last * num(times))
+            made = [view(), view(), replace(first, result=None)]
+            if len(sources) > 1:
+                columns = product(found.extents)
+                made.append(call(ArrayOperation.MATMUL, elements=columns, length=last))
+        case _:
+            moved = product(found.extents) * num(times)
+            length = last if what == "fft" else None
+            made = [view(), call(ArrayOperation(what), elements=moved, length=length)]
+    accesses = tuple(Access(one.region) for one in given)
+    return [Leaf(Statement(accesses, elements, STATEMENTS, tuple(made)))]
 
 
 def along_lines(

@@ -23,6 +23,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
+    Called,
     Copy,
     Elementwise,
     Expand,
@@ -31,6 +32,7 @@ from advisor.ir.values import (
     Fourier,
     Gather,
     MatMul,
+    Part,
     PeriodicPad,
     Point,
     Read,
@@ -71,9 +73,9 @@ def place(kernel: Kernel) -> dict[str, Placement]:
         if len(left) == len(pending):
             # an array of constants has no operands to follow
             guess = _guessed(left, statements, kernel, placed)
-            if guess is None and all(map(_is_whole, placed.values())):
+            if guess is None and all(map(is_local, placed.values())):
                 # where nothing is distributed, neither is what the kernel makes
-                guess = {bind.name: _whole(kernel.extents(bind.name)) for bind in left}
+                guess = {bind.name: local(kernel.extents(bind.name)) for bind in left}
             if guess is None:
                 break
             placed.update(guess)
@@ -109,12 +111,13 @@ def _guessed(
     return None
 
 
-def _is_whole(placement: Placement) -> bool:
+def is_local(placement: Placement) -> bool:
     """Tell whether every rank has all of an array."""
     return all(isinstance(axis, NotDistributed) for axis in placement.dims)
 
 
-def _whole(extents: tuple[Expr, ...]) -> Placement:
+def local(extents: tuple[Expr, ...]) -> Placement:
+    """Return the placement of an array that every rank has all of."""
     origin = tuple(ZERO for _ in extents)
     return Placement(extents, origin, tuple(NotDistributed() for _ in extents), MeshSpec(()), "C")
 
@@ -193,7 +196,7 @@ def _candidates(
             if source is None or (is_spread_in_steps(source, region) and not stepped):
                 return []
             return [region_placement(source, region)]
-        case Scalar() | Fill() | Tally():
+        case Scalar() | Fill() | Tally() | Called():
             return []
         case Elementwise(_, parts):
             return [found for part in parts for found in of(part)]
@@ -201,6 +204,8 @@ def _candidates(
             return of(value.operand)
         case Gather():
             return of(value.places)
+        case Part(operand, region):
+            return [region_placement(found, region) for found in of(operand)]
         case Expand(operand, axis):
             return [_with_axis(found, axis) for found in of(operand)]
         case Transpose(operand, axes):

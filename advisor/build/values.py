@@ -39,6 +39,7 @@ from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
 from advisor.ir.values import (
+    Called,
     Copy,
     Elementwise,
     Expand,
@@ -47,6 +48,7 @@ from advisor.ir.values import (
     Fourier,
     Gather,
     MatMul,
+    Part,
     PeriodicPad,
     Point,
     Range,
@@ -128,6 +130,8 @@ class Values(Scope):
                 return found or self.value(self.hoisted(value), frame)
             case Tally():
                 return self.value(self.hoisted(value), frame)
+            case Called() | Part():
+                raise NotBuiltError("a call that is not built for ranks")
 
     # moved along an axis
 

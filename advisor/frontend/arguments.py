@@ -9,7 +9,7 @@ import libcst as cst
 
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Value
+from advisor.ir.values import Called, Value
 from advisor.numpy_table import Shape
 from costdb.expr import Expr
 from costdb.records import dataclass
@@ -86,6 +86,9 @@ class Door(Protocol[A]):
     def is_none(self, argument: A) -> bool:
         """Return whether an argument is None."""
 
+    def written(self, argument: A) -> str:
+        """Return an argument as it is written, to tell it from others."""
+
     def constant(self, argument: A) -> tuple[str, str]:
         """Return a number as a text, and its element type in an array."""
 
@@ -118,8 +121,8 @@ class Door(Protocol[A]):
     def joined(self, name: str, parts: A, axis: int) -> Value:
         """Return arrays joined into one."""
 
-    def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
-        """Return what a function gives whose time is not known."""
+    def called(self, form: Called) -> Value:
+        """Return what a function gives that has no operation of its own."""
 
 
 # Operators of the source, by the functions of NumPy that they are.

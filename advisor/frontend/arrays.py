@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
 
@@ -25,12 +26,14 @@ from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
+    Called,
     Copy,
     Elementwise,
     Expand,
     Fill,
     Flip,
     Gather,
+    Part,
     Point,
     Range,
     Read,
@@ -40,7 +43,18 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, Shape, strong
+from advisor.numpy_functions import FUNCTIONS
+from advisor.numpy_table import (
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    Shape,
+    ShapeConflict,
+    broadcast,
+    joined,
+    promote,
+    reduced,
+    strong,
+)
 from costdb.expr import Expr, to_text
 from costdb.records import dataclass, replace
 
@@ -115,6 +129,12 @@ class KernelDoor:
     def is_none(self, argument: Known) -> bool:
         """Return whether an argument is None."""
         return isinstance(argument, cst.Name) and argument.value == "None"
+
+    def written(self, argument: Known) -> str:
+        """Return the source, or the number."""
+        if isinstance(argument, cst.CSTNode):
+            return cst.Module([]).code_for_node(argument)
+        return repr(argument)
 
     def constant(self, argument: Known) -> tuple[str, str]:
         """Return a number that fills an array, and the type of such an array."""
@@ -209,12 +229,33 @@ class KernelDoor:
         raise NotUnderstood("the elements of all axes in a row")
 
     def joined(self, name: str, parts: Known, axis: int) -> Value:
-        """Refuse to join arrays, whose parts may lie on different ranks."""
-        raise NotUnderstood(f"the time of np.{name} is not known")
+        """Return arrays joined into one."""
+        items = self.items(parts)
+        if not items:
+            raise NotUnderstood(f"np.{name} of something that is not written out")
+        values = tuple(self.array(item, name) for item in items)
+        types = [self.type_of(value) for value in values]
+        try:
+            broadcast([_beside(name, one.extents, axis) for one in types])
+            shape = joined(name, [one.extents for one in types], axis)
+        except ShapeConflict as error:
+            raise NotUnderstood(str(error)) from error
+        if shape is None:
+            raise NotUnderstood(f"np.{name} of arrays of these shapes")
+        dtype = reduce(promote, [one.dtype for one in types])
+        return Called(name, values, shape, dtype, (("axis", str(axis)),))
 
-    def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
-        """Refuse what takes a time that is not known."""
-        raise NotUnderstood(f"the time of np.{name} is not known")
+    def called(self, form: Called) -> Value:
+        """Return the form; none of its operands is a number of the source alone."""
+        return form
+
+
+def _beside(name: str, shape: Shape, axis: int) -> Shape:
+    """Return what has to be alike of arrays that are joined."""
+    if name == "stack" or len(shape) < 2:
+        return shape if name in ("stack", "vstack", "column_stack") else ()
+    along = {"vstack": 0, "hstack": 1, "column_stack": 1}.get(name, axis % len(shape))
+    return reduced(shape, along)
 
 
 def _has_known_type(base: Scalar, exponent: Scalar) -> bool:
@@ -240,8 +281,13 @@ def value_of(node: Known, scope: Scope) -> Value:
         return Scalar(to_text(node), PYTHON_INTEGER)
     value = _value_of(node, scope)
     item = isinstance(node, cst.Name) and "[" in node.value
-    if not isinstance(value, Scalar) or not isinstance(node, cst.CSTNode) or item:
+    if not isinstance(node, cst.CSTNode) or item:
         # an item of a tuple that was seen stands nowhere
+        return value
+    if not isinstance(value, Scalar):
+        # a node that was put together stands nowhere
+        with suppress(KeyError):
+            scope.written[scope.span(node)] = value
         return value
     return Scalar(value.text, value.dtype, scope.span(node))
 
@@ -394,12 +440,47 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         return _selected(scope.select(name, found.region), found, scope)
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
-    inner = value_of(node.value, scope)
+    single = len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index)
+    listed = sorted_list(node.value, scope) if single else None
+    inner = value_of(node.value, scope) if listed is None else listed
     extents = scope.type_of(inner).extents
     found = selection(node.slice, extents, scope)
     if not is_whole(found.region, extents):
-        raise NotUnderstood("a subscript of an expression")
+        if base_of(inner) is not None or isinstance(inner, Fill):
+            raise NotUnderstood("a subscript of an expression")
+        inner = Part(inner, found.region)
     return _selected(inner, found, scope)
+
+
+def sorted_list(node: cst.BaseExpression, scope: Scope) -> Value | None:
+    """Return the list that ``sorted(x)`` makes of a vector, of which single items are taken.
+
+    A list is no array where it is added to, or multiplied; None for any other expression.
+    """
+    match node:
+        case cst.Call(cst.Name(value="sorted"), [cst.Arg(value=given, keyword=None, star="")]):
+            if not scope.not_builtin("sorted"):
+                value = Calls(_door(scope)).of_python("sorted", value_of(given, scope))
+                scope.written[scope.span(node)] = value
+                return value
+    return None
+
+
+def base_of(value: Value) -> str | None:
+    """Return the array whose memory a value shares with other strides."""
+    match value:
+        case Read(array, _):
+            return array
+        case Flip(operand, _) | Transpose(operand, _) | Expand(operand, _) | Part(operand, _):
+            return base_of(operand)
+        case Called(name, (operand, *_)) if name in SHARING:
+            return base_of(operand)
+        case _:
+            return None
+
+
+SHARING = frozenset({"ravel", "reshape", "diagonal", "fliplr", "flipud", "rot90"})
+"""Functions whose results may share memory with their operand."""
 
 
 def _selected(value: Value, found: Selection, scope: Scope) -> Value:
@@ -464,11 +545,25 @@ def _door(scope: Scope) -> KernelDoor:
     return KernelDoor(scope, lambda node: value_of(node, scope))
 
 
+def several_of(node: cst.BaseExpression, scope: Scope) -> tuple[Value, ...] | None:
+    """Return the results of a function that has several; None for any other expression."""
+    if not isinstance(node, cst.Call):
+        return None
+    name = (resolve(node.func, scope.imports) or "").removeprefix("numpy.")
+    row = FUNCTIONS.get(name)
+    if row is None or len(row.dtypes) < 2:
+        return None
+    return Calls(_door(scope)).several(name, _given(node.args))
+
+
 def _call(node: cst.Call, scope: Scope) -> Value:
     full = resolve(node.func, scope.imports)
     number = _converted(full or "", node, scope)
     if number is not None:
         return number
+    if full in FUNCTIONS:
+        # those of SciPy have their whole names there
+        return Calls(_door(scope)).function(full, _given(node.args))
     if full is not None and full.startswith("numpy."):
         return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
@@ -514,6 +609,7 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
 _OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
 
 
+_OF_VECTORS = ("sum", "max", "min")
 _EXTREMES = {"min": "minimum", "max": "maximum"}
 
 
@@ -524,6 +620,13 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     nodes = tuple(argument.value for argument in given)
     if name == "abs" and len(nodes) == 1:
         return _operation("absolute", nodes, scope)
+    if name in ("float", "int") and len(nodes) == 1:
+        operand = value_of(nodes[0], scope)
+        if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
+            return Copy(operand, "float64" if name == "float" else "int64")
+    if name in _OF_VECTORS and len(nodes) == 1 and not isinstance(nodes[0], cst.BaseComp):
+        operand = value_of(nodes[0], scope)
+        return Calls(_door(scope)).of_python(name, operand)
     if name in _EXTREMES and len(nodes) > 1:
         parts = [value_of(node, scope) for node in nodes]
         if any(scope.type_of(part).extents for part in parts):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Generic
 
 from advisor.dtypes import Kind
 from advisor.frontend.arguments import A, Door, Given, matched
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import ArrayType, kind_of_or_none
 from advisor.ir.values import (
+    Called,
     Elementwise,
     Expand,
     Flip,
@@ -25,6 +27,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
+from advisor.numpy_functions import FUNCTIONS, Form
 from advisor.numpy_table import (
     COPIES,
     ELEMENTWISE,
@@ -36,12 +39,18 @@ from advisor.numpy_table import (
     SAME_AS,
     SCANS,
     UNKNOWN_DTYPE,
+    Shape,
+    ShapeConflict,
+    broadcast,
+    count_of,
     moved,
     promote,
     reduced_dtype,
+    strong,
     transformed,
 )
-from costdb.expr import Expr, ceil, num
+from costdb.expr import Expr, ceil, free_symbols, num, substitute
+from costdb.expr.parse import parse
 
 _OF_DATA = frozenset(
     ["nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "setdiff1d"]
@@ -58,8 +67,8 @@ METHODS = frozenset(
         "clip",
         "round",
         "take",
-        "searchsorted",
         "swapaxes",
+        *("argsort", "argpartition", "diagonal", "ravel", "repeat", "searchsorted", "trace"),
     ]
 ).union(SCANS, REDUCTIONS.keys() - {"count_nonzero", "linalg.norm"})
 _METHOD_PARAMETERS = {
@@ -96,6 +105,8 @@ class Calls(Generic[A]):
             return self._einsum(given)
         if name not in PARAMETERS:
             raise NotUnderstood(f"np.{called} is not understood")
+        if name in FUNCTIONS:
+            return _only(self._by_row(name, matched(given, PARAMETERS[name], called)), called)
         first, *others = PARAMETERS[name]
         arguments = dict(matched(given, (first, *others), called))
         if first not in arguments:
@@ -113,7 +124,127 @@ class Calls(Generic[A]):
             return self._transposed(operand, [one.value for one in given])
         parameters = _METHOD_PARAMETERS.get(name) or PARAMETERS.get(name, ())[1:]
         order = "C" if name == "copy" else "K"
-        return self._of(name, operand, matched(given, parameters, name), order)
+        arguments = matched(given, parameters, name)
+        if name in FUNCTIONS:
+            return _only(self._by_row(name, arguments, operand), name)
+        return self._of(name, operand, arguments, order)
+
+    def of_python(self, name: str, operand: Value) -> Value:
+        """Return what a function of Python's gives that goes through a vector's elements."""
+        return self._by_row(f"builtins.{name}", {}, operand)[0]
+
+    def several(self, name: str, given: Sequence[Given[A]]) -> tuple[Value, ...]:
+        """Return the results of a function that has several."""
+        row = FUNCTIONS.get(name)
+        if row is None:
+            raise NotUnderstood(f"the results of np.{name} are not understood")
+        return self._by_row(name, matched(given, row.parameters, name))
+
+    def _by_row(
+        self, name: str, arguments: Mapping[str, A], owner: Value | None = None
+    ) -> tuple[Value, ...]:
+        """Return what a function gives that has a line in the table, and nothing of its own."""
+        row, door = FUNCTIONS[name], self.door
+        if not self._is_none(arguments.get("out")):
+            raise NotUnderstood(f"`out=` of `{name}` is not understood")
+        most = 1 if row.rule else max(len(form.operands) for form in row.forms)
+        names = [one for one in row.parameters[:most] if one in arguments]
+        operands = tuple(door.value(arguments[one]) for one in names)
+        operands = operands if owner is None else (owner, *operands)
+        types = [door.type_of(one) for one in operands]
+        rest = {one: value for one, value in arguments.items() if one not in names}
+        for one, value in rest.items():
+            if one not in ("axis", "q") and self._is_array(value):
+                raise NotUnderstood(f"`{one}=` of `{name}` that is an array")
+        shapes = self._row_shapes(name, types, rest)
+        stated = tuple((one, door.written(value)) for one, value in sorted(rest.items()))
+        found = []
+        rules = row.dtypes if len(shapes) == len(row.dtypes) else row.dtypes[1:2]
+        for number, (shape, rule) in enumerate(zip(shapes, rules, strict=True)):
+            which = name if len(shapes) == 1 else f"{name}[{number}]"
+            dtype = self._row_dtype(rule, [one.dtype for one in types], rest)
+            found.append(door.called(Called(which, operands, shape, dtype, stated)))
+        return tuple(found)
+
+    def _is_array(self, argument: A) -> bool:
+        try:
+            return bool(self.door.type_of(self.door.value(argument)).extents)
+        except NotUnderstood:
+            return False
+
+    def _row_shapes(
+        self, name: str, types: Sequence[ArrayType], rest: Mapping[str, A]
+    ) -> tuple[Shape, ...]:
+        row, shapes, door = FUNCTIONS[name], [one.extents for one in types], self.door
+        if row.rule:
+            (shape,) = shapes
+            if not shape:
+                raise NotUnderstood(f"np.{name} of a number")
+            if row.rule == "last":
+                axis = rest.get("axis")
+                if axis is not None and door.is_none(axis) and len(shape) > 1:
+                    raise NotUnderstood(f"np.{name} of all axes in a row")
+                return (shape,)
+            axes = self._axes(rest.get("axis"), len(shape), name)
+            kept = not self._is_false(rest.get("keepdims"))
+            along = list(shape)
+            for axis_of in reversed(range(len(along)) if axes is None else axes):
+                along[axis_of : axis_of + 1] = [ONE] * kept
+            several = door.items(rest["q"]) if "q" in rest else None
+            if several is None and "q" in rest and self._is_array(rest["q"]):
+                raise NotUnderstood(f"np.{name} at places that are not written out")
+            ahead = () if several is None else (num(len(several)),)
+            return ((*ahead, *along),)
+        stated = {one: door.written(rest[one]) for one in row.shaping & rest.keys()}
+        for form in row.forms:
+            wanted = {form.where[0]: form.where[1]} if form.where else {}
+            if stated == wanted or (stated and not form.where and name == "meshgrid"):
+                letters = _fitted(form, shapes)
+                if letters is not None:
+                    return tuple(self._extents(one, letters, rest) for one in form.results)
+        raise NotUnderstood(f"np.{name} of arrays of these shapes")
+
+    def _extents(
+        self, formulas: tuple[str, ...], letters: Mapping[str, Expr | Shape], rest: Mapping[str, A]
+    ) -> Shape:
+        if formulas == ("...",):
+            shape = letters["..."]
+            assert isinstance(shape, tuple)
+            return shape
+        made = []
+        for formula in formulas:
+            expr = parse(formula)
+            values: dict[str, Expr] = {}
+            for symbol in free_symbols(expr):
+                known = letters.get(symbol)
+                if known is None and symbol in rest:
+                    known = self.door.size(rest[symbol], symbol)
+                known = _DEFAULTS.get(symbol) if known is None else known
+                if not isinstance(known, Expr):
+                    raise NotUnderstood(f"`{symbol}` is not stated")
+                values[symbol] = known
+            made.append(substitute(expr, values))
+        return tuple(made)
+
+    def _row_dtype(self, rule: str, dtypes: Sequence[str], rest: Mapping[str, A]) -> str:
+        first = strong(dtypes[0]) if dtypes else "float64"
+        match rule:
+            case "same" | "promoted":
+                return first if rule == "same" else strong(reduce(promote, dtypes))
+            case "joined":
+                return reduce(promote, map(strong, dtypes))
+            case "double" | "wide":
+                least = "float64" if rule == "double" else "int64"
+                return strong(reduce(promote, dtypes, least))
+            case "mean" if "q" in rest and self.door.items(rest["q"]) is not None:
+                return promote(reduced_dtype(rule, first), "float64")
+            case "sum" | "mean" | "spread":
+                return self._dtype(rest, reduced_dtype(rule, first))
+            case "float" | "real":
+                together = strong(reduce(promote, dtypes, "bool" if dtypes else "float64"))
+                kept = reduced_dtype("mean", together)
+                return reduced_dtype("spread", kept) if rule == "real" else kept
+        return rule
 
     def _elementwise(self, operation: str, given: Sequence[Given[A]]) -> Value:
         """Read a function that takes its operands by position, and nothing else."""
@@ -166,10 +297,6 @@ class Calls(Generic[A]):
                 for along in range(len(found.extents)) if flipped is None else flipped:
                     operand = door.made(Flip(operand, along))
                 return operand
-            case "searchsorted":
-                wanted = self._array(arguments, "v", name)
-                shape = door.type_of(wanted).extents
-                return door.unpriced(name, (operand, wanted), shape, "int64")
             case "take":
                 return self._taken(operand, self._array(arguments, "indices", name))
             case "bincount":
@@ -248,6 +375,9 @@ class Calls(Generic[A]):
         return door.vector(extent, dtype)
 
     # arguments ---------------------------------------------------------------------------
+
+    def _stated(self, arguments: Mapping[str, A]) -> tuple[tuple[str, str], ...]:
+        return tuple((one, self.door.written(value)) for one, value in sorted(arguments.items()))
 
     def _is_none(self, argument: A | None) -> bool:
         return argument is None or self.door.is_none(argument)
@@ -329,7 +459,9 @@ class Calls(Generic[A]):
             shape = list(found.extents)
             for axis in reversed(range(len(shape)) if axes is None else axes):
                 shape[axis : axis + 1] = [ONE] * kept
-            return door.unpriced(name, (operand,), tuple(shape), dtype)
+            return door.called(
+                Called(name, (operand,), tuple(shape), dtype, self._stated(arguments))
+            )
         match name:
             case "linalg.norm":
                 return self._norm(operand, arguments, axes, kept)
@@ -511,7 +643,8 @@ class Calls(Generic[A]):
             raise NotUnderstood("rounding of booleans")
         real = kind_of_or_none(found.dtype) in (Kind.FLOATING, Kind.COMPLEX)
         if not real or (decimals is not None and self.door.integer(decimals) != 0):
-            return self.door.unpriced("round", (operand,), found.extents, found.dtype)
+            stated = self._stated(arguments)
+            return self.door.called(Called("round", (operand,), found.extents, found.dtype, stated))
         return self._applied("rint", operand)
 
     def _difference(self, operand: Value, arguments: Mapping[str, A]) -> Value:
@@ -605,7 +738,8 @@ class Calls(Generic[A]):
             if "rfft" in kind:
                 shape = transformed(kind, door.type_of(operand).extents, axis)
                 dtype = "float64" if kind == "irfft" else "complex128"
-                operand = door.unpriced(f"fft.{kind}", (operand,), shape, dtype)
+                stated = (("axis", str(axis)),)
+                operand = door.called(Called(f"fft.{kind}", (operand,), shape, dtype, stated))
             else:
                 operand = door.made(Fourier(operand, axis, "complex128", kind == "ifft"))
         return operand
@@ -614,6 +748,40 @@ class Calls(Generic[A]):
 MADE_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "eye", "arange", "linspace"})
 VIEWS = frozenset({"transpose", "swapaxes", "moveaxis", "rollaxis", "flip"})
 _MADE_OF = MADE_OF_NUMBERS | {"concatenate", "hstack", "vstack", "column_stack", "stack"}
+
+
+_DEFAULTS = {"bins": num(10), "num": num(50)}
+
+
+def _only(results: tuple[Value, ...], name: str) -> Value:
+    if len(results) > 1:
+        raise NotUnderstood(f"the results of np.{name} in one")
+    return results[0]
+
+
+def _fitted(form: Form, shapes: Sequence[Shape]) -> dict[str, Expr | Shape] | None:
+    """Return what the letters of a form stand for; None where shapes do not fit it."""
+    if len(form.operands) != len(shapes):
+        return None
+    found: dict[str, Expr | Shape] = {}
+    free: list[Shape] = []
+    for letters, shape in zip(form.operands, shapes, strict=True):
+        if letters == "any":
+            continue
+        if letters == "...":
+            free.append(shape)
+            continue
+        letters = letters.strip(".")
+        if len(letters) != len(shape):
+            return None
+        for letter, extent in zip(letters, shape, strict=True):
+            if found.setdefault(letter, extent) != extent:
+                return None
+    try:
+        found["..."] = broadcast(free)
+    except ShapeConflict:
+        return None
+    return found | {"count": count_of(shapes[0])} if shapes else found
 
 
 def _is_whole(dtype: str) -> bool:

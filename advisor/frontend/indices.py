@@ -387,7 +387,14 @@ def _is_ellipsis(entry: cst.BaseSlice | None) -> bool:
 def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> tuple[Subscript, bool]:
     """Return the indices of a dimension, in order, and whether they are gone through backwards."""
     if isinstance(entry, cst.Index):
-        return Point(_absolute(scalar(entry.value, scope), extent, scope)), False
+        at = scalar(entry.value, scope)
+        try:
+            return Point(_absolute(at, extent, scope)), False
+        except NotUnderstood:
+            if scope.maxima:
+                raise
+            # one element, from whichever end: outside of loops no more is asked of it
+            return Point(at % extent), False
     assert isinstance(entry, cst.Slice)
     step = 1 if entry.step is None else whole_number(known(entry.step, scope))
     if step is None or (step < 1 and step != -1):

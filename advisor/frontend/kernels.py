@@ -196,6 +196,7 @@ def _kernel(
             decorators=decorators,
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
             whole=(function.first_line, last_line),
+            written=tuple(scope.written.items()),
             computed=(
                 *(
                     (name, value)

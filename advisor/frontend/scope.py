@@ -92,6 +92,8 @@ class Scope:
         Names of tuples and lists of numbers that stand in the source, and that nothing changes.
     times_bound : callable
         Tells in how many places the kernel binds a name.
+    written : dict of Span to Value
+        Where values stand in the source.
     hints : mapping of str to str
         Why parameters are not known that nothing declares, and what to write.
     seen : SeenNames
@@ -127,6 +129,7 @@ class Scope:
     loops: dict[int, int] = field(default_factory=dict)
     written_out: dict[str, Any] = field(default_factory=dict)
     times_bound: Callable[[str], int] = field(default=lambda name: 0)
+    written: dict[Span, Value] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
     seen: SeenNames = field(default_factory=SeenNames)
     kin: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -426,6 +429,30 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
             # takes back what the subscripts themselves count
             only_read -= sum(map(is_it, _subscripted(node.target)))
     return seen == only_read + 1
+
+
+def is_looked_up(name: str, source: cst.CSTNode) -> bool:
+    """Return whether a piece of source only takes single items of a list, and its length.
+
+    Outside of loops, where an array of the same items would do as well.
+    """
+    seen = taken = 0
+    for node in nodes_in(source):
+        match node:
+            case cst.Name(value=found):
+                seen += found == name
+            case cst.Subscript(cst.Name(value=found), [cst.SubscriptElement(cst.Index())]):
+                taken += found == name
+            case cst.Call(cst.Name(value="len"), [cst.Arg(cst.Name(value=found))]):
+                taken += found == name
+            case cst.For() | cst.While() | cst.CompFor() | cst.Lambda() | cst.FunctionDef():
+                if any(isinstance(n, cst.Name) and n.value == name for n in nodes_in(node)):
+                    return False
+        if isinstance(node, _STORING) and any(
+            isinstance(one, cst.Name) and one.value == name for one in _subscripted(node.target)
+        ):
+            return False
+    return seen == taken + 1
 
 
 _STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor

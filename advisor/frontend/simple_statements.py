@@ -9,11 +9,11 @@ import libcst as cst
 
 from advisor.frontend.accumulations import Combination
 from advisor.frontend.arguments import function_of
-from advisor.frontend.arrays import value_of, whole_read
+from advisor.frontend.arrays import base_of, several_of, sorted_list, value_of, whole_read
 from advisor.frontend.bindings import names_in, resolve
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs, scalar
-from advisor.frontend.scope import Scope, is_kept, is_of_literals
+from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals
 from advisor.frontend.stores import (
     assigned_place,
     bind_item,
@@ -41,11 +41,8 @@ from advisor.ir.statements import (
 from advisor.ir.values import (
     Copy,
     Elementwise,
-    Expand,
-    Flip,
     Read,
     Scalar,
-    Transpose,
     Value,
 )
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
@@ -140,6 +137,9 @@ class SimpleStatements:
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
+        results = several_of(value, self.scope) if isinstance(target, cst.Tuple) else None
+        if results is not None and isinstance(target, cst.Tuple):
+            return self._results(target, results, span)
         items = known(value, self.scope)
         if isinstance(target, cst.Tuple) and isinstance(items, tuple):
             for name, item in pairs(target, items, self.scope):
@@ -159,7 +159,8 @@ class SimpleStatements:
             scope.forget(name)
             scope.lost.add(name)
             return ()
-        value = value_of(node, scope)
+        listed = sorted_list(node, scope) if self._is_list(name) else None
+        value = value_of(node, scope) if listed is None else listed
         if isinstance(value, Scalar):
             of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)
@@ -179,11 +180,16 @@ class SimpleStatements:
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
             return ()
-        base = _base(value) or self._maybe_shared(node, value)
+        base = base_of(value) or self._maybe_shared(node, value)
         scope.bind_local(name, found)
         if base is not None:
             scope.strided |= {name, base}
         return (Bind(name, value, span),)
+
+    def _is_list(self, name: str) -> bool:
+        """Return whether a list by a name is used as an array would be."""
+        found = self.source is not None and self.scope.times_bound(name) == 1
+        return found and self.source is not None and is_looked_up(name, self.source)
 
     def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
         """Return whether a name stands for written-out numbers wherever it is used."""
@@ -201,7 +207,7 @@ class SimpleStatements:
         called = (resolve(node.func, self.scope.imports) or "").removeprefix("numpy.")
         copying = COPIES.get(SAME_AS.get(called, called))
         same = value.dtype == self.scope.type_of(value.operand).dtype
-        return _base(value.operand) if copying and not copying.always and same else None
+        return base_of(value.operand) if copying and not copying.always and same else None
 
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)
@@ -219,6 +225,24 @@ class SimpleStatements:
         for name, element in zip(left, value.elements, strict=True):
             made.extend(self._bind(name, element.value, span))
         return made
+
+    def _results(
+        self, target: cst.Tuple, results: Sequence[Value], span: Span
+    ) -> Sequence[Statement]:
+        """Bind names to the results of one call; no rule may rewrite one of them."""
+        names = _plain_names(target)
+        if names is None or len(names) != len(results) or len(set(names)) != len(names):
+            raise NotUnderstood(ASSIGNMENT)
+        made: list[Statement] = []
+        for name, value in zip(names, results, strict=True):
+            found = self.scope.type_of(value)
+            if found.extents:
+                self.scope.bind_local(name, found)
+                made.append(Bind(name, value, span))
+            else:
+                self.scope.bind_number(name, found.dtype)
+                made.append(ScalarBind(name, value, span))
+        return (Unrolled(tuple(made), span),)
 
     def _handed_over(
         self, names: Sequence[str], others: Sequence[str], span: Span
@@ -395,14 +419,3 @@ def _plain_names(node: cst.Tuple) -> list[str] | None:
 
 def _is_none(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "None"
-
-
-def _base(value: Value) -> str | None:
-    """Return the array whose memory a value shares with other strides."""
-    match value:
-        case Read(array, _):
-            return array
-        case Flip(operand, _) | Transpose(operand, _) | Expand(operand, _):
-            return _base(operand)
-        case _:
-            return None

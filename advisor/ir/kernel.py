@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from advisor.distribution import ArraySpec
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Statement
+from advisor.ir.values import Value
 from advisor.source import Span
 from costdb.expr import Expr
 from costdb.records import dataclass, field, replace
@@ -114,6 +115,8 @@ class SourceContext:
         One level of indentation.
     shared : frozenset of Span
         Parts of declarations that other kernels of the file use too.
+    written : tuple of (Span, Value)
+        Where values stand in the source.
     whole : tuple of int
         The first and the last line of the kernel, with what stands above ``def`` for it.
     """
@@ -130,6 +133,7 @@ class SourceContext:
     keeps_bits: bool = False
     whole: tuple[int, int] = (1, 0)
     computed: tuple[tuple[str, Expr], ...] = ()
+    written: tuple[tuple[Span, Value], ...] = ()
 
     @property
     def lines(self) -> list[str]:

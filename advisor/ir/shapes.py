@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
+    Called,
     Copy,
     Elementwise,
     Expand,
@@ -14,6 +15,7 @@ from advisor.ir.values import (
     Fourier,
     Gather,
     MatMul,
+    Part,
     PeriodicPad,
     Point,
     Range,
@@ -105,6 +107,10 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return _describe_product(describe(left, lookup), describe(right, lookup))
         case Gather(operand, places):
             return ArrayType(describe(operand, lookup).dtype, describe(places, lookup).extents)
+        case Called(_, _, shape, dtype):
+            return ArrayType(dtype, shape)
+        case Part(operand, region):
+            return ArrayType(describe(operand, lookup).dtype, region_extents(region))
         case Tally(_, _, extent, dtype):
             return ArrayType(dtype, (extent,))
         case Reduction(operand, axis, _, dtype):

@@ -243,6 +243,36 @@ class Tally:
     dtype: str
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a function gives that has no operation of its own here; it changes nothing.
+
+    Attributes
+    ----------
+    function : str
+        Its name below ``numpy``, or below ``builtins``.
+    operands : tuple of Value
+    shape : tuple of Expr
+    dtype : str
+    stated : tuple of (str, str)
+        Its other arguments, by the names of its parameters, as they are written.
+    """
+
+    function: str
+    operands: tuple[Value, ...]
+    shape: tuple[Expr, ...]
+    dtype: str
+    stated: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A region of an array that has no name, and memory of its own."""
+
+    operand: Value
+    region: tuple[Subscript, ...]
+
+
 Value = (
     Read
     | Scalar
@@ -261,6 +291,8 @@ Value = (
     | Sort
     | Gather
     | Tally
+    | Called
+    | Part
 )
 
 
@@ -269,7 +301,7 @@ def operands(value: Value) -> tuple[Value, ...]:
     match value:
         case Read() | Scalar() | Fill():
             return ()
-        case Elementwise(_, parts):
+        case Elementwise(_, parts) | Called(_, parts):
             return parts
         case MatMul(left, right):
             return (left, right)

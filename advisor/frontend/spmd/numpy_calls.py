@@ -151,6 +151,8 @@ def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     if isinstance(first, Array) and name in _OF_ARRAYS:
         found = attribute(first.view, name, run, span)
         return found or method(first.view, name, arguments.behind(1), run, span)
+    if name == "append" and isinstance(first, Array):
+        return called(name, None, arguments, run, span)
     if name in _HANDLERS or (name in _OF_LISTS and not isinstance(first, Array)):
         return (_HANDLERS | _OF_LISTS)[name](arguments, run, span)
     if name.startswith("random."):

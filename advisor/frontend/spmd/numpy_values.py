@@ -37,6 +37,7 @@ from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     ELEMENTWISE,
     PARAMETERS,
@@ -136,6 +137,15 @@ class ProgramDoor:
     def is_none(self, argument: Value) -> bool:
         """Return whether it is None."""
         return isinstance(argument, Nothing)
+
+    def written(self, argument: Value) -> str:
+        """Return a text or a whole number; of others nothing is told."""
+        if isinstance(argument, Text):
+            return repr(argument.value)
+        found = self.run.integer(argument)
+        if isinstance(argument, Number) and argument.dtype == "bool" and found is not None:
+            return str(bool(found))
+        return "" if found is None else str(found)
 
     def constant(self, argument: Value) -> tuple[str, str]:
         """Return the element type of an array of one value; which value it is, is not told."""
@@ -296,11 +306,10 @@ class ProgramDoor:
         self.run.emit(Compute(made, views, work, "elementwise", self.span))
         return self.value(Array(made))
 
-    def unpriced(
-        self, name: str, operands: tuple[forms.Value, ...], shape: Shape, dtype: str
-    ) -> forms.Value:
-        """Return a result of known shape and type."""
-        return self.value(self._computed("call", operands, ArrayType(dtype, shape), None))
+    def called(self, form: forms.Called) -> forms.Value:
+        """Return a result of known shape and type, which takes a time that is not known."""
+        found = ArrayType(form.dtype, form.shape)
+        return self.value(self._computed("call", form.operands, found, None))
 
 
 _STEPS = {
@@ -329,7 +338,12 @@ def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span:
     door = ProgramDoor(run, span, targets[0] if targets else "")
     calls = Calls(door)
     try:
-        if owner is None:
+        if owner is None and len(getattr(FUNCTIONS.get(name), "dtypes", ())) > 1:
+            results = calls.several(name, given)
+            if len(results) > 1:
+                return Sequence(tuple(map(door.behind, results)), is_list=False)
+            made = results[0]
+        elif owner is None:
             made = calls.function(name, given)
         else:
             made = calls.method(name, door.value(owner), given)

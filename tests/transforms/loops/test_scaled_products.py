@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transforms.loops.scaled_products import TRANSFORM
 
 from advisor.finding import Applicability
 from advisor.source import apply_edits
 from tests.transforms.checks import only_kernel
-from transforms.loops.scaled_products import TRANSFORM
 
 HEAD = """\
 import numpy as np

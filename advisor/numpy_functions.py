@@ -1,0 +1,221 @@
+"""NumPy's functions without an operation of their own, as data: a line for each.
+
+A line has the name, the parameters in NumPy's order, the shapes, the element type, and how long
+it takes. Shapes are written as signatures: ``nn nm -> n m`` takes a square matrix and one with as
+many rows; ``...`` is any shape, of which several are broadcast; a form in brackets holds where a
+parameter has that value. Results are separated by commas, extents by blanks. ``along`` reduces an
+axis, ``last`` keeps the shape. The tests ask NumPy whether each line is right.
+
+What it takes is a class of cost and how many times as much; where there is none, no model has it,
+and only measuring tells.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from costdb.records import dataclass
+
+_ROWS = """
+linalg.inv; a; nn -> n n; float; products 3
+linalg.pinv; a rcond; mn -> n m; float
+linalg.solve; a b; nn n -> n | nn nm -> n m; float; products 0.6
+linalg.det; a; nn ->; float; products 0.6
+linalg.slogdet; a; nn -> ,; float, real; products 0.6
+linalg.cholesky; a; nn -> n n; float; products 0.6
+linalg.eigvalsh; a UPLO; nn -> n; real
+linalg.eigh; a UPLO; nn -> n, n n; real, float
+linalg.svdvals; x; mn -> min(m,n); real
+linalg.svd; a full_matrices compute_uv; mn -> m m, min(m,n), n n
+    | [full_matrices=False] mn -> m min(m,n), min(m,n), min(m,n) n
+    | [compute_uv=False] mn -> min(m,n); float, real, float
+linalg.qr; a mode; mn -> m min(m,n), min(m,n) n | [mode='reduced'] mn -> m min(m,n), min(m,n) n
+    | [mode='complete'] mn -> m m, m n | [mode='r'] mn -> min(m,n) n; float, float
+linalg.lstsq; a b rcond; mn m -> n, , int, min(m,n); float, float, int32, real
+linalg.matrix_rank; A tol; mn ->; int64
+linalg.cond; x p; mn ->; real
+linalg.matrix_power; a n; nn -> n n; same
+linalg.tensorinv; a ind; nnnn -> n n n n; float
+trace; a offset; mn ->; sum; views 1
+diagonal; a offset; mn -> min(m,n); same; views 1
+diag; v; n -> n n | mn -> min(m,n); same; fill 1
+tril triu; m k; mn -> m n; same; where 1
+kron; a b; m n -> m*n | mn pq -> m*p n*q; promoted
+cross; a b; n n -> n | mn mn -> m n | n mn -> m n | mn n -> m n; promoted
+tensordot; a b axes; mn np -> m p | [axes=1] mn np -> m p | [axes=1] mn n -> m
+    | [axes=2] mn mn ->; promoted
+interp; x xp fp left right period; ... n n -> ...; float64
+polyfit; x y deg; n n -> deg+1 | n nm -> deg+1 m; double
+polyval; p x; n ... -> ...; promoted
+roots; p; n -> n-1; complex128
+convolve; a v mode; m n -> m+n-1 | [mode='full'] m n -> m+n-1 | [mode='same'] m n -> max(m,n)
+    | [mode='valid'] m n -> max(m,n)-min(m,n)+1; promoted
+correlate; a v mode; m n -> max(m,n)-min(m,n)+1 | [mode='valid'] m n -> max(m,n)-min(m,n)+1
+    | [mode='full'] m n -> m+n-1 | [mode='same'] m n -> max(m,n); promoted
+cov; m y rowvar bias ddof; mn -> m m | n -> | [rowvar=False] mn -> n n; double
+corrcoef; x y rowvar; mn -> m m | n -> | [rowvar=False] mn -> n n; double
+histogram; a bins range density weights; ... -> bins, bins+1; int64, float64
+digitize; x bins right; ... n -> ...; int64
+searchsorted; a v side sorter; n ... -> ...; int64
+argsort; a axis kind; last; int64; sort 3
+argpartition; a kth axis kind; last; int64; partition 1
+partition; a kth axis kind; last; same; partition 1
+median; a axis out overwrite_input keepdims; along; mean; partition 2
+percentile quantile nanpercentile nanquantile; a q axis out overwrite_input method keepdims
+    ; along; mean
+nanmedian; a axis out overwrite_input keepdims; along; mean
+nanstd nanvar; a axis dtype out ddof keepdims; along; spread
+nanargmax nanargmin; a axis out keepdims; along; int64
+repeat; a repeats; ... -> count*repeats; same; copy 1
+append; arr values; m n -> m+n | m . -> m+1; joined; copy 1
+insert; arr obj values; n -> n+1; same; copy 1
+delete; arr obj; n -> n-1; same; copy 1
+nan_to_num; x copy nan posinf neginf; ... -> ...; same
+isclose; a b rtol atol equal_nan; ... ... -> ...; bool
+allclose; a b rtol atol equal_nan; ... ... ->; bool
+array_equal array_equiv; a1 a2; any any ->; bool
+isin; element test_elements assume_unique invert; ... any -> ...; bool
+gradient; f; n -> n; float
+trapezoid; y x dx; n -> | n n ->; float
+ediff1d; ary; n -> n-1; same
+unwrap; p discont axis; last; float
+sinc i0; x; ... -> ...; float
+fliplr flipud; m; mn -> m n; same; views 1
+rot90; m k; mn -> n m | [k=1] mn -> n m | [k=2] mn -> m n | [k=3] mn -> n m | [k=-1] mn -> n m
+    ; same; views 1
+tri; N; -> N N; float64
+vander; x N increasing; n -> n N; wide
+hanning hamming blackman bartlett; M; -> M; float64
+kaiser; M beta; -> M; float64
+logspace geomspace; start stop num; -> num; float64
+fft.fftfreq; n d; -> n; float64; fill 1
+fft.rfftfreq; n d; -> n//2+1; float64; fill 1
+fft.fftshift fft.ifftshift; x axes; last; same; copy 1
+meshgrid; x y indexing; m n -> n m, n m | [indexing='ij'] m n -> m n, m n
+    | [indexing='xy'] m n -> n m, n m; same, same; copy 2
+ravel; a; ... -> count; same; views 1
+builtins.sorted; x; n -> n; same; python 0
+builtins.sum; x; n ->; same; python 1
+builtins.max builtins.min; x; n ->; same; python 1
+scipy.linalg.inv; a; nn -> n n; float; products 3
+scipy.linalg.solve; a b; nn n -> n | nn nm -> n m; float; products 0.6
+scipy.linalg.det; a; nn ->; float; products 0.6
+scipy.linalg.expm; A; nn -> n n; float
+scipy.linalg.cholesky; a lower; nn -> n n; float; products 0.6
+scipy.ndimage.uniform_filter scipy.ndimage.median_filter; input size mode; ... -> ...; same
+scipy.ndimage.gaussian_filter; input sigma mode; ... -> ...; same
+scipy.ndimage.sobel scipy.ndimage.laplace; input axis mode; ... -> ...; same
+scipy.signal.fftconvolve scipy.signal.convolve; in1 in2 mode; m n -> m+n-1
+    | mn pq -> m+p-1 n+q-1 | [mode='full'] m n -> m+n-1 | [mode='same'] m n -> m
+    | [mode='same'] mn pq -> m n; promoted
+scipy.signal.lfilter; b a x; m n ... -> ...; float64
+scipy.signal.medfilt; volume kernel_size; ... -> ...; same
+scipy.special.erf scipy.special.erfc scipy.special.gamma scipy.special.gammaln; x; ... -> ...
+    ; float
+scipy.special.expit scipy.special.j0 scipy.special.j1; x; ... -> ...; float
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Shapes that a function is given, and those of its results.
+
+    Attributes
+    ----------
+    operands : tuple of str
+        For each a letter for every dimension, ``.`` for a number, ``...`` for any shape, ``any``
+        for one that nothing follows from.
+    results : tuple of tuple of str
+        Extents as formulas of these letters and of parameters.
+    where : tuple of str
+        A parameter and its value, where it holds for that one only.
+    """
+
+    operands: tuple[str, ...]
+    results: tuple[tuple[str, ...], ...]
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that only computes on what it is given.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+    rule : str
+        ``along``, ``last``, or nothing where there are forms.
+    forms : tuple of Form
+    dtypes : tuple of str
+        The rules for the element types of its results.
+    cost : tuple of str
+        A class and how many times as much, or nothing.
+    """
+
+    parameters: tuple[str, ...]
+    rule: str
+    forms: tuple[Form, ...]
+    dtypes: tuple[str, ...]
+    cost: tuple[str, ...]
+
+    @property
+    def shaping(self) -> frozenset[str]:
+        """Parameters by which forms differ."""
+        return frozenset(form.where[0] for form in self.forms if form.where)
+
+
+_FORM = re.compile(r"(?:\[(\w+)=(\S+)\] )?(.*?) ?->(.*)")
+
+
+def _form(text: str) -> Form:
+    found = _FORM.fullmatch(text.strip())
+    assert found is not None, text
+    name, value, operands, results = found.groups()
+    made = tuple(tuple(_extents(one)) for one in re.split(r",(?![^()]*\))", results))
+    return Form(tuple(operands.split()), made, (name, value) if name else ())
+
+
+def _extents(text: str) -> list[str]:
+    return text.split()
+
+
+def _functions() -> dict[str, Function]:
+    found: dict[str, Function] = {}
+    for line in _ROWS.strip().replace("\n    ", " ").splitlines():
+        names, parameters, shapes, dtypes, *cost = (part.strip() for part in line.split(";"))
+        rule = shapes if shapes in ("along", "last") else ""
+        forms = () if rule else tuple(map(_form, shapes.split("|")))
+        kinds = tuple(one.strip() for one in dtypes.split(","))
+        price = tuple(cost[0].split()) if cost else ()
+        for name in names.split():
+            found[name] = Function(tuple(parameters.split()), rule, forms, kinds, price)
+    return found
+
+
+FUNCTIONS: Final = _functions()
+
+_OTHERS: Final = {
+    **dict.fromkeys(("concatenate", "hstack", "vstack", "stack", "column_stack"), ("copy", "1")),
+    **dict.fromkeys(("fft.rfft", "fft.irfft"), ("fft", "0.6")),
+    "array": ("fill", "1"),
+}
+"""What takes part in other rules: what is joined, and transforms of real numbers."""
+
+
+def cost_of(name: str) -> tuple[str, ...] | None:
+    """Return a class of cost and how many times as much; None where no model has it.
+
+    The first result of several stands for the call, the others cost nothing.
+    """
+    base, _, number = name.partition("[")
+    if number not in ("", "0]"):
+        return ()
+    row = FUNCTIONS.get(base)
+    return (row.cost or None) if row is not None else _OTHERS.get(base)
+
+
+def spelled(name: str) -> str:
+    """Return what a function is called where it is told of."""
+    base = name.partition("[")[0].removeprefix("builtins.")
+    return base if "scipy." in base or base != name.partition("[")[0] else f"np.{base}"

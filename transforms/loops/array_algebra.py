@@ -1,0 +1,518 @@
+"""# ADV505 array-algebra
+
+**What it does.** Finds expressions over arrays that come to the same as cheaper ones, by a table of
+patterns: products with an inverse, with a diagonal matrix, or in an order that makes a matrix where
+a vector would do; sums of products that an array of their own holds; sorting for a few elements;
+Python's `sum`, `min`, `max` and `sorted` of arrays; cubes by a power.
+
+**Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
+of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
+a matrix for one product. `np.sum(x * y)` makes an array that `np.dot` does not need. A sort puts
+all elements in order where one is wanted. Python's functions make an object of every element.
+
+**Example**
+
+```python
+y = np.linalg.inv(A) @ b
+```
+
+**Use instead**
+
+```python
+y = np.linalg.solve(A, b)
+```
+
+**When it stays quiet.** Where the prediction gains nothing, as for matrices of a few rows; element
+types that would change; names whose inverse, or sorted elements, serve for anything else; what a
+compiler takes.
+
+**Fix safety.** Unsafe: each pattern states on what condition results agree, most of them to
+rounding.
+
+**Models used.** Arrays (calls, elements, cache lines), where the profile has their rates; linear
+algebra as so many products of matrices.
+
+**References.** Golub and Van Loan, Matrix Computations, on the order of products and on inverses;
+NumPy's documentation of `partition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
+from advisor.ir.concrete import with_part
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
+from advisor.ir.shapes import whole as region_of
+from advisor.ir.statements import (
+    Bind,
+    ScalarBind,
+    Statement,
+    Store,
+    mentioned,
+    values_of,
+    walk,
+    within,
+    written,
+)
+from advisor.ir.values import (
+    Called,
+    Elementwise,
+    Expand,
+    Flip,
+    MatMul,
+    Part,
+    Point,
+    Range,
+    Read,
+    Reduction,
+    Scalar,
+    Sort,
+    Transpose,
+    Value,
+    parts_of,
+    reads,
+)
+from advisor.source import Edit
+from costdb.expr import ZERO
+from costdb.expr.nodes import Mod
+from transforms.kit.kernels import compiled, is_compiled_alone, type_of, with_statement
+from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
+from transforms.kit.rule import KernelRule
+from transforms.kit.words import Factors, edits_of, factors
+
+# Products: matrices, and vectors at either end.
+
+
+def product(left: Value, right: Value, kernel: Kernel) -> Value:
+    """Return the product of two of them."""
+    sides: tuple[Value, Value]
+    axis: int | None
+    match len(type_of(left, kernel).extents), len(type_of(right, kernel).extents):
+        case 2, 1:
+            sides, axis = (left, Expand(right, 0)), 1
+        case 1, 2:
+            sides, axis = (Expand(left, 1), right), 0
+        case 1, 1:
+            sides, axis = (left, right), None
+        case _:
+            return MatMul(left, right)
+    terms = Elementwise("multiply", sides)
+    return Reduction(terms, axis, "add", type_of(terms, kernel).dtype, fused=True)
+
+
+def _chain(value: Value) -> Factors:
+    found = factors(value)
+    return tuple(one for side in found for one in _chain(side)) if found else (value,)
+
+
+def _ordered(value: Value, kernel: Kernel) -> Iterator[Value]:
+    """Yield a chain of products from either end."""
+    chain = _chain(value)
+    if len(chain) < 3 or {len(type_of(one, kernel).extents) for one in chain[1:-1]} != {2}:
+        return
+    yield reduce(lambda done, one: product(one, done, kernel), chain[-2::-1], chain[-1])
+    yield reduce(lambda done, one: product(done, one, kernel), chain[1:], chain[0])
+
+
+def _solved(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match factors(value):
+        case (Called("linalg.inv", (matrix,)), right):
+            found = type_of(value, kernel)
+            yield Called("linalg.solve", (matrix, right), found.extents, found.dtype)
+        case (left, Called("linalg.inv", (matrix,))):
+            turned, found = _turned(left, kernel), type_of(value, kernel)
+            shape = tuple(reversed(found.extents))
+            yield _turned(
+                Called("linalg.solve", (_turned(matrix, kernel), turned), shape, found.dtype),
+                kernel,
+            )
+
+
+def _turned(value: Value, kernel: Kernel) -> Value:
+    if isinstance(value, Transpose):
+        return value.operand
+    return Transpose(value, (1, 0)) if len(type_of(value, kernel).extents) == 2 else value
+
+
+def _broadcast(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match factors(value):
+        case (Called("diag", (diagonal,)), right) if _rank(diagonal, kernel) == 1:
+            vector = _rank(right, kernel) == 1
+            yield Elementwise("multiply", (diagonal if vector else Expand(diagonal, 1), right))
+        case (left, Called("diag", (diagonal,))) if _rank(diagonal, kernel) == 1:
+            vector = _rank(left, kernel) == 1
+            yield Elementwise("multiply", (left, diagonal if vector else Expand(diagonal, 0)))
+
+
+def _scaled(value: Value, kernel: Kernel) -> Iterator[Value]:
+    """Yield a product that is scaled in the place of its matrix."""
+    found = factors(value)
+    for number, side in enumerate(found):
+        match side:
+            case Elementwise("multiply" | "divide" as operation, (one, other)):
+                first = _rank(one, kernel) == 2
+                matrix, scale = (one, other) if first else (other, one)
+                kinds = kind_of_or_none(type_of(matrix, kernel).dtype)
+                if (
+                    (_rank(matrix, kernel), _rank(scale, kernel)) != (2, 0)
+                    or (operation == "divide" and not first)
+                    or kinds not in (Kind.FLOATING, Kind.COMPLEX)
+                    or {_rank(part, kernel) for part in found} == {2}
+                ):
+                    continue
+                sides = (matrix, found[1]) if number == 0 else (found[0], matrix)
+                inner = product(*sides, kernel)
+                yield Elementwise(operation, (inner, scale) if first else (scale, inner))
+
+
+def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Called("trace", (MatMul(left, right),), dtype=dtype):
+            if type_of(left, kernel).extents == type_of(right, kernel).extents[::-1]:
+                terms = Elementwise("multiply", (left, _turned(right, kernel)))
+                yield Reduction(terms, None, "add", dtype)
+
+
+# Sums.
+
+
+def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Reduction(terms, axis, "add", dtype, fused=False):
+            sides = _squared_or_multiplied(terms)
+            types = [type_of(side, kernel) for side in sides]
+            if {one.dtype for one in types} != {dtype} or not _is_floating(dtype):
+                return
+            shapes = [one.extents for one in types]
+            if axis is None and shapes[0] == shapes[1] and len(shapes[0]) in (1, 2):
+                yield Reduction(Elementwise("multiply", sides), None, "add", dtype, fused=True)
+            for (matrix, other), one in ((sides, shapes), (sides[::-1], shapes[::-1])):
+                if axis == 1 and len(one[0]) == 2 and one[1] == one[0][1:]:
+                    yield product(matrix, other, kernel)
+
+
+def _squared_or_multiplied(terms: Value) -> tuple[Value, ...]:
+    match terms:
+        case Elementwise("multiply", sides):
+            return sides
+        case Elementwise("square", (side,)) | Elementwise("power", (side, Scalar("2"))):
+            return (side, side)
+    return ()
+
+
+def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Reduction(mask, None, "add", "int64", fused=False) | Called(
+            "builtins.sum", (mask,), _, "bool"
+        ):
+            if type_of(mask, kernel).dtype == "bool":
+                yield Reduction(mask, None, "count_nonzero", "int64")
+
+
+def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Called("builtins.sum" | "builtins.max" | "builtins.min" as name, (vector,)):
+            dtype = type_of(vector, kernel).dtype
+            operation = {"sum": "add", "max": "maximum", "min": "minimum"}[name[9:]]
+            if _is_floating(dtype) or dtype == "int64":
+                yield Reduction(vector, None, operation, dtype)
+
+
+def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Elementwise("power", (Read() as base, Scalar("3"))):
+            found = type_of(base, kernel)
+            if found.extents and _is_floating(found.dtype):
+                yield Elementwise("multiply", (Elementwise("multiply", (base, base)), base))
+
+
+# Sorted arrays of which a few elements are wanted.
+
+
+def _selected(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Part(Sort(vector), (where,)):
+            pass
+        case Part(Flip(Sort(vector)), (Range(low) as where,)) if low == ZERO:
+            (extent,) = type_of(vector, kernel).extents
+            upper = Range(extent - where.high, extent)
+            yield Flip(Sort(_partitioned(vector, (upper,), "-{}", "-{}:", kernel), 0), 0)
+            return
+        case _:
+            return
+    (extent,), dtype = type_of(vector, kernel).extents, type_of(vector, kernel).dtype
+    if kind_of_or_none(dtype) not in (Kind.FLOATING, Kind.INTEGER):
+        return
+    match where:
+        case Point(at) if at in (ZERO, extent - 1):
+            least = "fmin" if _is_floating(dtype) else "minimum"
+            yield Reduction(vector, None, least if at == ZERO else "maximum", dtype)
+        case Point():
+            yield _partitioned(vector, (where,), "{}", "{}", kernel)
+        case Range(low, high) if high == extent:
+            yield Sort(_partitioned(vector, (where,), "{}", "{}:", kernel), 0)
+        case Range(low, high) if low == ZERO:
+            yield Sort(_partitioned(vector, (where,), "{} - 1", ":{}", kernel), 0)
+
+
+def _selected_of_list(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Part(Called("builtins.sorted", (vector,)), where):
+            for other in _selected(Part(Sort(vector, 0), where), kernel):
+                if isinstance(other, Reduction):
+                    # a list has no order among NaN, and so no least of others
+                    least = "minimum" if other.operation == "fmin" else other.operation
+                    other = replace(other, operation=least)
+                yield other
+
+
+def _partitioned(
+    vector: Value, region: tuple[Point | Range, ...], kth: str, part: str, kernel: Kernel
+) -> Part:
+    """Return a part of a partitioned vector; in `kth` and `part`, braces are for the subscript."""
+    found = type_of(vector, kernel)
+    stated = (("kth", kth), ("part", part))
+    return Part(Called("partition", (vector,), found.extents, found.dtype, stated), region)
+
+
+def _placed(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Part(Called("argsort", (vector,), (extent,)), (Point(at),)):
+            if at in (ZERO, extent - 1):
+                operation = "argmin" if at == ZERO else "argmax"
+                yield Reduction(vector, None, operation, "int64")
+
+
+def _rank(value: Value, kernel: Kernel) -> int:
+    return len(type_of(value, kernel).extents)
+
+
+def _is_floating(dtype: str) -> bool:
+    return kind_of_or_none(dtype) is Kind.FLOATING and dtype != "float16"
+
+
+# The table.
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Values that come to the same as others.
+
+    Attributes
+    ----------
+    others : callable
+        Yields them.
+    title, reason : str
+    condition : str
+        On what results agree.
+    """
+
+    others: Callable[[Value, Kernel], Iterator[Value]]
+    title: str
+    reason: str
+    condition: str
+
+
+_ROUNDING = "sums come in another order, so results agree to rounding"
+_SORTED = "the elements that are wanted need no order among all others"
+PATTERNS = (
+    Pattern(
+        _solved,
+        "solve the equations, without the inverse",
+        "an inverse takes three times the arithmetic of solving, and is used once",
+        "no inverse is rounded, so results agree to the rounding of a well-conditioned matrix",
+    ),
+    Pattern(
+        _ordered,
+        "multiply the product in another order",
+        "products cost by their order, which changes no result but for rounding",
+        _ROUNDING,
+    ),
+    Pattern(
+        _broadcast,
+        "multiply by the diagonal, not by a matrix of it",
+        "all but the diagonal are products with zeros",
+        "results are equal where every element is finite: zeros make NaN of others",
+    ),
+    Pattern(
+        _scaled,
+        "multiply the product by the number, not the matrix",
+        "a scaled matrix is an array of its own, made and read again for one product",
+        "each term is rounded in another place, so results agree to rounding where nothing"
+        " overflows",
+    ),
+    Pattern(
+        _traced,
+        "sum the products on the diagonal alone",
+        "of the product only the diagonal is used",
+        _ROUNDING,
+    ),
+    Pattern(
+        _dotted,
+        "sum the products by a product of arrays",
+        "a product of arrays keeps no array of all terms",
+        _ROUNDING,
+    ),
+    Pattern(
+        _counted,
+        "count by `count_nonzero`",
+        "a sum makes a number of every truth value first",
+        "the count is equal, as a number of Python's in the place of one of NumPy's",
+    ),
+    Pattern(
+        _by_numpy,
+        "leave the loop to NumPy",
+        "Python's function makes an object of every element",
+        "results agree to rounding, where the array has elements and none is NaN",
+    ),
+    Pattern(
+        _multiplied,
+        "multiply, without a power",
+        "a power of floating-point numbers is a function, by far slower where they are negative",
+        "a cube is rounded twice, so results agree to rounding",
+    ),
+    Pattern(
+        _selected,
+        "select the elements, without sorting all",
+        _SORTED,
+        "results are equal where the array has as many elements as are asked for, and zeros have"
+        " no sign",
+    ),
+    Pattern(
+        _selected_of_list,
+        "select the element by NumPy, without sorting all",
+        "Python compares objects of its own, one by one, and one of them is wanted",
+        "results are equal where no element is NaN, and there are as many as are asked for",
+    ),
+    Pattern(
+        _placed,
+        "look for the place of one element, without sorting all",
+        _SORTED,
+        "places are equal where the element that is looked for occurs once, and none is NaN",
+    ),
+)
+
+
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield each expression of the table in another way, and names that serve for nothing else."""
+    if is_compiled_alone(kernel):
+        return
+    for statement in walk(kernel.body, rewritable=True):
+        if not isinstance(statement, Bind | Store | ScalarBind):
+            continue
+        for part in dict.fromkeys(parts_of(statement.value)):
+            for pattern, other in _others(part, kernel):
+                changed = replace(statement, value=with_part(statement.value, part, other))
+                body = with_statement(kernel.body, statement, (changed,))
+                edits = partial(edits_of, statement.span, {part: other}, kernel)
+                yield _proposal(pattern, statement, kernel.with_body(body), edits, kernel)
+    yield from _of_names(kernel)
+
+
+def _others(value: Value, kernel: Kernel) -> Iterator[tuple[Pattern, Value]]:
+    for pattern in PATTERNS:
+        try:
+            for other in pattern.others(value, kernel):
+                same = type_of(other, kernel) == type_of(value, kernel)
+                if other != value and (same or pattern.others is _counted):
+                    yield pattern, other
+        except ShapeConflict:
+            continue
+
+
+def _proposal(
+    pattern: Pattern,
+    statement: Statement,
+    variant: Kernel,
+    edits: Callable[[], tuple[Edit, ...]],
+    kernel: Kernel,
+) -> Proposal:
+    legality = compiled(kernel) or Legality(Applicability.UNSAFE, pattern.condition)
+    span = first_line(statement.span, kernel.context)
+    return Proposal(pattern.title, pattern.reason, span, variant, legality, edits)
+
+
+# Names that stand for an inverse, or a sorted array, and serve for nothing else.
+
+
+def _of_names(kernel: Kernel) -> Iterator[Proposal]:
+    for bind in kernel.body:
+        match bind:
+            case Bind(name, Called("linalg.inv", (matrix,))) if name not in kernel.observed:
+                yield from _without_inverse(bind, matrix, kernel)
+            case Bind(value=Sort(vector) | Called("builtins.sorted", (vector,))):
+                yield from _without_order(bind, vector, kernel)
+
+
+def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Proposal]:
+    """Yield a partition in the place of a sorted array of which single elements are read."""
+    users = [one for one in walk(kernel.body) if bind.name in mentioned(one) and one is not bind]
+    values = [value for one in users for value in values_of(one)]
+    found = [read for value in values for read in reads(value) if read.array == bind.name]
+    texts, places = kernel.context.scalar_texts, list[str]()
+    for read in dict.fromkeys(found):
+        match read.region:
+            case (Point(Mod(dividend=at) | at),) if (text := python_text(at, texts)) is not None:
+                places.append(text)
+            case _:
+                return
+    plain = all(isinstance(one, Bind | Store | ScalarBind) for one in users if values_of(one))
+    others = any(
+        bind.name in written(one) or (not within(one) and not values_of(one)) for one in users
+    )
+    if not places or others or not plain or bind.name in kernel.aliases:
+        return
+    kth = places[0] if len(places) == 1 else f"[{', '.join(places)}]"
+    other = _partitioned(vector, (), kth, "", kernel).operand
+    body = with_statement(kernel.body, bind, (replace(bind, value=other),))
+    edits = partial(edits_of, bind.span, {bind.value: other}, kernel)
+    pattern = next(one for one in PATTERNS if one.others is _selected_of_list)
+    yield _proposal(pattern, bind, kernel.with_body(body), edits, kernel)
+
+
+def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Proposal]:
+    """Yield the statements that multiply by an inverse with equations solved in their places."""
+    whole = Read(bind.name, region_of(kernel.extents(bind.name)))
+    rest = kernel.body[kernel.body.index(bind) + 1 :]
+    users = [one for one in rest if bind.name in mentioned(one)]
+    between = rest[: rest.index(users[-1])] if users else ()
+    changed = {name for one in between for name in written(one)}
+    if not users or changed & {bind.name, *(read.array for read in reads(matrix))}:
+        return
+    body, edits = with_statement(kernel.body, bind, ()), [partial(_gone, bind, kernel)]
+    for one in users:
+        if not isinstance(one, Bind | Store | ScalarBind):
+            return
+        changes: dict[Value, Value] = {}
+        for part in parts_of(one.value):
+            if whole in factors(part):
+                inverted = with_part(part, whole, bind.value)
+                changes |= dict.fromkeys([part], next(_solved(inverted, kernel)))
+        value: Value = one.value
+        for part, solved in changes.items():
+            value = with_part(value, part, solved)
+        if bind.name in mentioned(replace(one, value=value)):
+            return
+        body = with_statement(body, one, (replace(one, value=value),))
+        edits.append(partial(edits_of, one.span, changes, kernel, bind.span))
+
+    def every() -> tuple[Edit, ...]:
+        made = [edit() for edit in edits]
+        return tuple(one for some in made for one in some) if all(made) else ()
+
+    yield _proposal(PATTERNS[0], bind, kernel.with_body(body), every, kernel)
+
+
+def _gone(bind: Bind, kernel: Kernel) -> tuple[Edit, ...]:
+    if not stands_alone(kernel.context, bind.span):
+        return ()
+    return (replace_statement(bind.span, [], kernel.context),)
+
+
+TRANSFORM = KernelRule("ADV505", "array-algebra", __doc__ or "", propose)
