@@ -95,7 +95,7 @@ def until_quiet(case: Case) -> str:
     return source
 
 
-@pytest.mark.parametrize(("ranks", "codes"), [(2, tuple(RULES)), (3, ON_THREE_RANKS)])
+@pytest.mark.parametrize(("ranks", "codes"), [(2, tuple(RULES)), (3, (*ON_THREE_RANKS, "ADV603"))])
 def test_rewritten_programs_give_equal_results(
     tmp_path: Path, ranks: int, codes: tuple[str, ...]
 ) -> None:
