@@ -3,8 +3,8 @@
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
 that broadcast or reduce something small in every iteration: one collective carries all of it, and
-what only adds up its sums adds first. Where ranks form a pipeline, each receiving a row, working on it and passing it on, it tries how many rows to
-pass on at once.
+what only adds up its sums adds first. Where ranks form a pipeline, each receiving a row, working on
+it and passing it on, it tries how many rows to pass on at once.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python. In a
@@ -41,8 +41,8 @@ out[:len(received)] = received
 
 **When it stays quiet.** Loops of messages that do anything besides, but for pipelines as above;
 loops of collectives that end early, send the same each time, differ from rank to rank, or use in
-one iteration what an earlier one received; other ends that are not found or may be others; tags or partners that change from message to message; elements
-that do not lie one after another in memory.
+one iteration what an earlier one received; other ends that are not found or may be others; tags or
+partners that change from message to message; elements that do not lie one after another in memory.
 
 **Fix safety.** The same elements come to the same places. The fix is unsafe, because one large
 message waits for its receiver where small ones may be buffered: a program that relies on that,

@@ -64,6 +64,7 @@ from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywo
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import is_shift, named_rank
 from transforms.kit.rewrite import Edits, fresh_name, in_place_of, together
+from transforms.messages.combined_parts import combined
 from transforms.messages.message_loops import End, meetings
 
 _SUMS = frozenset({"SUM", "PROD"})
@@ -78,9 +79,10 @@ _UNWRITTEN = "; the memory to receive into cannot be written from here"
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield the buffer form of every pickled array that is sent in a loop."""
+    others = combined(program)
     for function in program.functions:
         for visit, step in function.operations():
-            if not step.pickled or not step.blocking or function.weight(visit) == 0:
+            if not step.pickled or not step.blocking or step.span in others:
                 continue
             yield from exchanged_lists(program, function, visit, step)
             view = array_payload(step.send)
@@ -241,8 +243,6 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
     for sends, receives in meetings(program, pickled=True):
         ends = [*sends, *receives]
         if any(end.step.op is Op.SENDRECV or end.step.mode for end in ends) or not receives:
-            continue
-        if any(end.function.weight(end.visit) == 0 for end in ends):
             continue
         views = [view for end in sends if (view := array_payload(end.step.send)) is not None]
         if len(views) < len(sends) or len({(view.dtype, view.shape) for view in views}) > 1:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.engine import Options, check_source
 from advisor.ir.spmd.program import ProgramTransform
 from advisor.ir.spmd.steps import Loop
 from costdb.expr import evaluate
@@ -107,12 +108,23 @@ def test_rewritten_programs_give_equal_results(
     assert run_side_by_side(tmp_path, programs, ranks) == dict.fromkeys(programs, "same")
 
 
-@pytest.mark.parametrize("name", [name for name in REWRITTEN if name.startswith(ON_THREE_RANKS)])
-def test_of_what_happens_once_only_loops_over_ranks_count(name: str) -> None:
-    case = REWRITTEN[name]
-    once = re.sub(r"for step in range\(\d\):", "step = 3\n    if size:", case.source, count=1)
-    by_rank = case.rule is hand_written.TRANSFORM and not ("chain" in name or "ring" in name)
-    assert len(proposals(once, case.rule)) == by_rank
+ONCE = """
+rank, size = comm.Get_rank(), comm.Get_size()
+x = np.cos(np.arange({n}) * 0.1 * (rank + 1))
+total = comm.allreduce(x, op=MPI.SUM)
+return total
+"""
+
+
+def test_of_what_happens_once_only_what_saves_time_counts() -> None:
+    def told(n: int, body: str = ONCE) -> int:
+        options = Options("node2026", {"P": 2}, ("ADV601",), (), None, everything=True)
+        source = program_text(body.format(n=n)) + "\n\nmain(MPI.COMM_WORLD)\n"
+        return len(check_source("program.py", source, options).findings)
+
+    repeated = ONCE.replace("total", "for step in range(3):\n    total", 1)
+    assert (told(4), told(4, repeated)) == (0, 1)
+    assert told(100_000) == 1
 
 
 PIPELINE = """
