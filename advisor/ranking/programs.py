@@ -32,7 +32,6 @@ from costdb.machines import Machine
 from costdb.pricing import Known, price_known, price_process
 from costdb.records import dataclass, field, replace
 
-
 ONCE_S = 2e-5
 """Time saved below which a change of what runs once is nothing to a program that has to start."""
 

@@ -29,7 +29,7 @@ from costdb.records import dataclass, replace
 from transforms.kit.memory import FLOATS, array_payload, new_array, payload_of
 from transforms.kit.names import argument, bound_names, is_uniform, loaded_names, occurrences
 from transforms.kit.programs import collective, offer
-from transforms.kit.ranks import root_arms, same_communicator
+from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, starts_line, stretch, tree_of
 
 _ROWS = frozenset({"array", "stack"})
@@ -93,7 +93,9 @@ def _ways(program: Program, function: SpmdFunction) -> Iterator[tuple[Visit, _Wa
     for visit, step in function.operations():
         if step.op not in (Op.GATHER, Op.ALLGATHER, Op.REDUCE) or not step.pickled:
             continue
-        way = None if step.span in told else _way(program, function, visit, step)
+        if step.span in told or not on_all_ranks(function.visits(), visit):
+            continue
+        way = _way(program, function, visit, step)
         if way is not None:
             told |= {one.span for one in way.brought}
             yield visit, way

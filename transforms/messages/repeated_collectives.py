@@ -34,6 +34,7 @@ from costdb.records import dataclass, replace
 from transforms.kit.memory import SENDABLE, may_share, new_array, payload_of, reads_of, written
 from transforms.kit.names import argument, bound_names, loaded_names, occurrences
 from transforms.kit.programs import collective, offer
+from transforms.kit.ranks import on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -115,7 +116,7 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
             continue
         step = _only_collective(loop)
         parts = None if step is None else _parts(program, loop, step)
-        if parts is None or not _varies(parts):
+        if parts is None or not _varies(parts) or not on_all_ranks(function.visits(), visit):
             continue
         if _only_adds(parts, function, program):
             yield _added_first(program, function, visit, parts)
