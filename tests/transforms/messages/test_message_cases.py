@@ -40,6 +40,11 @@ MODULES = (
 RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
 DOCUMENTS = Path(__file__).parents[1] / "cases" / "messages"
 ON_THREE_RANKS = ("ADV604", "ADV607")
+ON_ONE_RANK = (
+    *(f"ADV603_{name}" for name in ("one_", "what_", "a_b", "memory", "frames", "numbers")),
+    *(f"ADV604_{name}" for name in ("sum_by", "sum_of_parts", "sum_for", "sum_of_all", "joined")),
+    *(f"ADV604_{name}" for name in ("rows_for", "gathered_and", "reduced_and", "mean_of")),
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,9 @@ def until_quiet(case: Case) -> str:
     return source
 
 
-@pytest.mark.parametrize(("ranks", "codes"), [(2, tuple(RULES)), (3, (*ON_THREE_RANKS, "ADV603"))])
+@pytest.mark.parametrize(
+    ("ranks", "codes"), [(1, ON_ONE_RANK), (2, tuple(RULES)), (3, (*ON_THREE_RANKS, "ADV603"))]
+)
 def test_rewritten_programs_give_equal_results(
     tmp_path: Path, ranks: int, codes: tuple[str, ...]
 ) -> None:
