@@ -123,7 +123,7 @@ def seen_functions(
     SourceProblem
         The file does not parse, or a comment to the tool cannot be right.
     """
-    if not prefilter.may_call_compiled(source):
+    if not prefilter.may_call_compiled(source) and not prefilter.imports_mpi(source):
         return options.observed
     from advisor.frontend.spmd.reader import called
 
@@ -314,8 +314,16 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
         tuple(ranked.remarks) if told else (),
         tuple(ranked.untold),
         bindable(kernel),
-        ranked.coverage if told else NOTHING_SEEN,
+        ranked.coverage
+        if kernel.asked or kernel.context.decorators
+        else _of_loops(ranked.coverage),
     )
+
+
+def _of_loops(coverage: Coverage) -> Coverage:
+    """Return the coverage of a function of which nobody asked: its gaps are not the program's."""
+    gaps = coverage.not_understood or coverage.unpriced or coverage.incomplete
+    return NOTHING_SEEN if gaps else coverage
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -103,10 +103,10 @@ def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
     """Return what may do anything with a function, also where a call elsewhere does it."""
     named = function.decorators
     told = any(part in COMPILERS for name in named for part in name.split("."))
-    if seen.source in ("numba", "text") and not told:
+    if not told and (seen.source == "numba" or (seen.source == "text" and named)):
         return (*named, "numba")
-    # of an undecorated function whose calls a run saw, that run executed the text itself
-    known = named or function.marked or seen.source == "call"
+    # of an undecorated function whose calls a run saw, or the file shows, the text itself runs
+    known = named or function.marked or seen.source in ("call", "text")
     return named if known else ("its caller",)
 
 

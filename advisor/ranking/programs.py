@@ -32,6 +32,9 @@ from costdb.machines import Machine
 from costdb.pricing import Known, price_known, price_process
 from costdb.records import dataclass, field, replace
 
+ONCE_S = 2e-5
+"""Time saved below which a change of what runs once is nothing to a program that has to start."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoweredCost:
@@ -150,6 +153,8 @@ def _best(
     function = first.function
     before = cost_steps(first.before, machine, first.loops)
     if isinstance(before, Missing):
+        if _runs_once(first):
+            return None
         message = f"no prediction for `{transform.name}` here: {before.what}; {before.remedy}"
         return Remark(program.path, function.name, first.span, message)
     candidates, lost = with_prices(proposals, before.costed, partial(_price_of, machine))
@@ -160,6 +165,8 @@ def _best(
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
         if unbound:
+            if _runs_once(first):
+                return None
             stand_ins = _stand_ins(program, unbound)
             best_open = best_where_open(before.costed, candidates, lost, sizes, stand_ins, RANKS)
             if best_open is None or not worth(transform.code, best_open.gain):
@@ -176,6 +183,8 @@ def _best(
         found = compared(before.costed, best.costed, sizes.values)
         if found.ratio.mid <= 1 or not worth(transform.code, found.ratio.mid):
             return None
+        if _runs_once(best.proposal) and now - best.time_s < ONCE_S:
+            return None
         rivals = (*rivals_of(ranked, now, "the program"), *lost)
         finding = finding_of(place, machine, sizes, transform, before.costed, best, found, rivals)
     except (ExprError, ArithmeticError, OverflowError) as error:
@@ -188,6 +197,12 @@ def _best(
 def _price_of(machine: Machine, proposal: ProgramProposal) -> Costed | Missing:
     found = cost_steps(proposal.after, machine, proposal.loops)
     return found if isinstance(found, Missing) else found.costed
+
+
+def _runs_once(proposal: ProgramProposal) -> bool:
+    """Return whether no loop of the file repeats what changes: set-up and output, mostly."""
+    looped = proposal.loops or any(isinstance(step, Loop) for step in proposal.before)
+    return not looped and proposal.function.depth == 0
 
 
 def _valued(judged: Judged, whole: WholeProgram, proposal: ProgramProposal) -> Judged:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from advisor.analysis.spmd.statements import itemsize, unknown_count
+from advisor.analysis.spmd.statements import itemsize
 from advisor.dtypes import UnknownDtype, itemsize_of
 from advisor.frontend.seen import solved
+from advisor.ir.spmd.payloads import unknown_count
 from advisor.ir.spmd.program import RANKS, Program, SizeFact
 from advisor.ir.spmd.steps import Communicate
 from advisor.observed import SeenMessages

@@ -272,6 +272,7 @@ def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
 def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
     """Return the edits of a proposal as far as they hold for any argument of its kind of call."""
     source = "in the run" if kernel.shown else "declared"
+    source = source if kernel.asked else "in the file's calls"
     if_as_told = IF_AS.format("shapes and element types", source)
     conditions: list[str] = []
     found = _offered(rule, kernel, proposal, None)

@@ -201,6 +201,31 @@ def _bound(node: ast.AST) -> Iterable[str]:
     return [name for text in given if isinstance(text, str) for name in words(text)]
 
 
+def loaded_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Return the names whose values some code uses, those that it adds to included."""
+    found: set[str] = set()
+    for part in (part for node in nodes for part in ast.walk(node)):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            found.add(part.id)
+        elif isinstance(part, ast.AugAssign):
+            found |= words(ast.unparse(part.target))
+    return frozenset(found)
+
+
+def bound_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Return the names that some code binds, or whose objects it changes or may change.
+
+    A method that is called for nothing but its effect changes its object.
+    """
+    found: set[str] = set()
+    for part in (part for node in nodes for part in ast.walk(node)):
+        found |= set(_bound(part))
+        match part:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed))):
+                found |= words(ast.unparse(changed))
+    return frozenset(found)
+
+
 def occurrences(name: str, function: SpmdFunction, program: Program) -> list[Span]:
     """Return every place of a name in a function, strings included, which may be evaluated."""
     places = _index(program.context.source).places.get(name, ())

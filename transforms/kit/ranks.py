@@ -8,10 +8,20 @@ affine expression over an interval of ranks has its extremes at the interval's e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind
-from advisor.ir.spmd.steps import Branch, Call, Communicate, Step, Unknown, Visit, walk
+from advisor.ir.spmd.steps import (
+    Branch,
+    Call,
+    Communicate,
+    ConditionKind,
+    Leave,
+    Step,
+    Unknown,
+    Visit,
+    walk,
+)
 from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num, substitute, sym
 from costdb.expr.functions import Comparison, Conditional, Equal, Less
 from costdb.expr.nodes import Mod, Num
@@ -335,6 +345,31 @@ def root_only(visit: Visit, communicator: Communicator, root: Expr) -> bool:
         if arms is not None and arms[0] == (branch.then if first else branch.orelse):
             return True
     return False
+
+
+def on_all_ranks(visits: Iterable[Visit], visit: Visit) -> bool:
+    """Return whether a collective is called here by all ranks, not by some of them elsewhere.
+
+    Parameters
+    ----------
+    visits : iterable of Visit
+        All of its function's.
+    visit : Visit
+        Where it stands.
+    """
+    for branch, first in visit.branches:
+        if branch.condition.kind is ConditionKind.RANK:
+            return False
+        others = walk(branch.orelse if first else branch.then, into_calls=True)
+        if any(isinstance(one.step, Communicate) for one in others):
+            return False
+    # some may have left before
+    return not any(
+        isinstance(one.step, Leave)
+        and one.step.span < visit.step.span
+        and any(branch.condition.kind is ConditionKind.RANK for branch, _ in one.branches)
+        for one in visits
+    )
 
 
 def same_communicator(one: Communicator, other: Communicator) -> bool:

@@ -135,14 +135,19 @@ def statements_at(context: SourceContext) -> Mapping[tuple[int, int], ast.stmt]:
 
 @lru_cache(maxsize=4)
 def _statements_of(source: str) -> Mapping[tuple[int, int], ast.stmt]:
-    # every rule asks for the statements of the same file
     lines = lines_of(source)
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return {}  # newer than the Python that runs this
-    found = ((span_of(n, lines), n) for n in ast.walk(tree) if isinstance(n, ast.stmt))
+    found = ((span_of(n, lines), n) for n in ast.walk(tree_of(source)) if isinstance(n, ast.stmt))
     return {(span.start_line, span.start_column): node for span, node in found}
+
+
+@lru_cache(maxsize=4)
+def tree_of(source: str) -> ast.Module:
+    """Return the tree of a file, empty where it is newer than the Python that runs this."""
+    # every rule asks for the statements of the same file
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.Module([], [])
 
 
 def statement_at(span: Span, context: SourceContext) -> ast.stmt | None:

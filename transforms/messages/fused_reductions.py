@@ -59,7 +59,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
     for function in program.functions:
         taken: set[Span] = set()
         for visit, step in function.operations():
-            if step.span in taken or function.weight(visit) == 0:
+            if step.span in taken:
                 continue
             run = _run(program, visit)
             taken |= {one.span for one in run}

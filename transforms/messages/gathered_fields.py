@@ -63,7 +63,7 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
             continue
         if visit.loops:
             yield from _once_behind(program, function, visit, step)
-        if step.pickled or step.varying or function.weight(visit) == 0 or not _is_field(step):
+        if step.pickled or step.varying or not _is_field(step):
             continue
         assert step.receive is not None and step.receive.view is not None
         name, made = step.receive.text, step.receive.view.buffer.allocation.span

@@ -1,9 +1,10 @@
 """# ADV603 message-per-element
 
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
-where the other end receives them one by one, and sends all of them in one message. Where ranks
-form a pipeline, each receiving a row, working on it and passing it on, it tries how many rows to
-pass on at once.
+where the other end receives them one by one, and sends all of them in one message. Likewise loops
+that broadcast or reduce something small in every iteration: one collective carries all of it, and
+what only adds up its sums adds first. Where ranks form a pipeline, each receiving a row, working on
+it and passing it on, it tries how many rows to pass on at once.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python. In a
@@ -22,15 +23,31 @@ for i in range(n):
 comm.Send(a[0:n, :], dest=1)
 ```
 
-The receiving loop changes in the same edit.
+The receiving loop changes in the same edit. Of collectives:
 
-**When it stays quiet.** Loops that do anything besides, but for pipelines as above; other ends
-that are not found or may be others; tags or partners that change from message to message; elements
-that do not lie one after another in memory.
+```python
+for j in range(n):
+    out[j] = comm.allreduce(a[:, j].sum())
+```
+
+**Use instead**
+
+```python
+sent = [a[:, j].sum() for j in range(n)]
+received = np.array(sent, dtype='float64')
+comm.Allreduce(MPI.IN_PLACE, received)
+out[:len(received)] = received
+```
+
+**When it stays quiet.** Loops of messages that do anything besides, but for pipelines as above;
+loops of collectives that end early, send the same each time, differ from rank to rank, or use in
+one iteration what an earlier one received; other ends that are not found or may be others; tags or
+partners that change from message to message; elements that do not lie one after another in memory.
 
 **Fix safety.** The same elements come to the same places. The fix is unsafe, because one large
 message waits for its receiver where small ones may be buffered: a program that relies on that,
-which MPI does not promise, would then wait for ever. Pieces of pipelines are shown only.
+which MPI does not promise, would then wait for ever. Sums that one collective makes agree to
+rounding, and arrays that go by two names are taken to be two. Pieces of pipelines are shown only.
 
 **Models used.** Lines or message grades (messages), and the interpreter's time for an iteration.
 
@@ -75,6 +92,7 @@ from transforms.kit.rewrite import (
     stretch,
     together,
 )
+from transforms.messages.repeated_collectives import repeated_collectives
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +210,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         if giver is not None and taker is not None and _agree(giver, taker):
             yield _proposal(program, giver, taker)
     for function in program.functions:
+        yield from repeated_collectives(program, function)
         yield from pipelines(function)
 
 

@@ -23,16 +23,25 @@ total = np.empty_like(counts)
 comm.Allreduce(counts, total, op=MPI.SUM)
 ```
 
+Where ranks have arrays of other shapes, or only the root knows the shape, shapes are told first:
+
+```python
+shapes = comm.allgather(mine.shape)
+sizes = [int(np.prod(one)) for one in shapes]
+joined = np.empty(sum(sizes), dtype='float64')
+comm.Allgatherv(np.ascontiguousarray(mine), (joined, sizes))
+```
+
 **When it stays quiet.** Numbers, text and other objects, which upper-case methods cannot send;
-arrays whose element type or shape the source does not tell; shapes that differ from rank to rank,
-which need counts first; lists for `alltoall` that are not written where they are sent, or whose
-arrays may differ in length; messages whose other end is not found, or may be another; calls outside
-loops, which are set-up or output; loops that only repeat a measurement.
+arrays whose element type the source does not tell; messages of two ends whose shapes differ, or
+whose other end is not found, or may be another; lists that may hold something else than arrays;
+calls that only some ranks make there; what runs once and saves nothing to speak of; loops that only
+repeat a measurement.
 
 **Fix safety.** Results are the same where elements only move, and where whole numbers are summed.
 Sums of floating-point numbers are collected in another order, so they agree to rounding, and the
-fix is unsafe. It is unsafe, too, where a list of arrays becomes one array. Where the shape cannot
-be written at the place where memory is needed, the suggestion is shown only.
+fix is unsafe. It is unsafe, too, where a list of arrays becomes one array, or shapes are told
+first. Where the memory to receive into cannot be written, the suggestion is shown only.
 
 **Models used.** Pickle (serialisation, copies, the algorithms of the lower-case collectives), lines
 or message grades (buffers).
@@ -42,11 +51,11 @@ or message grades (buffers).
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from advisor.ir.spmd.memory import View, Whole
+from advisor.finding import Applicability
+from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
 from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit, Wait
@@ -62,8 +71,10 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.ranks import is_shift, named_rank
+from transforms.kit.ranks import is_shift, named_rank, on_all_ranks
 from transforms.kit.rewrite import Edits, fresh_name, in_place_of, together
+from transforms.messages.announced import announced
+from transforms.messages.combined_parts import combined
 from transforms.messages.message_loops import End, meetings
 
 _SUMS = frozenset({"SUM", "PROD"})
@@ -78,14 +89,20 @@ _UNWRITTEN = "; the memory to receive into cannot be written from here"
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield the buffer form of every pickled array that is sent in a loop."""
+    others = combined(program)
     for function in program.functions:
         for visit, step in function.operations():
-            if not step.pickled or not step.blocking or function.weight(visit) == 0:
+            if not step.pickled or not step.blocking or step.span in others:
                 continue
-            yield from exchanged_lists(program, function, visit, step)
+            if step.op is not Op.SENDRECV and not on_all_ranks(function.visits(), visit):
+                continue
             view = array_payload(step.send)
+            found: list[ProgramProposal] = []
             if view is not None and is_uniform(program, view.shape or ()):
-                yield from _collective(program, function, visit, step, view)
+                found = list(_collective(program, function, visit, step, view))
+            shown = all(one.legality.applicability is Applicability.DISPLAY for one in found)
+            told = list(announced(program, function, visit, step)) if shown else []
+            yield from told or found
     yield from _messages(program)
 
 
@@ -242,8 +259,6 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
         ends = [*sends, *receives]
         if any(end.step.op is Op.SENDRECV or end.step.mode for end in ends) or not receives:
             continue
-        if any(end.function.weight(end.visit) == 0 for end in ends):
-            continue
         views = [view for end in sends if (view := array_payload(end.step.send)) is not None]
         if len(views) < len(sends) or len({(view.dtype, view.shape) for view in views}) > 1:
             continue
@@ -364,94 +379,6 @@ def _stored(end: End, view: View, program: Program) -> str | None:
             ):
                 return into.strip()
     return None
-
-
-# --- lists of arrays, one for each rank -----------------------------------------------------------
-
-
-def exchanged_lists(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> Iterator[ProgramProposal]:
-    """Yield an `Alltoall` for a pickled exchange of a list of arrays that are all as large."""
-    if step.op is not Op.ALLTOALL or step.send is None or len(step.send.parts) != 1:
-        return
-    (part,), size = step.send.parts, step.communicator.size
-    view = array_payload(part)
-    if view is None or step.send.length != size or not _is_of_pieces(step.send.text, program):
-        return
-    shape = view.shape or ()
-    if not is_uniform(program, shape):
-        return
-    # all pieces in one array, another one, the call
-    sent, received = (
-        new_array(name, view.dtype, (size, *shape), step.span) for name in ("sent", "received")
-    )
-    extents = view.buffer.extents
-    region = None if extents is None else tuple(map(Whole, extents))
-    call = replace(
-        step,
-        method="Alltoall",
-        pickled=False,
-        send=payload_of(sent, part.span),
-        receive=payload_of(received, part.span),
-    )
-    lines = _lines(program, step) if is_simple(step, program) else None
-    yield offer(
-        function,
-        visit,
-        step.span,
-        "exchange the list of arrays as one buffer, by `Alltoall`",
-        "a lower-case method serialises every array of the list, and makes new ones of the bytes"
-        " at the other end; an upper-case one sends the memory of one array that holds them all",
-        (step,),
-        (
-            Copy(sent, View(view.buffer, region, view.text, view.span), step.span, allocates=True),
-            Allocate(received.buffer, step.span, filled=False),
-            call,
-        ),
-        "the same elements come to the same ranks, but in one array, of which each rank's is a"
-        " row, not in a list",
-        None if lines is None else in_place_of(step.statement, lines, program.context),
-    )
-
-
-def _is_of_pieces(text: str, program: Program) -> bool:
-    """Return whether a list is written out as what one expression is for all ranks."""
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        return False
-    if isinstance(node, ast.ListComp):
-        plain = len(node.generators) == 1 and not node.generators[0].ifs
-        return plain and all(_is_piece(part) for part in ast.walk(node.elt))
-    # equal pieces, or an error
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr="split")):
-            return module == program.context.array_module
-    return False
-
-
-_OTHERWISE = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Lambda, ast.Starred, ast.Await)
-_COPIES = frozenset({"copy", "ascontiguousarray", "array", "astype"})
-
-
-def _is_piece(node: ast.AST) -> bool:
-    """Return whether a part of an expression makes it what it is for every rank alike."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr in _COPIES
-    return not isinstance(node, _OTHERWISE)
-
-
-def _lines(program: Program, step: Communicate) -> list[str] | None:
-    numpy, text = program.context.array_module, argument(step, "sendobj", program)
-    if numpy is None or text is None or step.result is None:
-        return None
-    name = fresh_name("sent", program.context.identifiers)
-    return [
-        f"{name} = {numpy}.stack({text})",
-        f"{step.result} = {numpy}.empty_like({name})",
-        f"{step.receiver}.Alltoall({name}, {step.result})",
-    ]
 
 
 TRANSFORM = ProgramRule("ADV601", "pickled-array", __doc__, propose)

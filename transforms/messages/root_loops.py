@@ -16,28 +16,56 @@ sends    the same to all                              `Bcast`
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Branch, Communicate, Compute, Copy, Loop, Op, Step, Visit, walk
+from advisor.ir.spmd.steps import (
+    Branch,
+    Communicate,
+    Compute,
+    Copy,
+    Leave,
+    Loop,
+    Op,
+    Step,
+    Visit,
+    walk,
+)
+from advisor.source import Edit, Span
 from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
+    SENDABLE,
     by_rank,
     is_counted,
     may_be_written,
+    new_array,
+    payload_of,
     plain_array,
     same_memory,
     symbols_of,
 )
-from transforms.kit.names import BASE, is_name, is_simple, is_uniform, words
+from transforms.kit.names import BASE, argument, bound_in, is_name, is_simple, is_uniform, words
 from transforms.kit.programs import collective, offer
 from transforms.kit.ranks import named_rank, only_communication, root_arms, same_communicator
-from transforms.kit.rewrite import in_place_of, starts_line, stretch, together
+from transforms.kit.rewrite import (
+    Edits,
+    before,
+    comments_within,
+    fresh_name,
+    in_place_of,
+    indent_at,
+    span_of,
+    starts_line,
+    statement_at,
+    stretch,
+    together,
+)
 
 ROOT = num(0)
 _COLLECTED = (
@@ -97,7 +125,7 @@ def _proposal(
     program: Program, function: SpmdFunction, ends: _Ends, call: Communicate, texts: tuple[str, ...]
 ) -> ProgramProposal:
     branch, loop, context = ends.branch, ends.loop, program.context
-    edits = None
+    edits = _edits_of_objects(program, ends, call) if ends.root.pickled else None
     if (
         texts
         and program.mpi_module is not None
@@ -121,10 +149,14 @@ def _proposal(
     before: tuple[Step, ...] = (branch,)
     after: tuple[Step, ...]
     after = (replace(branch, then=changed(branch.then), orelse=changed(branch.orelse)),)
-    if call.pickled or call.varying:
+    if ends.root.pickled or call.varying:
         # branch and loop do more than messages: a message is held against its part of the call
         alone = ends.other if ends.gathers else ends.root
         before, after = (replace(loop, body=(alone,)),), (call,)
+        if not call.pickled:
+            number = Payload(PayloadKind.SCALAR, "shape", loop.span, dtype="int", count=num(1))
+            shapes = replace(call, pickled=True, varying=False, send=number, method=call.op.value)
+            after = (shapes, call)
     does = f"let one `{call.method}` {'receive from' if ends.gathers else 'send to'} all ranks,"
     does += " not a loop over them"
     if call.op is Op.REDUCE:
@@ -224,7 +256,10 @@ def _uneven(program: Program, ends: _Ends, pieces: Payload, sent: Payload) -> _F
 
 
 def _pickled(program: Program, ends: _Ends) -> _Found | None:
-    """Return the lower-case collective that pickled messages of a known kind stand for."""
+    """Return the collective that pickled messages of a known kind stand for.
+
+    It takes arrays as they are in memory, once their shapes have been told.
+    """
     payload = ends.other.send if ends.gathers else ends.root.send
     if payload is None or payload.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
         return None
@@ -235,6 +270,19 @@ def _pickled(program: Program, ends: _Ends) -> _Found | None:
         assert payload.view is not None
         varies = ends.loop.variable in symbols_of(payload.view) or _varies(program, ends, payload)
         op = Op.SCATTER if varies else Op.BCAST
+    if payload.view is not None and payload.dtype in SENDABLE and payload.view.shape is not None:
+        shape = payload.view.shape
+        memory = payload_of(new_array("buffer", payload.dtype, shape, payload.span), payload.span)
+        received = None if op is Op.BCAST else memory
+        if op is not Op.BCAST:
+            extents = (ends.root.communicator.size, *shape)
+            whole = new_array("buffers", payload.dtype, extents, payload.span)
+            whole_payload = payload_of(whole, payload.span)
+            memory, received = (
+                (memory, whole_payload) if op is Op.GATHER else (whole_payload, memory)
+            )
+        call = replace(_call(ends, op, memory, received), pickled=False, varying=op is not Op.BCAST)
+        return replace(call, method=op.value.capitalize() + "v" * call.varying), ()
     if op is Op.SCATTER:
         sent = Payload(
             PayloadKind.OBJECT,
@@ -246,13 +294,148 @@ def _pickled(program: Program, ends: _Ends) -> _Found | None:
     return replace(_call(ends, op, sent, None), method=op.value), ()
 
 
+# --- what is written in the place of pickled messages ---------------------------------------------
+
+
+def _edits_of_objects(program: Program, ends: _Ends, call: Communicate) -> Edits | None:
+    """Return the edits of both ends; None where they cannot be written."""
+    context, root, other = program.context, ends.root, ends.other
+    loop = statement_at(ends.loop.span, context)
+    numpy = context.array_module
+    if not isinstance(loop, ast.For) or loop.orelse or not starts_line(ends.loop.span, context):
+        return None
+    if loop.body[0].lineno == loop.lineno or (numpy is None and not call.pickled):
+        return None
+    place = span_of(loop, context.lines)
+    if comments_within(root.span, context.source) or comments_within(other.span, context.source):
+        return None
+    dtype = f"dtype={call.send.dtype!r}" if call.send is not None else ""
+    received = _received(program, other, call, dtype)
+    comm, indent = root.receiver, indent_at(ends.loop.span, context)
+    names = {n: fresh_name(n, context.identifiers) for n in ("pieces", "shapes", "sizes", "joined")}
+    pieces, shapes, sizes, joined = names.values()
+    text, none = argument(root if not ends.gathers else other, "obj", program), "None, root=0"
+    if text is None:
+        return None
+    ahead: list[str] = []
+    behind: list[str] = []
+    at_call: str
+    others: list[str] | None
+    if ends.gathers:
+        source = argument(root, "source", program)
+        others = _alone(program, other)
+        if call.pickled:
+            ahead, at_call = [f"{pieces} = {comm}.gather({none})"], f"{pieces}[{source}]"
+            sent = [f"{other.receiver}.gather({text}, root=0)"]
+        else:
+            ahead = [
+                f"{shapes} = {comm}.gather({none})",
+                f"{sizes} = [0] + [int({numpy}.prod(one)) for one in {shapes}[1:]]",
+                f"{joined} = {numpy}.empty(sum({sizes}), {dtype})",
+                f"{comm}.Gatherv({numpy}.empty(0, {dtype}), ({joined}, {sizes}), root=0)",
+                f"{pieces} = {numpy}.split({joined}, {numpy}.cumsum({sizes})[:-1])",
+            ]
+            at_call = f"{pieces}[{source}].reshape({shapes}[{source}])"
+            sent = [
+                f"{other.receiver}.gather({text}.shape, root=0)",
+                f"{other.receiver}.Gatherv({numpy}.ascontiguousarray({text}), {none})",
+            ]
+        others = sent if others is not None else None
+    elif call.op is Op.BCAST:
+        others = received
+        if len(loop.body) != 1 or not _alone(program, root):
+            return None
+        call_lines = [f"{comm}.bcast({text}, root=0)"]
+        if not call.pickled:
+            call_lines = [
+                f"{comm}.bcast({text}.shape, root=0)",
+                f"{comm}.Bcast({numpy}.ascontiguousarray({text}), root=0)",
+            ]
+        if others is None:
+            return None
+        return together(
+            in_place_of(place, call_lines, context), in_place_of(other.statement, others, context)
+        )
+    else:
+        others = received
+        if not _alone(program, root):
+            return None
+        piece = text if call.pickled or not _is_changed(ends) else f"{numpy}.array({text})"
+        at_call = f"{pieces}.append({piece})"
+        ahead = [f"{pieces} = [None]"]
+        behind = [f"{comm}.scatter({pieces}, root=0)"]
+        if not call.pickled:
+            own = f"{numpy}.empty(0, {dtype})"
+            ahead = [f"{pieces} = [{own}]"]
+            behind = [
+                f"{comm}.scatter([one.shape for one in {pieces}], root=0)",
+                f"{joined} = {numpy}.concatenate([one.ravel() for one in {pieces}])",
+                f"{comm}.Scatterv(({joined}, [one.size for one in {pieces}]), {own}, root=0)",
+            ]
+    if others is None:
+        return None
+
+    def edits() -> tuple[Edit, ...]:
+        first = "".join(f"{line}\n{indent}" for line in ahead)
+        last = "".join(f"\n{indent}{line}" for line in behind)
+        end = Span(place.end_line, place.end_column, place.end_line, place.end_column)
+        return (
+            Edit(before(place), first),
+            Edit(root.span, at_call),
+            *([Edit(end, last)] if last else []),
+        )
+
+    return together(edits, in_place_of(other.statement, others, context))
+
+
+def _alone(program: Program, step: Communicate) -> list[str] | None:
+    """Return nothing to add, where a statement is nothing but its call; else None."""
+    alone = program.context.text(step.statement) == program.context.text(step.span)
+    return [""] if alone and is_simple(step, program) else None
+
+
+def _received(
+    program: Program, step: Communicate, call: Communicate, dtype: str
+) -> list[str] | None:
+    """Return what receives on other ranks than the root, under the same name, or returned."""
+    node, numpy = statement_at(step.statement, program.context), program.context.array_module
+    op, comm, ended = call.op.value, step.receiver, list[str]()
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value):
+            pass
+        case ast.Return(value=ast.Call() as value):
+            name = fresh_name("received", program.context.identifiers)
+            ended = [f"return {name}"]
+        case _:
+            return None
+    if span_of(value, program.context.lines) != step.span:
+        return None
+    if call.pickled:
+        return [f"{name} = {comm}.{op}(None, root=0)", *ended]
+    given = name if call.op is Op.BCAST else f"None, {name}"
+    return [
+        f"{name} = {numpy}.empty({comm}.{op}(None, root=0), {dtype})",
+        f"{comm}.{call.method}({given}, root=0)",
+        *ended,
+    ]
+
+
+def _is_changed(ends: _Ends) -> bool:
+    """Return whether what a root sends may be written to before its loop has ended."""
+    sent = ends.root.send
+    return (
+        sent is None
+        or sent.view is None
+        or any(may_be_written(one.step, sent.view) for one in walk(ends.loop.body, into_calls=True))
+    )
+
+
 def _varies(program: Program, ends: _Ends, sent: Payload) -> bool:
     """Return whether what a root sends may be another thing for each rank.
 
-    It is named by the index of the loop, or made or written in the loop.
+    It is named by what the loop binds, or made or written in the loop.
     """
-    header = program.context.lines[ends.loop.span.start_line - 1]
-    if words(sent.text) & words(header.partition(" in ")[0]):
+    if words(sent.text) & bound_in(program, ends.loop):
         return True
     return sent.view is None or any(
         may_be_written(visit.step, sent.view) for visit in walk(ends.loop.body, into_calls=True)
@@ -264,6 +447,9 @@ def _varies(program: Program, ends: _Ends, sent: Payload) -> bool:
 
 def _ends(visit: Visit, branch: Branch) -> _Ends | None:
     """Return a root's loop over all other ranks, and what those do for it."""
+    if branch.then and isinstance(branch.then[-1], Leave) and not branch.orelse:
+        # who is not in the branch goes on behind it
+        branch = replace(branch, orelse=visit.block[visit.position + 1 :])
     for arm, other_arm in ((branch.then, branch.orelse), (branch.orelse, branch.then)):
         other, inner = only_communication(other_arm), only_communication(arm)
         if other is None or inner is None or other not in other_arm:
@@ -284,6 +470,8 @@ def _ends(visit: Visit, branch: Branch) -> _Ends | None:
 def _over_others(loop: Loop, inner: Communicate) -> Expr | None:
     """Return the partner in a loop in which a message goes to, or comes from, every other rank."""
     if not is_counted(loop) or inner.op not in (Op.SEND, Op.RECV):
+        return None
+    if any(isinstance(one.step, Leave) for one in walk(loop.body)):
         return None
     rank = named_rank(inner.dest if inner.op is Op.SEND else inner.source)
     offset = None if rank is None else rank - sym(loop.variable)

@@ -4,8 +4,9 @@
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
 (`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
 field that is gathered for one number (`reduce`, `allreduce`), a field that is gathered on all ranks
-but used on one (`Gather`), and a field that is gathered in every step but used behind the loop
-only.
+but used on one (`Gather`), a field that is gathered in every step but used behind the loop only,
+and parts that the root gathers to add or to join them, and perhaps to send what they make to all
+(`Allreduce`, `Reduce`, `Allgatherv`, `Gatherv`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -28,9 +29,9 @@ comm.Allgather(MPI.IN_PLACE, full)
 ```
 
 **When it stays quiet.** Arrays of which anything else is used anywhere in the function, or that it
-returns or was given; blocks of different lengths, or that are not in the order of ranks;
-collectives outside loops, which are set-up or output; numbers that are made of more than one
-field, or in more than one step; gathers that not every iteration does, or behind which what was
+returns or was given; blocks of different lengths, or that are not in the order of ranks; parts
+that are used for anything else; numbers that are added in the order of ranks, are made of more than
+one field, or in more than one step; gathers that not every iteration does, or behind which what was
 sent is changed; reductions in place, or by an operation of the program's own.
 
 **Fix safety.** Sums of floating-point numbers are collected in another order and agree to
@@ -79,6 +80,7 @@ from transforms.kit.names import (
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import root_only
 from transforms.kit.rewrite import fresh_name, in_place_of
+from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
@@ -127,8 +129,9 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
     for function in program.functions:
         for collective in (_scattered, _reduced_by_blocks):
             for visit, step in function.operations():
-                if step.blocking and function.weight(visit) > 0:
+                if step.blocking:
                     yield from collective(program, function, visit, step)
+        yield from combined_parts(program, function)
         yield from _padded_sums(program, function)
         yield from gathered_fields(program, function)
 
@@ -296,7 +299,7 @@ def _padded_sums(program: Program, function: SpmdFunction) -> Iterator[ProgramPr
         if step.op is not Op.ALLREDUCE or step.operation != "SUM" or not step.blocking:
             continue
         given = step.send if step.send is not None else step.receive
-        if function.weight(visit) == 0 or given is None or given.view is None:
+        if given is None or given.view is None:
             continue
         if given.kind is not PayloadKind.ARRAY or not is_name(given.text) or given.dtype is None:
             continue

@@ -12,12 +12,17 @@ from advisor.analysis.calls import copied, dense, operation_class, view
 from advisor.analysis.placement import pitches_bytes
 from advisor.dtypes import dtype_of
 from advisor.ir.spmd.memory import At, Contiguity, Index, View
-from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
+from advisor.ir.spmd.payloads import (
+    Constructor,
+    Payload,
+    PayloadKind,
+    elements,
+    unknown_count,
+)
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
 from advisor.numpy_table import count_of
 from advisor.source import Span
-from costdb.expr import ZERO, Expr, num, sym
-from costdb.expr.functions import name_like
+from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
 from costdb.lines.coefficients import bytes_of
 from costdb.work import (
@@ -59,12 +64,6 @@ def itemsize(dtype: str | None) -> int:
 def run_of(count: Expr, size_bytes: int) -> Region:
     """Return so many elements one after another."""
     return Region(size_bytes, (count,), (num(size_bytes),))
-
-
-def unknown_count(name: str) -> Expr:
-    """Return the symbol for the elements of an array of unknown size."""
-    bare = name_like(name.replace(".", " ")).strip("_") or "array"
-    return sym(f"{bare}.size" if bare.isidentifier() else f"_{bare}.size")
 
 
 def region_of(view: View) -> Region:
@@ -119,21 +118,15 @@ def payload_region(payload: Payload) -> Region:
     if payload.kind is PayloadKind.ARRAY:
         if payload.view is not None and payload.count == payload.view.count and derived is None:
             return region_of(payload.view)
-        return run_of(_elements_sent(payload), size)
+        return run_of(elements(payload), size)
     return run_of(words(payload), WORD_BYTES)
-
-
-def _elements_sent(payload: Payload) -> Expr:
-    if payload.count is not None:
-        return payload.count
-    return unknown_count(payload.text if payload.view is None else payload.view.buffer.name)
 
 
 def words(payload: Payload) -> Expr:
     """Return the double words that a Python object carries."""
     match payload.kind:
         case PayloadKind.ARRAY:
-            return _elements_sent(payload) * itemsize(payload.dtype) / WORD_BYTES
+            return elements(payload) * itemsize(payload.dtype) / WORD_BYTES
         case PayloadKind.SCALAR:
             return num(1)
         case PayloadKind.UNKNOWN:

@@ -296,11 +296,14 @@ def _count(node: cst.CSTNode) -> int:
     return isinstance(node, _STEPS) + sum(map(_count, parts_of(node)))
 
 
-def is_compiled_as_called(node: cst.FunctionDef, run: Run) -> bool:
-    """Return whether numba compiles a function for the arguments of its calls.
+def is_kernel_as_called(node: cst.FunctionDef, run: Run) -> bool:
+    """Return whether a function runs with the arguments of its calls as they are.
 
-    With signatures of its own they may be converted, and ``vectorize`` hands over elements.
+    Undecorated ones do, and those that numba compiles for the arguments of their calls: with
+    signatures of its own they may be converted, and ``vectorize`` hands over elements.
     """
+    if not node.decorators:
+        return True
     if len(node.decorators) != 1:
         return False
     decorator = node.decorators[0].decorator

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 
@@ -25,7 +26,7 @@ from advisor.frontend.prefilter import (
 )
 from advisor.frontend.spmd.builtin_calls import mpirun_ranks
 from advisor.frontend.spmd.expressions import evaluate
-from advisor.frontend.spmd.functions import follow, is_compiled_as_called, parameters
+from advisor.frontend.spmd.functions import follow, is_kernel_as_called, parameters
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.run import Context, Defined, Entered, Run, Siblings, TooMuch, file_of
@@ -33,7 +34,7 @@ from advisor.frontend.spmd.statements import block
 from advisor.frontend.spmd.values import Array, External, Number, Symbols, Text, Value
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.memory import Contiguity, Order, View
-from advisor.ir.spmd.program import MODULE, RANKS, THREADS, Program, SizeFact, SpmdFunction
+from advisor.ir.spmd.program import MODULE, RANK, RANKS, THREADS, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
 from advisor.source import SourceProblem, Span
@@ -328,7 +329,7 @@ def communicates(body: tuple[Step, ...]) -> bool:
     )
 
 
-# What the calls in a file tell of the arguments of functions that numba compiles.
+# What the calls in a file tell of the arguments of its functions.
 #
 # The file is followed as SPMD programs are: arrays have the shape, element type and storage order
 # of the place that makes them. What all calls of a function agree on is a fact of its parameters,
@@ -347,11 +348,11 @@ def called(
     given_by: Mapping[str, str] = MappingProxyType({}),
     file: Followed | None = None,
 ) -> tuple[Seen, ...]:
-    """Return what a file's own calls tell of its compiled functions, in the order of the source.
+    """Return what a file's own calls tell of its functions, in the order of the source.
 
     Functions that it does not call are left out, and so are those of which calls differ in the
-    element type or the storage order of an array, or pass one array twice: what is said of loops
-    holds where arrays do not overlap.
+    element type or the storage order of an array. Sizes that differ from rank to rank are those
+    of the first one.
 
     Parameters
     ----------
@@ -374,8 +375,9 @@ def called(
     run, functions = reading.run, reading.run.home.defined
     facts = run.symbols.facts
     stated = dict(facts)
-    for name in facts.keys() & given.keys():
+    for name in (facts.keys() | {RANKS}) & given.keys():
         facts[name] = SizeFact(given[name], given_by.get(name, "-D"))
+    facts.setdefault(RANK, SizeFact(0, "the first rank"))
     # one name for several functions: a call may be of any
     several = {name.partition(":")[0] for name in functions if ":" in name}
     made = [
@@ -383,10 +385,11 @@ def called(
         for name, defined in functions.items()
         if name.partition(":")[0] not in several
         and defined.sites
-        and is_compiled_as_called(defined.function.node, run)
+        and is_kernel_as_called(defined.function.node, run)
         and (seen := _seen(name, defined, run)) is not None
     ]
     # the program that the file may be is read with what its source says
+    facts.clear()
     facts.update(stated)
     return tuple(sorted(made, key=lambda seen: seen.line))
 
@@ -410,9 +413,12 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers.append(_number(parameter, value, call, run))
         elif _is_an_array_elsewhere(parameter, defined):
             return None
-    if not arrays or any(_is_passed_twice(way.names, _parameters(node)) for way in defined.entered):
+    if not arrays:
         return None
-    return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=len(defined.sites))
+    ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
+    overlaps = tuple(dict.fromkeys(pair for way in ways for pair in way))
+    calls = len(defined.sites)
+    return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=calls, overlaps=overlaps)
 
 
 def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
@@ -421,11 +427,16 @@ def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
     return tuple(parameter.name.value for parameter in found)
 
 
-def _is_passed_twice(names: Mapping[str, Value], parameters: Iterable[str]) -> bool:
-    """Return whether two arguments are parts of one array."""
-    given = [value for name in parameters if isinstance(value := names.get(name), Array)]
-    memory = {(value.view.buffer.name, value.view.buffer.number) for value in given}
-    return len(memory) < len(given)
+def _in_one_memory(
+    names: Mapping[str, Value], parameters: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of arguments that are parts of one array."""
+    given = [
+        (name, value.view) for name in parameters if isinstance(value := names.get(name), Array)
+    ]
+    for (one, view), (other, same) in combinations(given, 2):
+        if view.buffer.memory == same.buffer.memory:
+            yield one, other
 
 
 def _is_an_array_elsewhere(parameter: str, defined: Defined) -> bool:

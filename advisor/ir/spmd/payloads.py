@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from advisor.ir.spmd.memory import View
 from advisor.source import Span
-from costdb.expr import Expr
+from costdb.expr import Expr, sym
+from costdb.expr.functions import name_like
 from costdb.records import dataclass
 
 
@@ -97,3 +98,16 @@ class Payload:
     parts: tuple[Payload, ...] = ()
     length: Expr | None = None
     reason: str = ""
+
+
+def unknown_count(name: str) -> Expr:
+    """Return the symbol for the elements of an array of unknown size."""
+    bare = name_like(name.replace(".", " ")).strip("_") or "array"
+    return sym(f"{bare}.size" if bare.isidentifier() else f"_{bare}.size")
+
+
+def elements(payload: Payload) -> Expr:
+    """Return how many elements an array or a buffer carries, as a symbol where nothing tells."""
+    if payload.count is not None:
+        return payload.count
+    return unknown_count(payload.text if payload.view is None else payload.view.buffer.name)

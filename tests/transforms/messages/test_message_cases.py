@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.engine import Options, check_source
 from advisor.ir.spmd.program import ProgramTransform
 from advisor.ir.spmd.steps import Loop
 from costdb.expr import evaluate
@@ -39,6 +40,11 @@ MODULES = (
 RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
 DOCUMENTS = Path(__file__).parents[1] / "cases" / "messages"
 ON_THREE_RANKS = ("ADV604", "ADV607")
+ON_ONE_RANK = (
+    *(f"ADV603_{name}" for name in ("one_", "what_", "a_b", "memory", "frames", "numbers")),
+    *(f"ADV604_{name}" for name in ("sum_by", "sum_of_parts", "sum_for", "sum_of_all", "joined")),
+    *(f"ADV604_{name}" for name in ("rows_for", "gathered_and", "reduced_and", "mean_of")),
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,9 @@ def until_quiet(case: Case) -> str:
     return source
 
 
-@pytest.mark.parametrize(("ranks", "codes"), [(2, tuple(RULES)), (3, ON_THREE_RANKS)])
+@pytest.mark.parametrize(
+    ("ranks", "codes"), [(1, ON_ONE_RANK), (2, tuple(RULES)), (3, (*ON_THREE_RANKS, "ADV603"))]
+)
 def test_rewritten_programs_give_equal_results(
     tmp_path: Path, ranks: int, codes: tuple[str, ...]
 ) -> None:
@@ -107,12 +115,23 @@ def test_rewritten_programs_give_equal_results(
     assert run_side_by_side(tmp_path, programs, ranks) == dict.fromkeys(programs, "same")
 
 
-@pytest.mark.parametrize("name", [name for name in REWRITTEN if name.startswith(ON_THREE_RANKS)])
-def test_of_what_happens_once_only_loops_over_ranks_count(name: str) -> None:
-    case = REWRITTEN[name]
-    once = re.sub(r"for step in range\(\d\):", "step = 3\n    if size:", case.source, count=1)
-    by_rank = case.rule is hand_written.TRANSFORM and not ("chain" in name or "ring" in name)
-    assert len(proposals(once, case.rule)) == by_rank
+ONCE = """
+rank, size = comm.Get_rank(), comm.Get_size()
+x = np.cos(np.arange({n}) * 0.1 * (rank + 1))
+total = comm.allreduce(x, op=MPI.SUM)
+return total
+"""
+
+
+def test_of_what_happens_once_only_what_saves_time_counts() -> None:
+    def told(n: int, body: str = ONCE) -> int:
+        options = Options("node2026", {"P": 2}, ("ADV601",), (), None, everything=True)
+        source = program_text(body.format(n=n)) + "\n\nmain(MPI.COMM_WORLD)\n"
+        return len(check_source("program.py", source, options).findings)
+
+    repeated = ONCE.replace("total", "for step in range(3):\n    total", 1)
+    assert (told(4), told(4, repeated)) == (0, 1)
+    assert told(100_000) == 1
 
 
 PIPELINE = """
