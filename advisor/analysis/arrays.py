@@ -37,6 +37,7 @@ from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import Scatter, Store, is_total
 from advisor.ir.values import (
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -355,6 +356,8 @@ class Arrays:
                 return made, _fresh(found, placement)
             case Gather():
                 return self._gather(value)
+            case Chosen():
+                return self._chosen(value)
             case Tally():
                 return self._tally(value)
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
@@ -412,6 +415,15 @@ class Arrays:
         _, table = self._made(value.operand)
         made += operations.remote(table, places, (False,), self.facts)
         return made, _fresh(describe(value, self.type_of), places.placement)
+
+    def _chosen(self, value: Chosen) -> tuple[list[Process], Operand]:
+        """Return the taking of what a mask chooses, which passes over all of the mask."""
+        made, mask = self._made(value.mask)
+        more, source = self._made(value.operand)
+        found = describe(value, self.type_of)
+        placement = self._placed(value)
+        made += [*more, operations.chosen(source, mask, found, self.facts)]
+        return made, _fresh(found, placement)
 
     def _tally(self, value: Tally) -> tuple[list[Process], Operand]:
         made, places = self._made(value.places)

@@ -311,6 +311,24 @@ def remote(
     ]
 
 
+def chosen(source: Operand, mask: Operand, found: ArrayType, facts: Facts) -> Process:
+    """Return the taking of the elements that a mask chooses.
+
+    It takes as long as a choice between two numbers for each place of the mask.
+    """
+    memory, truth = held(source, facts), held(mask, facts)
+    call = ArrayCall(
+        ArrayOperation.WHERE,
+        found.dtype,
+        product(memory.counts),
+        Visit(dense(memory.counts, found.dtype)),
+        (Visit(memory, source.name or ""), Visit(truth, mask.name or "")),
+        fresh=True,
+    )
+    accesses = (Access(memory), Access(truth))
+    return Leaf(Statement(accesses, ZERO, STATEMENTS, (call,)))
+
+
 def tally(places: Operand, counted: Operand, facts: Facts) -> list[Process]:
     """Return the counting of one's own places, and the adding up of what all ranks counted."""
     counts = local_extents(places.placement, places.array.extents, facts)

@@ -23,6 +23,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -195,6 +196,13 @@ def _candidates(
             return [region_placement(source, region)]
         case Scalar() | Fill() | Tally():
             return []
+        case Chosen(operand, mask, count):
+            masks = [len(found.template) for found in of(mask)]
+            return [
+                _whole((count, *found.template[masks[0] :]))
+                for found in of(operand)
+                if masks and _is_whole(found)
+            ]
         case Elementwise(_, parts):
             return [found for part in parts for found in of(part)]
         case Copy() | Roll() | Scan() | Flip() | Fourier() | Sort():

@@ -39,6 +39,7 @@ from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
 from advisor.ir.values import (
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -119,6 +120,8 @@ class Values(Scope):
                 between_ = Axis(None, ZERO, self.extents(left)[-1])
                 one = self.value(left, (*frame[:-1], between_))
                 return f"({one} @ {self.value(right, (between_, frame[-1]))})"
+            case Chosen():
+                raise NotBuiltError("what a mask chooses: only the data know how many")
             case Gather(operand, places):
                 (extent,) = self.extents(operand)
                 table = self.value(operand, (Axis(None, ZERO, extent),))

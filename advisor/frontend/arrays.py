@@ -25,6 +25,7 @@ from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -40,8 +41,9 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, Shape, strong
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, Shape, count_of, strong
 from costdb.expr import Expr, to_text
+from costdb.expr.functions import chance
 from costdb.records import dataclass, replace
 
 # What NumPy's functions are given in a kernel, and the values that they make there.
@@ -319,6 +321,8 @@ def _named(name: str, scope: Scope) -> Value:
         return Scalar(name, scope.numbers[name])
     if name in scope.elements:
         return scope.elements[name]
+    if name in ("True", "False"):
+        return Scalar(name, "bool")
     raise scope.unknown(name)
 
 
@@ -374,18 +378,22 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             return Gather(whole_read(name, scope), places)
         try:
             found = selection(node.slice, extents, scope)
-        except NotUnderstood as refused:
+        except NotUnderstood:
+            mask = mask_within(node, whole_read(name, scope), scope)
+            if mask is not None:
+                return _masked(whole_read(name, scope), mask, node, scope)
             place = element_place(node.slice, scope)
-            if mask_within(node, scope) is not None:
-                raise NotUnderstood(MASKED) from refused
             if place is None or len(extents) != 1:
-                raise refused
+                raise
             return Gather(whole_read(name, scope), place)
         return _selected(scope.select(name, found.region), found, scope)
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
     inner = value_of(node.value, scope)
     extents = scope.type_of(inner).extents
+    mask = mask_within(node, inner, scope)
+    if mask is not None:
+        return _masked(inner, mask, node, scope)
     found = selection(node.slice, extents, scope)
     if not is_whole(found.region, extents):
         raise NotUnderstood("a subscript of an expression")
@@ -399,7 +407,17 @@ def _selected(value: Value, found: Selection, scope: Scope) -> Value:
     return reduce(Expand, found.expanded, value)
 
 
-MASKED = "elements that a mask chooses: only the data know how many"
+def _masked(value: Value, mask: Value, node: cst.CSTNode, scope: Scope) -> Chosen:
+    """Return what a mask chooses of an array.
+
+    How many that are stands for itself, as long as the mask holds the same: a share of them that
+    nothing tells, named by the line that first chose by it.
+    """
+    known = scope.counts.get(mask)
+    if known is None:
+        share = chance(scope.span(node).start_line)
+        known = scope.counts[mask] = share * count_of(scope.type_of(mask).extents)
+    return Chosen(value, mask, known)
 
 
 def _index(
@@ -415,16 +433,10 @@ def _index(
         return None
 
 
-def mask_within(node: cst.Subscript, scope: Scope) -> Value | None:
-    """Return the truth values that choose elements of a whole array; None for another subscript."""
-    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
-        return None
-    found = _index(node.slice, scope)
-    return (
-        found[0]
-        if found and found[1] == ArrayType("bool", scope.extents_of(node.value.value))
-        else None
-    )
+def mask_within(node: cst.Subscript, value: Value, scope: Scope) -> Value | None:
+    """Return the truth values that choose elements of an array; None for another subscript."""
+    index, found = _index(node.slice, scope) or (None, None)
+    return index if found == ArrayType("bool", scope.type_of(value).extents) else None
 
 
 def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
@@ -444,7 +456,7 @@ def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | N
     places = whole_read(node.value, scope)
     found = scope.type_of(places)
     if found.dtype == "bool":
-        raise NotUnderstood(MASKED)
+        return None
     if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
         raise NotUnderstood("an array as subscript that is no vector of whole numbers")
     return places

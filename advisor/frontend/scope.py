@@ -92,6 +92,8 @@ class Scope:
         Tells whether the kernel binds a name in one place only.
     hints : mapping of str to str
         Why parameters are not known that nothing declares, and what to write.
+    counts : dict of Value to Expr
+        How many elements masks choose, as long as they hold the same.
     """
 
     imports: Mapping[str, str]
@@ -120,6 +122,7 @@ class Scope:
     written_out: dict[str, Any] = field(default_factory=dict)
     bound_once: Callable[[str], bool] = field(default=lambda name: False)
     hints: Mapping[str, str] = field(default_factory=dict)
+    counts: dict[Value, Expr] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -223,11 +226,15 @@ class Scope:
         for name, value in list(self.elements.items()):
             if any(read.array == array for read in reads(value)):
                 del self.elements[name]
+        for mask in list(self.counts):
+            if any(read.array == array for read in reads(mask)):
+                del self.counts[mask]
 
     def forget(self, name: str) -> None:
         """Drop what a name denoted: it is about to denote something else."""
         if self.has_array(name):
             self.lost.add(name)
+            self.changed(name)
         tables: tuple[dict[str, Any], ...]
         tables = self.views, self.scalars, self.numbers, self.started, self.elements
         for table in tables:

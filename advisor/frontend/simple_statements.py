@@ -17,11 +17,11 @@ from advisor.frontend.scope import Scope, is_kept, is_of_literals
 from advisor.frontend.stores import (
     assigned_place,
     chosen,
+    chosen_value,
     evaluated,
     increment,
     mask_of,
     of_call,
-    place_of,
     stored,
 )
 from advisor.frontend.trees import NotUnderstood
@@ -271,7 +271,13 @@ class SimpleStatements:
             scattered = increment(node.target, operation, node.value, span, scope)
             if scattered is not None:
                 return (scattered,)
-            place = place_of(node.target, self.scope)
+            place, mask = assigned_place(node.target, self.scope)
+            if mask is not None:
+                # each element is chosen once
+                one = Elementwise(operation, (place, chosen_value(mask, node.value, scope)))
+                scope.type_of(one)
+                made = Elementwise("where", (mask, one, place))
+                return (stored(place, made, span, scope, in_place=True),)
         else:
             raise NotUnderstood(ASSIGNMENT)
         value = Elementwise(operation, (place, value_of(node.value, scope)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import libcst as cst
 
@@ -22,6 +22,7 @@ from advisor.frontend.indices import Known, bound_to_number, calculated, known, 
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, parts_of
 from advisor.ir.dependence import known_non_negative
+from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
@@ -248,10 +249,13 @@ def chosen_stores(
         if len(places) < len(branch) or not all(map(is_of_elements, places)):
             return None
         ways.append(places)
+    looked_at = {read.array for read in reads(condition)}
     order = [*ways[0], *(place for place in ways[1] if place not in ways[0])]
-    if [place for place in order if place in ways[1]] != [*ways[1]]:
+    # what the condition looks at changes last
+    order.sort(key=lambda place: place.array in looked_at)
+    if {place.array for place in order[:-1]} & looked_at:
         return None
-    if {place.array for place in order[:-1]} & {read.array for read in reads(condition)}:
+    if not all(_may_be_in_order(way, order) for way in ways):
         return None
     made = []
     for place in order:
@@ -264,6 +268,19 @@ def chosen_stores(
         value = Elementwise("where", (condition, *values))
         made.append(replace(known, value=value, in_place=False))
     return tuple(made)
+
+
+def _may_be_in_order(stores: Mapping[Read, Store], order: Sequence[Read]) -> bool:
+    """Return whether stores leave the same in another order."""
+    return not any(
+        order.index(one) > order.index(then)
+        and (
+            one.array == then.array
+            or one.array in {read.array for read in reads(stores[then].value)}
+            or then.array in {read.array for read in reads(stores[one].value)}
+        )
+        for one, then in combinations(stores, 2)
+    )
 
 
 def of_call(node: cst.Call, span: Span, scope: Scope) -> Sequence[Statement]:
@@ -324,22 +341,43 @@ def assigned_place(target: cst.Subscript, scope: Scope) -> tuple[Read, Value | N
     """
     try:
         return place_of(target, scope), None
-    except NotUnderstood as refused:
-        mask = mask_within(target, scope)
-        if mask is None or not isinstance(target.value, cst.Name):
-            raise refused
-        return whole_read(target.value.value, scope), mask
+    except NotUnderstood:
+        place: Read | None = None
+        match target.value:
+            case cst.Name(value=name) if scope.is_array(name):
+                place = whole_read(name, scope)
+            case cst.Subscript():
+                place = place_of(target.value, scope)
+        mask = None if place is None else mask_within(target, place, scope)
+        if place is None or mask is None:
+            raise
+        return place, mask
 
 
 def chosen(mask: Value, place: Read, node: cst.BaseExpression, scope: Scope) -> Value:
-    """Return what an array holds after some of its elements were given one value.
+    """Return what an array holds after elements that a mask chooses were given values.
 
     Raises
     ------
     NotUnderstood
-        Where each is given a value of its own, so that it matters how many there are.
+        As :func:`chosen_value`.
     """
-    value = value_of(node, scope)
-    if scope.type_of(value).extents:
+    made = Elementwise("where", (mask, chosen_value(mask, node, scope), place))
+    scope.type_of(made)
+    return made
+
+
+def chosen_value(mask: Value, node: cst.BaseExpression, scope: Scope) -> Value:
+    """Return a value for all elements, of which a statement needs those that a mask chooses.
+
+    Raises
+    ------
+    NotUnderstood
+        Where the mask does not choose it of arrays of its shape.
+    """
+    value: Value | None = value_of(node, scope)
+    if value is not None and scope.type_of(value).extents:
+        value = unchosen(value, mask)
+    if value is None:
         raise NotUnderstood("as many values as a mask chooses: only the data know how many")
-    return Elementwise("where", (mask, value, place))
+    return value

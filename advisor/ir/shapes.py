@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -105,6 +106,9 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return _describe_product(describe(left, lookup), describe(right, lookup))
         case Gather(operand, places):
             return ArrayType(describe(operand, lookup).dtype, describe(places, lookup).extents)
+        case Chosen(operand, mask, count):
+            inner, chooses = describe(operand, lookup), describe(mask, lookup).extents
+            return ArrayType(inner.dtype, (count, *inner.extents[len(chooses) :]))
         case Tally(_, _, extent, dtype):
             return ArrayType(dtype, (extent,))
         case Reduction(operand, axis, _, dtype):

@@ -231,6 +231,18 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """The elements, or rows, of an array where truth values hold, in order: ``x[mask]``.
+
+    Only the data know how many these are: `count` stands for that.
+    """
+
+    operand: Value
+    mask: Value
+    count: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """How often each of the first so many whole numbers occurs, or the sum of their weights.
 
@@ -260,6 +272,7 @@ Value = (
     | Fourier
     | Sort
     | Gather
+    | Chosen
     | Tally
 )
 
@@ -275,6 +288,8 @@ def operands(value: Value) -> tuple[Value, ...]:
             return (left, right)
         case Gather(operand, places):
             return (operand, places)
+        case Chosen(operand, mask, _):
+            return (operand, mask)
         case Tally(places, weights, _, _):
             return (places,) if weights is None else (places, weights)
         case _:

@@ -40,6 +40,7 @@ from transforms.kit.rewrite import (
     statements_at,
 )
 from transforms.loops.array_text import is_count, lines
+from transforms.loops.masked import overflows
 from transforms.loops.raising import (
     METHODS,
     NotRaised,
@@ -60,8 +61,6 @@ MODULAR = _CHOICES | {
     *("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"),
 }
 _EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
-_QUIET = _EXACT_WHOLE | _CHOICES
-"""Operations that warn of nothing but an overflow."""
 
 _WORD = re.compile(IDENTIFIER)
 IF_NOT_EMPTY = "if no loop of it is empty"
@@ -82,7 +81,10 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
                 continue
             if condition and argued.applicability is not Applicability.DISPLAY:
                 argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
-            statements, variant = tidied(after, kernel)
+            try:
+                statements, variant = tidied(after, kernel)
+            except NotRaised:
+                continue
             edits = partial(edit, loop, statements, variant)
             # what has no words here is no better written by somebody else
             if (of_elements and not kept) or edits():
@@ -243,19 +245,12 @@ def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
             "results are equal where no element is NaN, which an array's extreme passes on and a"
             " comparison passes over, and no zero has a sign"
         )
-    for part in parts:
-        if part.operation == "where":
-            loud = {
-                inner.operation
-                for way in part.operands[1:]
-                for inner in parts_of(way)
-                if isinstance(inner, Elementwise)
-            } - _QUIET
-            for operation in sorted(loud):
-                yield (
-                    f"results are equal, and `{operation}` is computed also where it is not"
-                    " chosen, which may warn there"
-                )
+    operation = overflows(store.value, kernel)
+    if operation:
+        yield (
+            f"results are equal, and `{operation}` is computed also where it is not chosen, which"
+            " may overflow there"
+        )
 
 
 def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
@@ -373,7 +368,9 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
     own: set[str] = set()
     for part in ast.walk(node):
         match part:
-            case ast.For() | ast.Assign() | ast.AugAssign() | ast.If() | ast.Pass():
+            case (
+                ast.For() | ast.Assign() | ast.AugAssign() | ast.If() | ast.Pass() | ast.Continue()
+            ):
                 continue
             case ast.Expr(ast.Call(keywords=[ast.keyword("out"), *_])):
                 continue

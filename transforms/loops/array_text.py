@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 
 from advisor.ir.kernel import Kernel
+from advisor.ir.masks import chosen_in, masked
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -24,7 +27,7 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.numpy_table import PYTHON_INTEGER
-from costdb.expr import Expr
+from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Add, Num
 from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
@@ -85,12 +88,12 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
             several = sum(not isinstance(part, Point) for part in store.region) > 1
             along = f", axis={axis}" if several else ""
             return None if module is None else f"{module}.cumsum({place}{along}, out={place})"
-        case Elementwise("where", (condition, Scalar() as chosen, known)) if (
-            known == target and store.in_place
-        ):
-            place, value = f"{store.array}[{_text(condition, kernel)}]", chosen
-            if _text(condition, kernel) is None:
+        case Elementwise("where", (mask, chosen, _)) if masked(store) is not None:
+            inner, types = _text(mask, kernel), partial(type_of, kernel=kernel)
+            known = chosen_in(chosen, mask, types, ONE)
+            if inner is None or known is None:
                 return None
+            place, value = f"{place}[{inner}]", known
         case Elementwise(operation, (known, other)) if store.in_place and known == target:
             if operation in _SIGNS and _SIGNS[operation][1] in (_SUM, _PRODUCT):
                 sign, value = f"{_SIGNS[operation][0]}=", other
@@ -155,6 +158,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Elementwise("negative", (operand,)):
             inner = _text(operand, kernel, _SIGNED)
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)
+        case Elementwise("invert" | "logical_not", (operand,)) if _is_truth(operand, kernel):
+            inner = _text(operand, kernel, _SIGNED)
+            return None if inner is None else _within(f"~{inner}", _SIGNED, level)
         case Elementwise("power", (operand, Scalar() as exponent), called=False):
             base, times = _text(operand, kernel, _TIGHT), _text(exponent, kernel, _TIGHT)
             named = base is not None and times is not None
@@ -170,6 +176,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return _joined(sign, left, right, own, level, kernel)
         case Elementwise(operation, parts) if module is not None and operation.isidentifier():
             return _called(f"{module}.{operation}", parts, kernel)
+        case Chosen(operand, mask):
+            inner, chooses = _text(operand, kernel, _TIGHT), _text(mask, kernel)
+            return None if inner is None or chooses is None else f"{inner}[{chooses}]"
         case Gather(Read() as table, places):
             base, at = read_text(table, (), kernel), _text(places, kernel)
             return None if base is None or at is None else f"{base}[{at}]"
@@ -181,6 +190,10 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
     return None
+
+
+def _is_truth(value: Value, kernel: Kernel) -> bool:
+    return type_of(value, kernel).dtype == "bool"
 
 
 def _within(text: str, own: int, level: int) -> str:

@@ -355,7 +355,8 @@ class Lift:
                 return self._elementwise(value, operands, behind)
             case Copy(operand, dtype):
                 inner, place = self.value(operand, behind)
-                return Copy(inner, dtype), place
+                same = type_of(operand, self.kernel).dtype == dtype
+                return inner if same else Copy(inner, dtype), place
             case MatMul(left, right) if self.is_free(right):
                 inner, place = self.value(left)
                 assert place is not None
