@@ -204,6 +204,14 @@ def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
             yield from part.body
         elif isinstance(part, cst.For | cst.While):
             yield from _statements(part.body)
+        elif isinstance(part, cst.If) and only_statement(part.body) is None:
+            # what it tests is none of its statements
+            yield from _statements(part.body)
+            match part.orelse:
+                case cst.Else(body=body):
+                    yield from _statements(body)
+                case cst.If() as other:
+                    yield from _statements(cst.IndentedBlock([other]))
         else:
             yield part
 

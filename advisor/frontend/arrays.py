@@ -313,6 +313,8 @@ def whole_read(name: str, scope: Scope) -> Read:
 
 
 def _named(name: str, scope: Scope) -> Value:
+    if name in scope.picked:
+        return scope.picked[name]
     if scope.is_array(name):
         return whole_read(name, scope)
     if name in scope.scalars:

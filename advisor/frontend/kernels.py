@@ -196,6 +196,7 @@ def _kernel(
         types_are_usual=bool(scope.declared.keys() - typed),
         shown=frozenset(scope.declared.keys() - stated),
         overlaps=frozenset(map(frozenset, () if seen is None else seen.overlaps)),
+        lists={name: one for name, one in scope.lists.items() if name in scope.locals},
     )
 
 

@@ -11,7 +11,7 @@ import libcst as cst
 from advisor.dtypes import UnknownDtype
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.dependence import bounds_of
-from advisor.ir.kernel import DeclaredArray
+from advisor.ir.kernel import DeclaredArray, FilledList
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
@@ -94,6 +94,12 @@ class Scope:
         Why parameters are not known that nothing declares, and what to write.
     counts : dict of Value to Expr
         How many elements masks choose, as long as they hold the same.
+    running : list
+        Index, first, end and step of each loop around; None where they are not known.
+    lists : dict of str to FilledList
+        Lists that loops fill.
+    picked : dict of str to Value
+        What is in those of which not every iteration of their loops has one place.
     """
 
     imports: Mapping[str, str]
@@ -123,6 +129,9 @@ class Scope:
     bound_once: Callable[[str], bool] = field(default=lambda name: False)
     hints: Mapping[str, str] = field(default_factory=dict)
     counts: dict[Value, Expr] = field(default_factory=dict)
+    running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
+    lists: dict[str, FilledList] = field(default_factory=dict)
+    picked: dict[str, Value] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -135,7 +144,8 @@ class Scope:
 
     def is_array(self, name: str) -> bool:
         """Return whether a name denotes an array or a view of one."""
-        return name in self.views or (self.has_array(name) and name not in self.lost)
+        known = self.has_array(name) and name not in self.lost and name not in self.picked
+        return name in self.views or known
 
     def has_array(self, name: str) -> bool:
         """Return whether a name denotes an array of its own somewhere in the kernel."""

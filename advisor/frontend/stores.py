@@ -19,6 +19,7 @@ from advisor.frontend.arrays import (
 )
 from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
+from advisor.frontend.lists import appended, put
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, parts_of
 from advisor.ir.dependence import known_non_negative
@@ -26,7 +27,7 @@ from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
-from advisor.numpy_table import ShapeConflict, broadcast
+from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, broadcast
 from advisor.source import Span
 from costdb.expr import Expr, equal, num
 
@@ -244,7 +245,7 @@ def chosen_stores(
     """
     ways: list[dict[Read, Store]] = []
     for branch in (then, orelse):
-        stores = [one for one in branch if isinstance(one, Store) and one.region]
+        stores = [one for one in branch if isinstance(one, Store)]
         places = {Read(one.array, one.region): one for one in stores}
         if len(places) < len(branch) or not all(map(is_of_elements, places)):
             return None
@@ -264,10 +265,35 @@ def chosen_stores(
         assert known is not None
         if not is_of_elements(known.value):
             return None
+        if not place.region:
+            total = _chosen_terms(condition, place, one, other)
+            if total is None:
+                return None
+            made.append(replace(known, value=total))
+            continue
         values = (one.value if one else place, other.value if other else place)
         value = Elementwise("where", (condition, *values))
         made.append(replace(known, value=value, in_place=False))
     return tuple(made)
+
+
+def _chosen_terms(
+    condition: Value, total: Read, one: Store | None, other: Store | None
+) -> Value | None:
+    """Return what a number is combined with where a condition chooses; None where with no term."""
+    found: list[Value] = []
+    operations = set()
+    for way in (one, other):
+        match None if way is None else way.value:
+            case Elementwise("add" | "subtract" as operation, (own, term)) if own == total:
+                operations.add(operation)
+                found.append(term)
+            case None:
+                found.append(Scalar("0", PYTHON_INTEGER))
+            case _:
+                return None
+    chosen = Elementwise("where", (condition, *found))
+    return Elementwise(operations.pop(), (total, chosen)) if len(operations) == 1 else None
 
 
 def _may_be_in_order(stores: Mapping[Read, Store], order: Sequence[Read]) -> bool:
@@ -286,6 +312,9 @@ def _may_be_in_order(stores: Mapping[Read, Store], order: Sequence[Read]) -> boo
 def of_call(node: cst.Call, span: Span, scope: Scope) -> Sequence[Statement]:
     """Read ``np.add(a, b, out=c)``; other calls for their effect are not understood."""
     full = resolve(node.func, scope.imports) or ""
+    added = appended(node)
+    if added is not None and added[0] in scope.lists:
+        return (put(added[0], value_of(added[1], scope), span, scope),)
     outs = [a for a in node.args if a.keyword is not None and a.keyword.value == "out"]
     if isinstance(node.func, cst.Name) and node.func.value == "print":
         if scope.not_builtin("print") or not all(

@@ -31,6 +31,7 @@ from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Add, Num
 from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
+from transforms.loops.listed import filled, in_list
 from transforms.loops.raising import METHODS
 
 _LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)
@@ -76,6 +77,11 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
 
 
 def _stored(store: Store, kernel: Kernel) -> str | None:
+    if store.array in kernel.lists:
+        whole = filled(store, kernel)
+        inner = None if whole is None else _text(whole, kernel)
+        made = None if inner is None else in_list(inner, store, kernel)
+        return None if made is None else f"{store.array} = {made}"
     target = Read(store.array, store.region)
     place = store.array if is_total(store) else _text(target, kernel)
     if place is None:
@@ -177,7 +183,11 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Elementwise(operation, parts) if module is not None and operation.isidentifier():
             return _called(f"{module}.{operation}", parts, kernel)
         case Chosen(operand, mask):
-            inner, chooses = _text(operand, kernel, _TIGHT), _text(mask, kernel)
+            chooses = _text(mask, kernel)
+            elements = chosen_in(operand, mask, partial(type_of, kernel=kernel), ONE)
+            if elements is not None and elements != value:
+                return _text(elements, kernel, level)
+            inner = _text(operand, kernel, _TIGHT)
             return None if inner is None or chooses is None else f"{inner}[{chooses}]"
         case Gather(Read() as table, places):
             base, at = read_text(table, (), kernel), _text(places, kernel)

@@ -22,6 +22,7 @@ from advisor.ir.values import (
 )
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import fresh_name
+from transforms.loops.listed import tidied_list
 from transforms.loops.masked import under_masks
 
 _ZEROS = ("0", "0.0", "0.")
@@ -40,6 +41,11 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         joined = _joined(last, store, kernel) if isinstance(last, Store) else None
         if joined is not None:
             made.pop()
+        if store.array in kernel.lists:
+            name = fresh_name("mask", {*kernel.locals, *kernel.arrays, *kernel.context.identifiers})
+            filled, kernel = tidied_list(store, kernel, name)
+            made += filled
+            continue
         stores, kernel = under_masks(_masked(joined or store, kernel), kernel, made)
         made += stores
     while (found := _repeated(made, kernel)) is not None:
