@@ -418,10 +418,13 @@ class Arrays:
 
     def _chosen(self, value: Chosen) -> tuple[list[Process], Operand]:
         """Return the taking of what a mask chooses, which passes over all of the mask."""
-        made, mask = self._made(value.mask)
-        more, source = self._made(value.operand)
         found = describe(value, self.type_of)
         placement = self._placed(value)
+        if isinstance(value.mask, Fill):
+            # what is in a list was chosen when it was filled
+            return [], _fresh(found, placement)
+        made, mask = self._made(value.mask)
+        more, source = self._made(value.operand)
         made += [*more, operations.chosen(source, mask, found, self.facts)]
         return made, _fresh(found, placement)
 

@@ -197,7 +197,8 @@ def _candidates(
         case Scalar() | Fill() | Tally():
             return []
         case Chosen(operand, mask, count):
-            masks = [len(found.template) for found in of(mask)]
+            shown = [len(mask.shape)] if isinstance(mask, Fill) else []
+            masks = shown or [len(found.template) for found in of(mask)]
             return [
                 _whole((count, *found.template[masks[0] :]))
                 for found in of(operand)

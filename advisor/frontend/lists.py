@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import counted_names, resolve
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, nodes_in
@@ -25,6 +26,29 @@ from costdb.expr.functions import chance
 from costdb.records import replace
 
 _CONVERTED = frozenset({"numpy.array", "numpy.asarray"})
+
+
+def row_of(part: cst.CSTNode, rest: Sequence[cst.CSTNode], scope: Scope) -> tuple[str, str] | None:
+    """Return a list, and that to which it is appended once a loop has filled it, and no more."""
+    name = _empty_list(part)
+    using = [one for one in rest if name is not None and counted_names(one)[name]]
+    match using:
+        case [cst.For() as loop, cst.SimpleStatementLine(body=[cst.Expr(value=call)])]:
+            found = appended(call)
+            if found is None or found[0] not in scope.lists or not _is_filled(loop, name or ""):
+                return None
+            whole_row = isinstance(found[1], cst.Name) and found[1].value == name
+            plain = whole_row and not _is_picked(loop, name or "")
+            return (name or "", found[0]) if plain else None
+    return None
+
+
+def _is_picked(loop: cst.CSTNode, name: str) -> bool:
+    """Return whether conditions decide what a loop appends."""
+    return any(
+        isinstance(one, cst.Continue) or (isinstance(one, cst.If) and counted_names(one)[name] > 0)
+        for one in nodes_in(loop)
+    )
 
 
 def begun(part: cst.CSTNode, rest: Sequence[cst.CSTNode], source: cst.CSTNode) -> str | None:
@@ -101,10 +125,7 @@ def grown(name: str, rest: Sequence[cst.CSTNode], scope: Scope) -> FilledList:
     loop, *after = (one for one in rest if counted_names(one)[name])
     total = sum(counted_names(one)[name] for one in after)
     converted = sum(_conversions(one, name, scope) for one in after)
-    picked = any(
-        isinstance(one, cst.Continue) or (isinstance(one, cst.If) and counted_names(one)[name] > 0)
-        for one in nodes_in(loop)
-    )
+    picked = _is_picked(loop, name)
     return FilledList(len(scope.running), picked, converted < total)
 
 
@@ -118,7 +139,7 @@ def _conversions(node: cst.CSTNode, name: str, scope: Scope) -> int:
     return found
 
 
-def put(name: str, value: Value, span: Span, scope: Scope) -> Store:
+def put(name: str, node: cst.BaseExpression, span: Span, scope: Scope) -> Sequence[Store]:
     """Return the store to the place that an iteration has in a list.
 
     Raises
@@ -126,7 +147,11 @@ def put(name: str, value: Value, span: Span, scope: Scope) -> Store:
     NotUnderstood
         Nothing says how many places there are, or what they hold.
     """
-    known = scope.lists[name]
+    if isinstance(node, cst.Name) and scope.rows.get(node.value) == name:
+        # its elements were stored in their places
+        return ()
+    row, name, value = name in scope.rows, scope.rows.get(name, name), value_of(node, scope)
+    known, found = scope.lists[name], scope.type_of(value)
     places, extents = [], []
     for one in scope.running[known.around :]:
         if one is None or one[3] != 1:
@@ -135,7 +160,6 @@ def put(name: str, value: Value, span: Span, scope: Scope) -> Store:
         places.append(Point(sym(variable) - low))
         extents.append(high - low)
     moving = frozenset(one[0] for one in scope.running[known.around :] if one is not None)
-    found = scope.type_of(value)
     if not moving.isdisjoint(frozenset().union(*map(free_symbols, extents))):
         raise NotUnderstood("a list to which each iteration appends another number of times")
     if found.dtype == UNKNOWN_DTYPE or (found.extents and isinstance(value, Read)):
@@ -145,19 +169,19 @@ def put(name: str, value: Value, span: Span, scope: Scope) -> Store:
         raise NotUnderstood(f"`{name}` holds numbers of several types")
     scope.lost.discard(name)
     scope.changed(name)
-    region = (*places, *whole(found.extents))
-    flat = len(extents) > 1
     kind = None if found.extents else _is_of_python(value, scope)
-    if known.places and known.of_python is not kind:
+    if (known.places and known.of_python is not kind) or (row and kind is False):
         kind = None
-    scope.lists[name] = replace(known, places=len(extents), of_python=kind)
+    flat = len(extents) > 1 and not row
+    scope.lists[name] = replace(known, places=1 + flat, of_python=kind)
     if known.picked or flat:
         count = count_of(tuple(extents))
         held = Fill("", tuple(extents), "bool")
         if known.picked:
             count = chance(span.start_line) * count
         scope.picked[name] = Chosen(Read(name, whole(made.extents)), held, count)
-    return Store(name, region, value, span, held=scope.held_in(value))
+    region = (*places, *whole(found.extents))
+    return (Store(name, region, value, span, held=scope.held_in(value)),)
 
 
 def _is_of_python(value: Value, scope: Scope) -> bool | None:

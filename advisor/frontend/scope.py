@@ -98,6 +98,8 @@ class Scope:
         Index, first, end and step of each loop around; None where they are not known.
     lists : dict of str to FilledList
         Lists that loops fill.
+    rows : dict of str to str
+        Lists that are filled to be elements of such a list.
     picked : dict of str to Value
         What is in those of which not every iteration of their loops has one place.
     """
@@ -131,6 +133,7 @@ class Scope:
     counts: dict[Value, Expr] = field(default_factory=dict)
     running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
     lists: dict[str, FilledList] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
     picked: dict[str, Value] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:

@@ -354,7 +354,9 @@ class SimpleStatements:
                 except NotUnderstood:
                     raise refused from None
                 continue
-            if isinstance(value, Read) and self.scope.type_of(value).extents:
+            if isinstance(part, cst.Name) and part.value in self.scope.picked:
+                leaving.add(part.value)
+            elif isinstance(value, Read) and self.scope.type_of(value).extents:
                 # a view, for which nothing is computed
                 leaving.add(value.array)
             elif not isinstance(value, Scalar):

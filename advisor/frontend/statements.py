@@ -28,7 +28,7 @@ from advisor.frontend.indices import (
     pairs,
     range_of,
 )
-from advisor.frontend.lists import begun, grown, room
+from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.scope import Scope, looks_up
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.stores import (
@@ -101,6 +101,10 @@ class Body(SimpleStatements):
                     return (*found, *skipping)
             rest = parts[position + 1 :]
             filled = None if self.source is None else begun(part, rest, self.source)
+            row = row_of(part, rest, self.scope)
+            if row is not None:
+                self.scope.rows[row[0]] = row[1]
+                continue
             if filled is not None:
                 self.scope.lists[filled] = grown(filled, rest, self.scope)
                 inner = self._parts(rest, of_loop)

@@ -313,8 +313,8 @@ def of_call(node: cst.Call, span: Span, scope: Scope) -> Sequence[Statement]:
     """Read ``np.add(a, b, out=c)``; other calls for their effect are not understood."""
     full = resolve(node.func, scope.imports) or ""
     added = appended(node)
-    if added is not None and added[0] in scope.lists:
-        return (put(added[0], value_of(added[1], scope), span, scope),)
+    if added is not None and (added[0] in scope.lists or added[0] in scope.rows):
+        return put(*added, span, scope)
     outs = [a for a in node.args if a.keyword is not None and a.keyword.value == "out"]
     if isinstance(node.func, cst.Name) and node.func.value == "print":
         if scope.not_builtin("print") or not all(

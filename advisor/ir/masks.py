@@ -11,6 +11,8 @@ from advisor.ir.values import (
     Copy,
     Elementwise,
     Expand,
+    Fill,
+    Flip,
     Gather,
     Read,
     Scalar,
@@ -50,7 +52,7 @@ def chosen_in(
     match value:
         case _ if not extents:
             return value
-        case Read() | Transpose() | Expand():
+        case Read() | Transpose() | Expand() | Flip() | Fill():
             same = extents == type_of(mask).extents
             return Chosen(value, mask, count) if same else None
         case Copy(operand, dtype):

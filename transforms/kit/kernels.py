@@ -277,7 +277,7 @@ class Proofs:
             return False
         for size in range(self.minima[name], -int(evaluate(stop - sym(name), {}))):
             first, last, length = (int(evaluate(e, {name: size})) for e in (start, stop, extent))
-            if range(*slice(first, last).indices(length)):
+            if range(*slice(first, last).indices(max(0, length))):
                 return False
         return True
 

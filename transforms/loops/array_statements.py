@@ -94,7 +94,8 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
                 continue
             edits = partial(edit, loop, statements, variant)
             # what has no words here is no better written by somebody else
-            if (of_elements and not kept) or edits():
+            lists = any(one.array in kernel.lists for one in before)
+            if (of_elements and not kept and not lists) or edits():
                 by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
 
@@ -394,7 +395,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
                 continue
             case ast.Expr(ast.Call(keywords=[ast.keyword("out"), *_])):
                 continue
-            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"))) if name in changed:
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(), "append"))):
                 continue
             case ast.stmt():
                 return False

@@ -15,6 +15,7 @@ from advisor.ir.values import (
     Elementwise,
     Expand,
     Fill,
+    Flip,
     Gather,
     MatMul,
     Point,
@@ -29,10 +30,11 @@ from advisor.ir.values import (
 from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Add, Num
+from costdb.expr.parse import parse
 from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
+from transforms.loops.lift import COUNTED, METHODS
 from transforms.loops.listed import filled, in_list
-from transforms.loops.raising import METHODS
 
 _LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)
 _SIGNS = {
@@ -141,6 +143,17 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             parts = [":"] * len(type_of(operand, kernel).extents)
             parts.insert(axis, "None")
             return None if inner is None else f"{inner}[{', '.join(parts)}]"
+        case Flip(operand, axis):
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None else f"{inner}[{':, ' * axis}::-1]"
+        case Fill(text, (extent,), "int64") if text.startswith(COUNTED):
+            return _counted(_first(text), extent, kernel)
+        case Chosen(Fill(text), mask) if text.startswith(COUNTED) and module is not None:
+            inner, known = _text(mask, kernel), _size_text(_first(text), kernel)
+            if inner is None or known is None:
+                return None
+            found = f"{module}.flatnonzero({inner})"
+            return found if known == "0" else _within(f"{found} + {known}", _SUM, level)
         case Transpose(operand, (1, 0)):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.T"
@@ -200,6 +213,20 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
     return None
+
+
+def _first(text: str) -> Expr:
+    """Return the first of whole numbers in a row."""
+    return parse(text.removeprefix(COUNTED).strip() or "0")
+
+
+def _counted(low: Expr, count: Expr, kernel: Kernel) -> str | None:
+    """Return the source of whole numbers in a row."""
+    first, last = _size_text(low, kernel), _size_text(low + count, kernel)
+    module = kernel.context.array_module
+    if first is None or last is None or module is None:
+        return None
+    return f"{module}.arange({last})" if low == ZERO else f"{module}.arange({first}, {last})"
 
 
 def _is_truth(value: Value, kernel: Kernel) -> bool:
@@ -276,6 +303,10 @@ def _size_text(expr: Expr, kernel: Kernel) -> str | None:
             return name if rest == ZERO else f"{name} + {text}"
         if text is not None:
             return f"{text} + {name}"
+    for name, value in kernel.context.computed if plain is not None else ():
+        computed = python_text(value, texts)
+        if plain is not None and computed is not None and not computed.isidentifier():
+            plain = name if plain == computed else plain.replace(f"({computed})", name)
     return plain
 
 

@@ -99,9 +99,12 @@ def _tight(text: str) -> str:
 def doubt(store: Store, kernel: Kernel) -> str:
     """Return on what it hangs that an array does as well as a list; empty where on nothing."""
     known = kernel.lists.get(store.array)
-    if known is None or known.escapes or kernel.dtype(store.array) == "float64":
+    if known is None or known.escapes:
         return ""
-    return "results are equal if something is appended: NumPy makes an array of float64 of no list"
+    flat = len(kernel.extents(store.array)) == known.places
+    if flat and kernel.dtype(store.array) == "float64":
+        return ""
+    return "results are equal if something is appended: NumPy makes float64 of nothing"
 
 
 def edits_of(stores: tuple[Store, ...], loop: Span, kernel: Kernel) -> Iterator[Edit]:
