@@ -415,8 +415,9 @@ class _Steps:
         match value:
             case Read(_, region):
                 self.counts[_LOAD] += bool(region)
-            case Gather(_, places):
-                self._value(places)
+            case Gather():
+                for one in value.all_places:
+                    self._value(one)
                 self.counts[_LOAD] += 1
             case Copy(operand, _):
                 self._value(operand)

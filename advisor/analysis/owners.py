@@ -74,7 +74,7 @@ def place(kernel: Kernel) -> dict[str, Placement]:
             guess = _guessed(left, statements, kernel, placed)
             if guess is None and all(map(_is_whole, placed.values())):
                 # where nothing is distributed, neither is what the kernel makes
-                guess = {bind.name: _whole(kernel.extents(bind.name)) for bind in left}
+                guess = {bind.name: whole_placement(kernel.extents(bind.name)) for bind in left}
             if guess is None:
                 break
             placed.update(guess)
@@ -115,7 +115,8 @@ def _is_whole(placement: Placement) -> bool:
     return all(isinstance(axis, NotDistributed) for axis in placement.dims)
 
 
-def _whole(extents: tuple[Expr, ...]) -> Placement:
+def whole_placement(extents: tuple[Expr, ...]) -> Placement:
+    """Return the placement of an array that every rank has whole."""
     origin = tuple(ZERO for _ in extents)
     return Placement(extents, origin, tuple(NotDistributed() for _ in extents), MeshSpec(()), "C")
 
@@ -200,7 +201,7 @@ def _candidates(
             shown = [len(mask.shape)] if isinstance(mask, Fill) else []
             masks = shown or [len(found.template) for found in of(mask)]
             return [
-                _whole((count, *found.template[masks[0] :]))
+                whole_placement((count, *found.template[masks[0] :]))
                 for found in of(operand)
                 if masks and _is_whole(found)
             ]
@@ -208,8 +209,17 @@ def _candidates(
             return [found for part in parts for found in of(part)]
         case Copy() | Roll() | Scan() | Flip() | Fourier() | Sort():
             return of(value.operand)
-        case Gather():
-            return of(value.places)
+        case Gather(operand):
+            rest = [found.template[len(value.all_places) :] for found in of(operand)]
+            places = [found for one in value.all_places for found in of(one)]
+            if not any(rest):
+                return places
+            return [
+                whole_placement((*found.template, *axes))
+                for found in places
+                for axes in rest
+                if _is_whole(found)
+            ]
         case Expand(operand, axis):
             return [_with_axis(found, axis) for found in of(operand)]
         case Transpose(operand, axes):

@@ -122,7 +122,9 @@ class Values(Scope):
                 return f"({one} @ {self.value(right, (between_, frame[-1]))})"
             case Chosen():
                 raise NotBuiltError("what a mask chooses: only the data know how many")
-            case Gather(operand, places):
+            case Gather(operand, places, others):
+                if others or len(self.extents(operand)) > 1:
+                    raise NotBuiltError("places along several axes")
                 (extent,) = self.extents(operand)
                 table = self.value(operand, (Axis(None, ZERO, extent),))
                 return f"{table}[{bare(self.value(places, frame))}]"

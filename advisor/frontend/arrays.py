@@ -22,7 +22,6 @@ from advisor.frontend.indices import (
 )
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
     Chosen,
@@ -38,6 +37,7 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Scan,
+    Subscript,
     Transpose,
     Value,
 )
@@ -384,10 +384,10 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             mask = mask_within(node, whole_read(name, scope), scope)
             if mask is not None:
                 return _masked(whole_read(name, scope), mask, node, scope)
-            place = element_place(node.slice, scope)
-            if place is None or len(extents) != 1:
+            gathered = _gathered(name, node.slice, scope)
+            if gathered is None:
                 raise
-            return Gather(whole_read(name, scope), place)
+            return gathered
         return _selected(scope.select(name, found.region), found, scope)
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
@@ -441,13 +441,43 @@ def mask_within(node: cst.Subscript, value: Value, scope: Scope) -> Value | None
     return index if found == ArrayType("bool", scope.type_of(value).extents) else None
 
 
-def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
-    """Return the place of ``x[places[i]]``, which only the data know; None for any other."""
-    place, found = _index(elements, scope) or (None, None)
-    if place is None or found is None or isinstance(place, Scalar) or found.extents:
+def places_in(
+    elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
+) -> tuple[list[tuple[int, Value]], tuple[Subscript, ...]] | None:
+    """Return what of a subscript only the data know, by axis, and the region that the rest is.
+
+    None where the program states all of it, or where it is none.
+    """
+    found: list[tuple[int, Value]] = []
+    stated: list[cst.SubscriptElement] = []
+    for axis, element in enumerate(elements):
+        index = _index([element], scope)
+        if index is not None and not isinstance(index[0], Scalar):
+            if kind_of_or_none(index[1].dtype) is not Kind.INTEGER:
+                return None
+            found.append((axis, index[0]))
+            element = cst.SubscriptElement(slice=cst.Slice(lower=None, upper=None))
+        stated.append(element)
+    if not found or len(elements) > len(extents):
         return None
-    is_place = kind_of_or_none(found.dtype) is Kind.INTEGER and is_of_elements(place)
-    return place if is_place else None
+    region = selection(stated, extents, scope)
+    if region.flipped or region.expanded or len(region.region) != len(extents):
+        return None
+    return found, region.region
+
+
+def _gathered(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Gather | None:
+    """Return what an array has at places of which only the data know some."""
+    found = places_in(elements, scope.extents_of(name), scope)
+    if found is None:
+        return None
+    places, region = found
+    kept = [axis for axis, part in enumerate(region) if not isinstance(part, Point)]
+    if [axis for axis, _ in places] != kept[: len(places)]:
+        return None
+    made = Gather(scope.select(name, region), places[0][1], tuple(one for _, one in places[1:]))
+    scope.type_of(made)
+    return made
 
 
 def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:

@@ -19,15 +19,15 @@ from advisor.frontend.stores import (
     chosen,
     chosen_value,
     evaluated,
-    increment,
     mask_of,
     of_call,
+    scattered,
     stored,
 )
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType
-from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store, Unrolled
+from advisor.ir.statements import SET, Bind, Rename, Return, ScalarBind, Statement, Store, Unrolled
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -117,6 +117,9 @@ class SimpleStatements:
         if isinstance(target, cst.Name):
             return self._bind(target.value, value, span)
         if isinstance(target, cst.Subscript):
+            found = scattered(target, SET, value, span, self.scope)
+            if found is not None:
+                return (found,)
             place, mask = assigned_place(target, self.scope)
             if mask is not None:
                 masked = chosen(mask, place, value, self.scope)
@@ -268,9 +271,9 @@ class SimpleStatements:
                 return self._accumulated(name, operation, node.value, span)
             place = whole_read(name, scope)
         elif isinstance(node.target, cst.Subscript):
-            scattered = increment(node.target, operation, node.value, span, scope)
-            if scattered is not None:
-                return (scattered,)
+            added = scattered(node.target, operation, node.value, span, scope)
+            if added is not None:
+                return (added,)
             place, mask = assigned_place(node.target, self.scope)
             if mask is not None:
                 # each element is chosen once

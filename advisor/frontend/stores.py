@@ -12,8 +12,8 @@ import libcst as cst
 from advisor.frontend.accumulations import extreme_of
 from advisor.frontend.arrays import (
     as_mask,
-    element_place,
     mask_within,
+    places_in,
     value_of,
     whole_read,
 )
@@ -25,7 +25,7 @@ from advisor.frontend.trees import NotUnderstood, parts_of
 from advisor.ir.dependence import known_non_negative
 from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
-from advisor.ir.statements import ScalarBind, Scatter, Statement, Store
+from advisor.ir.statements import SET, ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, broadcast
 from advisor.source import Span
@@ -204,24 +204,35 @@ def _not_strided(name: str, scope: Scope) -> None:
         raise NotUnderstood(f"`{name}` shares its memory with an array of other strides")
 
 
-def increment(
+def scattered(
     target: cst.Subscript, operation: str, node: cst.BaseExpression, span: Span, scope: Scope
 ) -> Scatter | None:
-    """Read ``array[places[i]] += value``; None where the place is known."""
-    if operation != "add" or not isinstance(target.value, cst.Name):
+    """Read ``array[places[i]] += value``, and what stores; None where a place is known.
+
+    Stores may be of all iterations at once: ``array[places] = values``.
+    """
+    if operation not in ("add", SET) or not isinstance(target.value, cst.Name):
         return None
     name = target.value.value
-    if not scope.is_array(name) or name in scope.views or not scope.by_element:
+    if not scope.is_array(name) or name in scope.views:
         return None
-    place = element_place(target.slice, scope)
-    if place is None or len(scope.extents_of(name)) != 1:
+    extents = scope.extents_of(name)
+    found = places_in(target.slice, extents, scope)
+    if found is None or len(found[0]) != len(extents) or len(target.slice) != len(extents):
+        return None
+    places = [place for _, place in found[0]]
+    single = not any(scope.type_of(place).extents for place in places)
+    if single and (not scope.by_element or not all(map(is_of_elements, places))):
+        return None
+    if not single and operation != SET:
+        # of places that come again only one would count
         return None
     _not_strided(name, scope)
     value = value_of(node, scope)
-    if not is_of_elements(value):
+    if single and not is_of_elements(value):
         raise NotUnderstood("an increment by something other than numbers and elements")
     scope.changed(name)
-    return Scatter(name, place, value, operation, span, by_element=True)
+    return Scatter(name, places[0], value, operation, span, single, tuple(places[1:]))
 
 
 def extreme(node: cst.If, span: Span, scope: Scope) -> Store | None:
@@ -342,19 +353,21 @@ def _scatter(node: cst.Call, span: Span, scope: Scope) -> Scatter:
     """Read ``np.add.at(array, places, value)`` for a vector and a vector of places."""
     if len(node.args) != 3 or any(a.keyword or a.star for a in node.args):
         raise NotUnderstood("np.add.at whose arguments cannot be read")
-    array, places, value = (argument.value for argument in node.args)
+    array, where, value = (argument.value for argument in node.args)
     if not isinstance(array, cst.Name) or not scope.is_array(array.value):
         raise NotUnderstood("np.add.at on something that is not known to be an array")
     target = whole_read(array.value, scope)
     _not_strided(target.array, scope)
-    if target.array != array.value or len(target.region) != 1:
-        raise NotUnderstood("np.add.at on something other than a vector of its own")
-    at, added = value_of(places, scope), value_of(value, scope)
-    if isinstance(at, Scalar):
+    nodes = [one.value for one in where.elements] if isinstance(where, cst.Tuple) else [where]
+    if target.array != array.value or len(target.region) != len(nodes):
+        raise NotUnderstood("np.add.at on something other than an array of its own")
+    places, added = [value_of(one, scope) for one in nodes], value_of(value, scope)
+    if any(isinstance(one, Scalar) for one in places):
         raise NotUnderstood("np.add.at at a single place")
-    if len(scope.type_of(at).extents) != 1:
+    if any(len(scope.type_of(one).extents) != 1 for one in places):
         raise NotUnderstood("np.add.at at something other than a vector of places")
-    return Scatter(target.array, at, added, "add", span)
+    scope.changed(target.array)
+    return Scatter(target.array, places[0], added, "add", span, others=tuple(places[1:]))
 
 
 # Arrays of truth values as subscripts: ``a[a > 0] = 0``.

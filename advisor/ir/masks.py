@@ -58,9 +58,12 @@ def chosen_in(
         case Copy(operand, dtype):
             inner = chosen_in(operand, mask, type_of, count)
             return None if inner is None else Copy(inner, dtype)
-        case Gather(operand, places):
-            inner = chosen_in(places, mask, type_of, count)
-            return None if inner is None else replace(value, places=inner)
+        case Gather(operand):
+            if type_of(operand).extents[len(value.all_places) :]:
+                return None
+            found = [chosen_in(one, mask, type_of, count) for one in value.all_places]
+            places = tuple(one for one in found if one is not None)
+            return Gather(operand, places[0], places[1:]) if len(places) == len(found) else None
         case Elementwise(_, parts):
             made = [chosen_in(part, mask, type_of, count) for part in parts]
             known = tuple(part for part in made if part is not None)
@@ -81,9 +84,10 @@ def unchosen(value: Value, mask: Value) -> Value | None:
         case Copy(operand, dtype):
             inner = unchosen(operand, mask)
             return None if inner is None else Copy(inner, dtype)
-        case Gather(operand, places):
-            inner = unchosen(places, mask)
-            return None if inner is None else replace(value, places=inner)
+        case Gather(operand):
+            found = [unchosen(one, mask) for one in value.all_places]
+            places = tuple(one for one in found if one is not None)
+            return Gather(operand, places[0], places[1:]) if len(places) == len(found) else None
         case Elementwise(_, parts):
             made = [unchosen(part, mask) for part in parts]
             known = tuple(part for part in made if part is not None)

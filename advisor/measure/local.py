@@ -562,7 +562,7 @@ class _Writer:
             case Scan() | Sort() | Fourier():
                 return self.along(value, frame)
             case Gather(Read(table, region), places):
-                if any(self.part(table, d) is not None for d in range(len(region))):
+                if len(region) > 1 or any(self.part(table, d) is not None for d in range(1)):
                     raise NotLocalError("places of what is distributed")
                 return f"{_name(table)}[{self.value(places, frame)}]"
             case Tally(places, weights, extent, _):

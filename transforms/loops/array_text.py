@@ -126,6 +126,11 @@ def is_count(value: Value, kernel: Kernel) -> bool:
     return False
 
 
+def text_of(value: Value, kernel: Kernel) -> str | None:
+    """Return a value as source; None where it has no words."""
+    return _text(value, kernel)
+
+
 def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
     """Return a value as source, in parentheses where it binds less than `level`."""
     module = kernel.context.array_module
@@ -149,11 +154,11 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Fill(text, (extent,), "int64") if text.startswith(COUNTED):
             return _counted(_first(text), extent, kernel)
         case Chosen(Fill(text), mask) if text.startswith(COUNTED) and module is not None:
-            inner, known = _text(mask, kernel), _size_text(_first(text), kernel)
-            if inner is None or known is None:
+            inner, start = _text(mask, kernel), _size_text(_first(text), kernel)
+            if inner is None or start is None:
                 return None
             found = f"{module}.flatnonzero({inner})"
-            return found if known == "0" else _within(f"{found} + {known}", _SUM, level)
+            return found if start == "0" else _within(f"{found} + {start}", _SUM, level)
         case Transpose(operand, (1, 0)):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.T"
@@ -202,9 +207,10 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
                 return _text(elements, kernel, level)
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None or chooses is None else f"{inner}[{chooses}]"
-        case Gather(Read() as table, places):
-            base, at = read_text(table, (), kernel), _text(places, kernel)
-            return None if base is None or at is None else f"{base}[{at}]"
+        case Gather(Read() as table):
+            places = [_text(one, kernel) for one in value.all_places]
+            given = [one for one in places if one is not None]
+            return read_text(table, (), kernel, given) if len(given) == len(places) else None
         case Fill("eye", (rows, columns), "bool") if rows == columns and module is not None:
             size = _size_text(rows, kernel)
             known = size is not None and "bool" not in kernel.context.not_builtins
@@ -314,8 +320,13 @@ def _terms(expr: Expr) -> int:
     return len(expr.terms) + bool(expr.constant) if isinstance(expr, Add) else int(expr != ZERO)
 
 
-def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None:
-    """Return the source of a region, with new axes at some places; None where a bound has none."""
+def read_text(
+    read: Read, new_axes: Sequence[int], kernel: Kernel, places: Sequence[str] = ()
+) -> str | None:
+    """Return the source of a region, with new axes at some places; None where a bound has none.
+
+    Places along its first axes stand in their place, where that is all of them.
+    """
     if not read.region:
         return read.array
     extents = kernel.extents(read.array)
@@ -348,6 +359,12 @@ def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None
         parts.insert(place, "None")
         kept = [n + (n >= place) for n in kept]
         kept.insert(axis, place)
+    if any(parts[number] != ":" for number in kept[: len(places)]):
+        return None
+    for number, text in zip(kept, places, strict=False):
+        parts[number] = text
+    while places and parts[-1] == ":":
+        del parts[-1]
     if all(part == ":" for part in parts):
         return read.array
     return f"{read.array}[{', '.join(parts)}]"

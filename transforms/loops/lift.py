@@ -36,6 +36,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, REDUCTIONS, reduced_dtype, strong
 from costdb.expr import ZERO, Expr, free_symbols, maximum, substitute, sym, to_text
+from costdb.expr.nodes import Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
@@ -302,9 +303,8 @@ class Lift:
                     order = (*range(last - 1), last, last - 1)
                     inner, place = Transpose(inner, order), last - 1
                 return MatMul(inner, right), place
-            case Gather(operand, places) if self.is_free(operand) and self.rank(places) == 0:
-                inner, place = self.value(places)
-                return Gather(operand, inner), place
+            case Gather():
+                return self._gather(value)
             case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
                 return self.product(value, one, other)
             case Reduction(operand, along, _, _, fused=False):
@@ -339,6 +339,53 @@ class Lift:
             return Flip(Read(array, made), axis), axis
         return Read(array, made), axis
 
+    def _gather(self, value: Gather) -> tuple[Value, int]:
+        """Return what an array has at places, for all iterations."""
+        ranks = {self.rank(one) for one in value.all_places if not isinstance(one, Scalar)}
+        moving = [one for one in value.all_places if not self.is_free(one)]
+        if self.is_free(value.operand):
+            lifted = {id(one): self.value(one) for one in moving}
+            axes = {place for _, place in lifted.values()}
+            if ranks != {0} and (len(moving) < len(value.all_places) or len(axes) > 1):
+                raise NotRaised
+            places = [lifted[id(one)][0] if id(one) in lifted else one for one in value.all_places]
+            axis = axes.pop()
+            assert axis is not None
+            return Gather(value.operand, places[0], tuple(places[1:])), axis
+        if moving and ranks == {0} and isinstance(value.operand, Read):
+            # along an axis beside it the places are the indices themselves
+            return self._gather(self._beside(value, value.operand))
+        operand, place = self.value(value.operand)
+        if moving or place is None or place < len(value.all_places):
+            raise NotRaised
+        return replace(value, operand=operand), place - len(value.all_places) + max(ranks)
+
+    def _beside(self, value: Gather, table: Read) -> Gather:
+        """Return elements at places of which the index of the loop is one."""
+        extents = self._extents(table)
+        kept = [n for n, part in enumerate(table.region) if not isinstance(part, Point)]
+        places = dict(zip(kept, value.all_places, strict=False))
+        region = list(table.region)
+        for number, part in enumerate(table.region):
+            if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
+                places[number] = self._index(part.at)
+                region[number] = Range(ZERO, extents[number])
+        kept = [n for n, part in enumerate(region) if not isinstance(part, Point)]
+        if sorted(places) != kept[: len(places)]:
+            raise NotRaised
+        first, *others = [places[number] for number in sorted(places)]
+        return Gather(Read(table.array, tuple(region)), first, tuple(others))
+
+    def _index(self, at: Expr) -> Scalar:
+        """Return an index that grows by one as a number, as the source has it."""
+        name, rest = index_name(self.loop.variable), at - sym(self.loop.variable)
+        if not isinstance(rest, Num):
+            raise NotRaised
+        text = name if rest == ZERO else f"add({name}, {rest.value})"
+        if rest.value < 0:
+            text = f"subtract({name}, {-rest.value})"
+        return Scalar(text, PYTHON_INTEGER)
+
     def number(self, value: Scalar) -> Value:
         """Return a number that is computed from the index, for all iterations."""
         name = index_name(self.loop.variable)
@@ -361,7 +408,7 @@ class Lift:
             case ast.Call(ast.Name("add" | "subtract" | "multiply" as operation), [one, other]):
                 parts = (self._counted(one, dtype, name), self._counted(other, dtype, name))
                 return Elementwise(operation, parts)
-            case ast.Constant(int()):
+            case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
                 return Scalar(ast.unparse(node), PYTHON_INTEGER)
             case ast.Constant(float()):
                 return Scalar(ast.unparse(node), PYTHON_FLOAT)

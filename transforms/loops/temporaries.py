@@ -11,6 +11,7 @@ from advisor.ir.masks import masked
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
 from advisor.ir.values import (
+    Copy,
     Elementwise,
     MatMul,
     Read,
@@ -123,7 +124,7 @@ def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | 
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
         for part in _parts_of(one):
-            if isinstance(part, Elementwise | Reduction | MatMul) and not _is_short(part):
+            if isinstance(part, Copy | Elementwise | Reduction | MatMul) and not _is_short(part):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
     for value in sorted(uses, key=lambda one: -sizes[one]):
