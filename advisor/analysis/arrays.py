@@ -22,6 +22,7 @@ from advisor.analysis.owners import (
     stretched,
     traversed,
     value_placement,
+    whole_placement,
     without_points,
 )
 from advisor.analysis.placement import (
@@ -37,9 +38,10 @@ from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
-from advisor.ir.statements import Scatter, Store, is_total
+from advisor.ir.statements import SET, Scatter, Store, is_total
 from advisor.ir.values import (
     Called,
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -169,8 +171,8 @@ class Arrays:
                 return operations.broadcast(self.type_of(array), self.placement(array))
             case Elementwise(_, parts):
                 return [process for part in parts for process in self._sent(part)]
-            case Gather(_, places):
-                return self._sent(places)
+            case Gather():
+                return [process for one in value.all_places for process in self._sent(one)]
             case Copy(operand, _):
                 return self._sent(operand)
         raise NotPriced("a number computed from arrays in a way that is not understood")
@@ -368,6 +370,8 @@ class Arrays:
                 return made, _fresh(describe(value, self.type_of), lies)
             case Gather():
                 return self._gather(value)
+            case Chosen():
+                return self._chosen(value)
             case Tally():
                 return self._tally(value)
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
@@ -441,10 +445,33 @@ class Arrays:
         return made, _fresh(found, local(found.extents))
 
     def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
-        made, places = self._made(value.places)
+        found = describe(value, self.type_of)
+        along = [one for one in value.all_places if describe(one, self.type_of).extents]
+        made: list[Process] = []
+        indices: list[Operand] = []
+        for one in along:
+            more, index = self._made(one)
+            made, indices = [*made, *more], [*indices, index]
         _, table = self._made(value.operand)
-        made += operations.remote(table, places, (False,), self.facts)
-        return made, _fresh(describe(value, self.type_of), places.placement)
+        if len(table.array.extents) == 1:
+            made += operations.remote(table, indices[0], (False,), self.facts)
+            return made, _fresh(found, indices[0].placement)
+        if not all(isinstance(dim, NotDistributed) for dim in table.placement.dims):
+            raise NotPriced("places of what is distributed")
+        made.append(operations.taken(table, indices, found, self.facts))
+        return made, _fresh(found, whole_placement(found.extents))
+
+    def _chosen(self, value: Chosen) -> tuple[list[Process], Operand]:
+        """Return the taking of what a mask chooses, which passes over all of the mask."""
+        found = describe(value, self.type_of)
+        placement = self._placed(value)
+        if isinstance(value.mask, Fill):
+            # what is in a list was chosen when it was filled
+            return [], _fresh(found, placement)
+        made, mask = self._made(value.mask)
+        more, source = self._made(value.operand)
+        made += [*more, operations.chosen(source, mask, found, self.facts)]
+        return made, _fresh(found, placement)
 
     def _tally(self, value: Tally) -> tuple[list[Process], Operand]:
         made, places = self._made(value.places)
@@ -457,6 +484,8 @@ class Arrays:
 
     def scattered(self, statement: Scatter) -> list[Process]:
         """Return the work of combining values into places that only the data know."""
+        if statement.others or statement.operation == SET:
+            return self._scattered_along(statement)
         made, places = self._made(statement.places)
         loads = 2 + len(reads(statement.value))
         step = partial(Interpretation, loads=loads, stores=1, operations=1)
@@ -476,12 +505,39 @@ class Arrays:
             made.append(Leaf(step(times)))
         return made
 
+    def _scattered_along(self, statement: Scatter) -> list[Process]:
+        """Return the work of places along several axes, and of stores to places."""
+        if not all(isinstance(dim, NotDistributed) for dim in self.placement(statement.array).dims):
+            raise NotPriced("places of what is distributed")
+        types = [describe(one, self.type_of) for one in statement.all_places]
+        count = calls.product(max((one.extents for one in types), key=len))
+        values = (*statement.all_places, statement.value)
+        if statement.by_element:
+            loads = sum(len(reads(one)) for one in values) + (statement.operation != SET)
+            each = Interpretation(
+                count, loads=loads, stores=1, operations=1, loop=any(one.extents for one in types)
+            )
+            return [Leaf(each)]
+        made: list[Process] = []
+        indices: list[Operand] = []
+        for one in values:
+            if isinstance(one, Scalar | Fill):
+                continue
+            more, index = self._made(one)
+            made, indices = [*made, *more], [*indices, index]
+        table = self.named(statement.array, whole(self.kernel.extents(statement.array)))
+        adds = statement.operation != SET
+        return [*made, operations.put(table, indices, count, self.facts, adds=adds)]
+
     def named(self, name: str, region: tuple[Subscript, ...]) -> Operand:
         """Return a region of a named array."""
         return Operand(name, self.type_of(name), self.placement(name), region)
 
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)
+        if placement is None and isinstance(value, Fill):
+            # places, of which each rank makes its own
+            return whole_placement(value.shape)
         if placement is None:
             if all(map(is_local, self.placed.values())):
                 return local(describe(value, self.type_of).extents)

@@ -172,6 +172,8 @@ class Evaluation:
     calls: list[ArrayCall] = field(default_factory=list)
     found: dict[int, ArrayType] = field(default_factory=dict)
     """Types of values, by their identity: every part of one asks for those of all within it."""
+    masked: bool = False
+    """Whether what is evaluated is chosen by a mask."""
 
     def run(self, value: Value) -> tuple[ArrayCall, ...]:
         """Return the calls of a statement that gives its target a value."""
@@ -255,11 +257,9 @@ class Evaluation:
         if known is not None:
             if _is_view(value, self.types):
                 self.calls.append(view())
-            return Visit(
-                without_points(known.memory, self.target.region),
-                known.array,
-                advance_bytes=known.advance_bytes,
-            )
+            memory = without_points(known.memory, self.target.region)
+            visit = Visit(memory, known.array, advance_bytes=known.advance_bytes)
+            return self._taken(visit, self._dtype(value)) if self.masked else visit
         match value:
             case Scalar() | Fill():
                 return None
@@ -281,8 +281,20 @@ class Evaluation:
             case _:
                 return None
 
+    def _taken(self, source: Visit, dtype: str) -> Visit:
+        """Return the elements that a mask chooses: a choice for each of its places."""
+        made = Visit(dense(source.region.counts, dtype))
+        elements = product(source.region.counts)
+        call = ArrayCall(ArrayOperation.WHERE, dtype, elements, made, (source,), fresh=True)
+        self.calls.append(call)
+        return made
+
     def _elementwise(self, value: Elementwise, place: Visit | None) -> Visit:
-        parts = [self._evaluated(part) for part in value.operands]
+        masked = value.operation == "where" and place is not None and not self.masked
+        parts = []
+        for number, part in enumerate(value.operands):
+            self.masked = self.masked or (masked and number == 1)
+            parts.append(self._evaluated(part))
         dtype = self._dtype(value)
         operands = tuple(part for part in parts if part is not None)
         result = place or self._made(value, dtype, operands)
@@ -406,8 +418,9 @@ class _Steps:
         match value:
             case Read(_, region):
                 self.counts[_LOAD] += bool(region)
-            case Gather(_, places):
-                self._value(places)
+            case Gather():
+                for one in value.all_places:
+                    self._value(one)
                 self.counts[_LOAD] += 1
             case Copy(operand, _):
                 self._value(operand)

@@ -366,6 +366,63 @@ def remote(
     ]
 
 
+def chosen(source: Operand, mask: Operand, found: ArrayType, facts: Facts) -> Process:
+    """Return the taking of the elements that a mask chooses.
+
+    It takes as long as a choice between two numbers for each place of the mask.
+    """
+    memory, truth = held(source, facts), held(mask, facts)
+    call = ArrayCall(
+        ArrayOperation.WHERE,
+        found.dtype,
+        product(memory.counts),
+        Visit(dense(memory.counts, found.dtype)),
+        (Visit(memory, source.name or ""), Visit(truth, mask.name or "")),
+        fresh=True,
+    )
+    accesses = (Access(memory), Access(truth))
+    return Leaf(Statement(accesses, ZERO, STATEMENTS, (call,)))
+
+
+def taken(table: Operand, places: list[Operand], found: ArrayType, facts: Facts) -> Process:
+    """Return the taking of elements, or rows, at places along several axes, or of several."""
+    memory, indices = held(table, facts), [held(one, facts) for one in places]
+    elements = product(found.extents)
+    made = Visit(dense(found.extents, found.dtype))
+    operands = (Visit(memory, table.name or ""), *map(Visit, indices))
+    call = ArrayCall(
+        ArrayOperation.TAKE,
+        found.dtype,
+        # each further axis has a place to find
+        elements * num(len(places)),
+        made,
+        operands,
+        fresh=True,
+        length=product(memory.counts),
+    )
+    accesses = (Access(memory), *map(Access, indices))
+    return Leaf(Statement(accesses, ZERO, "references to random places", (call,)))
+
+
+def put(table: Operand, given: list[Operand], count: Expr, facts: Facts, *, adds: bool) -> Process:
+    """Return the storing of values at places, or the adding of them there.
+
+    Stores take as long as reads.
+    """
+    memory, indices = held(table, facts), [held(one, facts) for one in given]
+    call = ArrayCall(
+        ArrayOperation.ADD_AT if adds else ArrayOperation.TAKE,
+        table.array.dtype,
+        count * num(max(1, len(table.array.extents))),
+        Visit(memory, table.name or ""),
+        tuple(map(Visit, indices)),
+        fresh=False,
+        length=product(memory.counts),
+    )
+    accesses = (*map(Access, indices), Access(memory, store=True))
+    return Leaf(Statement(accesses, count, "references to random places", (call,)))
+
+
 def tally(places: Operand, counted: Operand, facts: Facts) -> list[Process]:
     """Return the counting of one's own places, and the adding up of what all ranks counted."""
     counts = local_extents(places.placement, places.array.extents, facts)

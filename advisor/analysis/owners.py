@@ -24,6 +24,7 @@ from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
     Called,
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -117,7 +118,7 @@ def is_local(placement: Placement) -> bool:
 
 
 def local(extents: tuple[Expr, ...]) -> Placement:
-    """Return the placement of an array that every rank has all of."""
+    """Return the placement of an array that every rank has whole."""
     origin = tuple(ZERO for _ in extents)
     return Placement(extents, origin, tuple(NotDistributed() for _ in extents), MeshSpec(()), "C")
 
@@ -198,12 +199,29 @@ def _candidates(
             return [region_placement(source, region)]
         case Scalar() | Fill() | Tally() | Called():
             return []
+        case Chosen(operand, mask, count):
+            shown = [len(mask.shape)] if isinstance(mask, Fill) else []
+            masks = shown or [len(found.template) for found in of(mask)]
+            return [
+                local((count, *found.template[masks[0] :]))
+                for found in of(operand)
+                if masks and is_local(found)
+            ]
         case Elementwise(_, parts):
             return [found for part in parts for found in of(part)]
         case Copy() | Roll() | Scan() | Flip() | Fourier() | Sort():
             return of(value.operand)
-        case Gather():
-            return of(value.places)
+        case Gather(operand):
+            rest = [found.template[len(value.all_places) :] for found in of(operand)]
+            places = [found for one in value.all_places for found in of(one)]
+            if not any(rest):
+                return places
+            return [
+                local((*found.template, *axes))
+                for found in places
+                for axes in rest
+                if is_local(found)
+            ]
         case Part(operand, region):
             return [region_placement(found, region) for found in of(operand)]
         case Expand(operand, axis):

@@ -40,6 +40,7 @@ from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
 from advisor.ir.values import (
     Called,
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -121,7 +122,11 @@ class Values(Scope):
                 between_ = Axis(None, ZERO, self.extents(left)[-1])
                 one = self.value(left, (*frame[:-1], between_))
                 return f"({one} @ {self.value(right, (between_, frame[-1]))})"
-            case Gather(operand, places):
+            case Chosen():
+                raise NotBuiltError("what a mask chooses: only the data know how many")
+            case Gather(operand, places, others):
+                if others or len(self.extents(operand)) > 1:
+                    raise NotBuiltError("places along several axes")
                 (extent,) = self.extents(operand)
                 table = self.value(operand, (Axis(None, ZERO, extent),))
                 return f"{table}[{bare(self.value(places, frame))}]"

@@ -39,6 +39,7 @@ from advisor.dtypes import dtype_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import describe
 from advisor.ir.statements import (
+    SET,
     Bind,
     Choice,
     Loop,
@@ -461,8 +462,8 @@ class Writer(Loops):
         if self.dealt:
             raise NeedsMessages
         placement = self.placed[one.array]
-        if len(placement.dims) != 1:
-            raise NotBuiltError("places in an array of several dimensions")
+        if len(placement.dims) != 1 or one.operation == SET:
+            raise NotBuiltError("places in an array of several dimensions, or stores to places")
         (spread,) = (spread_of(placement, 0),)
         extents = self.extents(one.places)
         natural_ = natural(one.places, self.placed, extents)

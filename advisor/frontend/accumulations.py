@@ -204,6 +204,14 @@ def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
             yield from part.body
         elif isinstance(part, cst.For | cst.While):
             yield from _statements(part.body)
+        elif isinstance(part, cst.If) and only_statement(part.body) is None:
+            # what it tests is none of its statements
+            yield from _statements(part.body)
+            match part.orelse:
+                case cst.Else(body=body):
+                    yield from _statements(body)
+                case cst.If() as other:
+                    yield from _statements(cst.IndentedBlock([other]))
         else:
             yield part
 
@@ -343,12 +351,13 @@ def scattered_at_once(loop: Loop) -> Statement:
     (only,) = loop.body
     if not isinstance(only, Scatter) or not only.by_element:
         return loop
-    places, value = _widened(only.places, loop), _widened(only.value, loop)
+    widened, value = [_widened(one, loop) for one in only.all_places], _widened(only.value, loop)
     if value is None and loop.variable not in symbols(only.value):
         value = only.value
-    if places is None or value is None:
+    places = tuple(one for one in widened if one is not None)
+    if len(places) < len(widened) or value is None:
         return loop
-    return replace(only, places=places, value=value, span=loop.span)
+    return replace(only, places=places[0], others=places[1:], value=value, span=loop.span)
 
 
 def _widened(value: Value, loop: Loop) -> Value | None:

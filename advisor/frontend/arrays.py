@@ -23,10 +23,10 @@ from advisor.frontend.indices import (
 )
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
     Called,
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -40,6 +40,7 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Scan,
+    Subscript,
     Transpose,
     Value,
 )
@@ -50,12 +51,14 @@ from advisor.numpy_table import (
     Shape,
     ShapeConflict,
     broadcast,
+    count_of,
     joined,
     promote,
     reduced,
     strong,
 )
 from costdb.expr import Expr, to_text
+from costdb.expr.functions import chance
 from costdb.records import dataclass, replace
 
 # What NumPy's functions are given in a kernel, and the values that they make there.
@@ -360,6 +363,8 @@ def whole_read(name: str, scope: Scope) -> Read:
 
 
 def _named(name: str, scope: Scope) -> Value:
+    if name in scope.picked:
+        return scope.picked[name]
     if scope.is_array(name):
         return whole_read(name, scope)
     if name in scope.scalars:
@@ -430,13 +435,14 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             return Gather(whole_read(name, scope), places)
         try:
             found = selection(node.slice, extents, scope)
-        except NotUnderstood as refused:
-            place = element_place(node.slice, scope)
-            if mask_within(node, scope) is not None:
-                raise NotUnderstood(MASKED) from refused
-            if place is None or len(extents) != 1:
-                raise refused
-            return Gather(whole_read(name, scope), place)
+        except NotUnderstood:
+            mask = mask_within(node, whole_read(name, scope), scope)
+            if mask is not None:
+                return _masked(whole_read(name, scope), mask, node, scope)
+            gathered = _gathered(name, node.slice, scope)
+            if gathered is None:
+                raise
+            return gathered
         return _selected(scope.select(name, found.region), found, scope)
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
@@ -444,6 +450,9 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     listed = sorted_list(node.value, scope) if single else None
     inner = value_of(node.value, scope) if listed is None else listed
     extents = scope.type_of(inner).extents
+    mask = mask_within(node, inner, scope)
+    if mask is not None:
+        return _masked(inner, mask, node, scope)
     found = selection(node.slice, extents, scope)
     if not is_whole(found.region, extents):
         if base_of(inner) is not None or isinstance(inner, Fill):
@@ -490,7 +499,17 @@ def _selected(value: Value, found: Selection, scope: Scope) -> Value:
     return reduce(Expand, found.expanded, value)
 
 
-MASKED = "elements that a mask chooses: only the data know how many"
+def _masked(value: Value, mask: Value, node: cst.CSTNode, scope: Scope) -> Chosen:
+    """Return what a mask chooses of an array.
+
+    How many that are stands for itself, as long as the mask holds the same: a share of them that
+    nothing tells, named by the line that first chose by it.
+    """
+    known = scope.counts.get(mask)
+    if known is None:
+        share = chance(scope.span(node).start_line)
+        known = scope.counts[mask] = share * count_of(scope.type_of(mask).extents)
+    return Chosen(value, mask, known)
 
 
 def _index(
@@ -506,25 +525,49 @@ def _index(
         return None
 
 
-def mask_within(node: cst.Subscript, scope: Scope) -> Value | None:
-    """Return the truth values that choose elements of a whole array; None for another subscript."""
-    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
-        return None
-    found = _index(node.slice, scope)
-    return (
-        found[0]
-        if found and found[1] == ArrayType("bool", scope.extents_of(node.value.value))
-        else None
-    )
+def mask_within(node: cst.Subscript, value: Value, scope: Scope) -> Value | None:
+    """Return the truth values that choose elements of an array; None for another subscript."""
+    index, found = _index(node.slice, scope) or (None, None)
+    return index if found == ArrayType("bool", scope.type_of(value).extents) else None
 
 
-def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
-    """Return the place of ``x[places[i]]``, which only the data know; None for any other."""
-    place, found = _index(elements, scope) or (None, None)
-    if place is None or found is None or isinstance(place, Scalar) or found.extents:
+def places_in(
+    elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
+) -> tuple[list[tuple[int, Value]], tuple[Subscript, ...]] | None:
+    """Return what of a subscript only the data know, by axis, and the region that the rest is.
+
+    None where the program states all of it, or where it is none.
+    """
+    found: list[tuple[int, Value]] = []
+    stated: list[cst.SubscriptElement] = []
+    for axis, element in enumerate(elements):
+        index = _index([element], scope)
+        if index is not None and not isinstance(index[0], Scalar):
+            if kind_of_or_none(index[1].dtype) is not Kind.INTEGER:
+                return None
+            found.append((axis, index[0]))
+            element = cst.SubscriptElement(slice=cst.Slice(lower=None, upper=None))
+        stated.append(element)
+    if not found or len(elements) > len(extents):
         return None
-    is_place = kind_of_or_none(found.dtype) is Kind.INTEGER and is_of_elements(place)
-    return place if is_place else None
+    region = selection(stated, extents, scope)
+    if region.flipped or region.expanded or len(region.region) != len(extents):
+        return None
+    return found, region.region
+
+
+def _gathered(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Gather | None:
+    """Return what an array has at places of which only the data know some."""
+    found = places_in(elements, scope.extents_of(name), scope)
+    if found is None:
+        return None
+    places, region = found
+    kept = [axis for axis, part in enumerate(region) if not isinstance(part, Point)]
+    if [axis for axis, _ in places] != kept[: len(places)]:
+        return None
+    made = Gather(scope.select(name, region), places[0][1], tuple(one for _, one in places[1:]))
+    scope.type_of(made)
+    return made
 
 
 def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
@@ -535,7 +578,7 @@ def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | N
     places = whole_read(node.value, scope)
     found = scope.type_of(places)
     if found.dtype == "bool":
-        raise NotUnderstood(MASKED)
+        return None
     if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
         raise NotUnderstood("an array as subscript that is no vector of whole numbers")
     return places

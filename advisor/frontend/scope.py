@@ -12,7 +12,7 @@ from advisor.dtypes import UnknownDtype
 from advisor.frontend.seen_names import SeenNames, number_type
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.dependence import bounds_of
-from advisor.ir.kernel import DeclaredArray
+from advisor.ir.kernel import DeclaredArray, FilledList
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
@@ -102,6 +102,16 @@ class Scope:
         Names that may lead to the same memory, by statements that are not understood.
     later_texts : dict of str to str
         For sizes that are known once a name is bound: source that has their values from there on.
+    counts : dict of Value to Expr
+        How many elements masks choose, as long as they hold the same.
+    running : list
+        Index, first, end and step of each loop around; None where they are not known.
+    lists : dict of str to FilledList
+        Lists that loops fill.
+    rows : dict of str to str
+        Lists that are filled to be elements of such a list.
+    picked : dict of str to Value
+        What is in those of which not every iteration of their loops has one place.
     """
 
     imports: Mapping[str, str]
@@ -134,6 +144,11 @@ class Scope:
     seen: SeenNames = field(default_factory=SeenNames)
     kin: dict[str, frozenset[str]] = field(default_factory=dict)
     later_texts: dict[str, str] = field(default_factory=dict)
+    counts: dict[Value, Expr] = field(default_factory=dict)
+    running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
+    lists: dict[str, FilledList] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
+    picked: dict[str, Value] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -146,7 +161,8 @@ class Scope:
 
     def is_array(self, name: str) -> bool:
         """Return whether a name denotes an array or a view of one."""
-        return name in self.views or (self.has_array(name) and name not in self.lost)
+        known = self.has_array(name) and name not in self.lost and name not in self.picked
+        return name in self.views or known
 
     def has_array(self, name: str) -> bool:
         """Return whether a name denotes an array of its own somewhere in the kernel."""
@@ -261,11 +277,15 @@ class Scope:
         for name, value in list(self.elements.items()):
             if any(read.array == array for read in reads(value)):
                 del self.elements[name]
+        for mask in list(self.counts):
+            if any(read.array == array for read in reads(mask)):
+                del self.counts[mask]
 
     def forget(self, name: str) -> None:
         """Drop what a name denoted: it is about to denote something else."""
         if self.has_array(name):
             self.lost.add(name)
+            self.changed(name)
         tables: tuple[dict[str, Any], ...]
         tables = self.views, self.scalars, self.numbers, self.started, self.elements
         for table in tables:

@@ -18,17 +18,18 @@ from advisor.frontend.stores import (
     assigned_place,
     bind_item,
     chosen,
+    chosen_value,
     evaluated,
-    increment,
     mask_of,
     of_call,
-    place_of,
+    scattered,
     stored,
 )
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import (
+    SET,
     Bind,
     Rename,
     Return,
@@ -130,6 +131,9 @@ class SimpleStatements:
         if isinstance(target, cst.Name):
             return self._bind(target.value, value, span)
         if isinstance(target, cst.Subscript):
+            found = scattered(target, SET, value, span, self.scope)
+            if found is not None:
+                return (found,)
             place, mask = assigned_place(target, self.scope)
             if mask is not None:
                 masked = chosen(mask, place, value, self.scope)
@@ -312,10 +316,16 @@ class SimpleStatements:
                 return self._accumulated(name, operation, node.value, span)
             place = whole_read(name, scope)
         elif isinstance(node.target, cst.Subscript):
-            scattered = increment(node.target, operation, node.value, span, scope)
-            if scattered is not None:
-                return (scattered,)
-            place = place_of(node.target, self.scope)
+            added = scattered(node.target, operation, node.value, span, scope)
+            if added is not None:
+                return (added,)
+            place, mask = assigned_place(node.target, self.scope)
+            if mask is not None:
+                # each element is chosen once
+                one = Elementwise(operation, (place, chosen_value(mask, node.value, scope)))
+                scope.type_of(one)
+                made = Elementwise("where", (mask, one, place))
+                return (stored(place, made, span, scope, in_place=True),)
         else:
             raise NotUnderstood(ASSIGNMENT)
         value = Elementwise(operation, (place, value_of(node.value, scope)))
@@ -392,7 +402,9 @@ class SimpleStatements:
                 except NotUnderstood:
                     raise refused from None
                 continue
-            if isinstance(value, Read) and self.scope.type_of(value).extents:
+            if isinstance(part, cst.Name) and part.value in self.scope.picked:
+                leaving.add(part.value)
+            elif isinstance(value, Read) and self.scope.type_of(value).extents:
                 # a view, for which nothing is computed
                 leaving.add(value.array)
             elif not isinstance(value, Scalar):

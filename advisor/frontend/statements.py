@@ -38,6 +38,7 @@ from advisor.frontend.indices import (
     pairs,
     range_of,
 )
+from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.scope import Scope, looks_up, part_of
 from advisor.frontend.seen_names import may_call
 from advisor.frontend.simple_statements import SimpleStatements
@@ -113,6 +114,16 @@ class Body(SimpleStatements):
                 skipping = self._skipping(part, parts[position + 1 :])
                 if skipping is not None:
                     return (*found, *skipping)
+            rest = parts[position + 1 :]
+            filled = None if self.source is None else begun(part, rest, self.source)
+            row = row_of(part, rest, self.scope)
+            if row is not None:
+                self.scope.rows[row[0]] = row[1]
+                continue
+            if filled is not None:
+                self.scope.lists[filled] = grown(filled, rest, self.scope)
+                inner = self._parts(rest, of_loop)
+                return (*found, *room(filled, self.scope.span(part), self.scope), *inner)
             if isinstance(part, cst.SimpleStatementLine):
                 span = self.scope.span(part)
                 stated = spoken_of(self.pragmas.costs_us, range(span.start_line, span.end_line + 1))
@@ -513,6 +524,9 @@ class Body(SimpleStatements):
 
         carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}
 
+        known = symbol in scope.maxima
+        scope.running.append((symbol, low, high, step) if known else None)
+
         def once_around() -> tuple[Statement, ...]:
             return self._once_around(
                 node, variable, symbol, low, changed, {**carried, **totals}, index, items
@@ -544,6 +558,7 @@ class Body(SimpleStatements):
             unknown |= scope.lost | scope.arrays_among(changed)
             body = again()
         totals = {**carried, **totals}
+        scope.running.pop()
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         scope.either(before, scope.moment())

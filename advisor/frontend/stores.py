@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import libcst as cst
 
 from advisor.frontend.accumulations import extreme_of
 from advisor.frontend.arrays import (
     as_mask,
-    element_place,
     mask_within,
+    places_in,
     value_of,
     whole_read,
 )
 from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
+from advisor.frontend.lists import appended, put
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood, parts_of
 from advisor.ir.dependence import known_non_negative
+from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
-from advisor.ir.statements import ScalarBind, Scatter, Statement, Store
+from advisor.ir.statements import SET, ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
-from advisor.numpy_table import ShapeConflict, broadcast
+from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, broadcast
 from advisor.source import Span
 from costdb.expr import Expr, equal, num
 
@@ -207,24 +209,35 @@ def _not_strided(name: str, scope: Scope) -> None:
         raise NotUnderstood(f"`{name}` shares its memory with an array of other strides")
 
 
-def increment(
+def scattered(
     target: cst.Subscript, operation: str, node: cst.BaseExpression, span: Span, scope: Scope
 ) -> Scatter | None:
-    """Read ``array[places[i]] += value``; None where the place is known."""
-    if operation != "add" or not isinstance(target.value, cst.Name):
+    """Read ``array[places[i]] += value``, and what stores; None where a place is known.
+
+    Stores may be of all iterations at once: ``array[places] = values``.
+    """
+    if operation not in ("add", SET) or not isinstance(target.value, cst.Name):
         return None
     name = target.value.value
-    if not scope.is_array(name) or name in scope.views or not scope.by_element:
+    if not scope.is_array(name) or name in scope.views:
         return None
-    place = element_place(target.slice, scope)
-    if place is None or len(scope.extents_of(name)) != 1:
+    extents = scope.extents_of(name)
+    found = places_in(target.slice, extents, scope)
+    if found is None or len(found[0]) != len(extents) or len(target.slice) != len(extents):
+        return None
+    places = [place for _, place in found[0]]
+    single = not any(scope.type_of(place).extents for place in places)
+    if single and (not scope.by_element or not all(map(is_of_elements, places))):
+        return None
+    if not single and operation != SET:
+        # of places that come again only one would count
         return None
     _not_strided(name, scope)
     value = value_of(node, scope)
-    if not is_of_elements(value):
+    if single and not is_of_elements(value):
         raise NotUnderstood("an increment by something other than numbers and elements")
     scope.changed(name)
-    return Scatter(name, place, value, operation, span, by_element=True)
+    return Scatter(name, places[0], value, operation, span, single, tuple(places[1:]))
 
 
 def extreme(node: cst.If, span: Span, scope: Scope) -> Store | None:
@@ -248,15 +261,18 @@ def chosen_stores(
     """
     ways: list[dict[Read, Store]] = []
     for branch in (then, orelse):
-        stores = [one for one in branch if isinstance(one, Store) and one.region]
+        stores = [one for one in branch if isinstance(one, Store)]
         places = {Read(one.array, one.region): one for one in stores}
         if len(places) < len(branch) or not all(map(is_of_elements, places)):
             return None
         ways.append(places)
+    looked_at = {read.array for read in reads(condition)}
     order = [*ways[0], *(place for place in ways[1] if place not in ways[0])]
-    if [place for place in order if place in ways[1]] != [*ways[1]]:
+    # what the condition looks at changes last
+    order.sort(key=lambda place: place.array in looked_at)
+    if {place.array for place in order[:-1]} & looked_at:
         return None
-    if {place.array for place in order[:-1]} & {read.array for read in reads(condition)}:
+    if not all(_may_be_in_order(way, order) for way in ways):
         return None
     made = []
     for place in order:
@@ -265,15 +281,56 @@ def chosen_stores(
         assert known is not None
         if not is_of_elements(known.value):
             return None
+        if not place.region:
+            total = _chosen_terms(condition, place, one, other)
+            if total is None:
+                return None
+            made.append(replace(known, value=total))
+            continue
         values = (one.value if one else place, other.value if other else place)
         value = Elementwise("where", (condition, *values))
         made.append(replace(known, value=value, in_place=False))
     return tuple(made)
 
 
+def _chosen_terms(
+    condition: Value, total: Read, one: Store | None, other: Store | None
+) -> Value | None:
+    """Return what a number is combined with where a condition chooses; None where with no term."""
+    found: list[Value] = []
+    operations = set()
+    for way in (one, other):
+        match None if way is None else way.value:
+            case Elementwise("add" | "subtract" as operation, (own, term)) if own == total:
+                operations.add(operation)
+                found.append(term)
+            case None:
+                found.append(Scalar("0", PYTHON_INTEGER))
+            case _:
+                return None
+    chosen = Elementwise("where", (condition, *found))
+    return Elementwise(operations.pop(), (total, chosen)) if len(operations) == 1 else None
+
+
+def _may_be_in_order(stores: Mapping[Read, Store], order: Sequence[Read]) -> bool:
+    """Return whether stores leave the same in another order."""
+    return not any(
+        order.index(one) > order.index(then)
+        and (
+            one.array == then.array
+            or one.array in {read.array for read in reads(stores[then].value)}
+            or then.array in {read.array for read in reads(stores[one].value)}
+        )
+        for one, then in combinations(stores, 2)
+    )
+
+
 def of_call(node: cst.Call, span: Span, scope: Scope) -> Sequence[Statement]:
     """Read ``np.add(a, b, out=c)``; other calls for their effect are not understood."""
     full = resolve(node.func, scope.imports) or ""
+    added = appended(node)
+    if added is not None and (added[0] in scope.lists or added[0] in scope.rows):
+        return put(*added, span, scope)
     outs = [a for a in node.args if a.keyword is not None and a.keyword.value == "out"]
     if isinstance(node.func, cst.Name) and node.func.value == "print":
         if scope.not_builtin("print") or not all(
@@ -301,19 +358,21 @@ def _scatter(node: cst.Call, span: Span, scope: Scope) -> Scatter:
     """Read ``np.add.at(array, places, value)`` for a vector and a vector of places."""
     if len(node.args) != 3 or any(a.keyword or a.star for a in node.args):
         raise NotUnderstood("np.add.at whose arguments cannot be read")
-    array, places, value = (argument.value for argument in node.args)
+    array, where, value = (argument.value for argument in node.args)
     if not isinstance(array, cst.Name) or not scope.is_array(array.value):
         raise NotUnderstood("np.add.at on something that is not known to be an array")
     target = whole_read(array.value, scope)
     _not_strided(target.array, scope)
-    if target.array != array.value or len(target.region) != 1:
-        raise NotUnderstood("np.add.at on something other than a vector of its own")
-    at, added = value_of(places, scope), value_of(value, scope)
-    if isinstance(at, Scalar):
+    nodes = [one.value for one in where.elements] if isinstance(where, cst.Tuple) else [where]
+    if target.array != array.value or len(target.region) != len(nodes):
+        raise NotUnderstood("np.add.at on something other than an array of its own")
+    places, added = [value_of(one, scope) for one in nodes], value_of(value, scope)
+    if any(isinstance(one, Scalar) for one in places):
         raise NotUnderstood("np.add.at at a single place")
-    if len(scope.type_of(at).extents) != 1:
+    if any(len(scope.type_of(one).extents) != 1 for one in places):
         raise NotUnderstood("np.add.at at something other than a vector of places")
-    return Scatter(target.array, at, added, "add", span)
+    scope.changed(target.array)
+    return Scatter(target.array, places[0], added, "add", span, others=tuple(places[1:]))
 
 
 # Arrays of truth values as subscripts: ``a[a > 0] = 0``.
@@ -329,22 +388,43 @@ def assigned_place(target: cst.Subscript, scope: Scope) -> tuple[Read, Value | N
     """
     try:
         return place_of(target, scope), None
-    except NotUnderstood as refused:
-        mask = mask_within(target, scope)
-        if mask is None or not isinstance(target.value, cst.Name):
-            raise refused
-        return whole_read(target.value.value, scope), mask
+    except NotUnderstood:
+        place: Read | None = None
+        match target.value:
+            case cst.Name(value=name) if scope.is_array(name):
+                place = whole_read(name, scope)
+            case cst.Subscript():
+                place = place_of(target.value, scope)
+        mask = None if place is None else mask_within(target, place, scope)
+        if place is None or mask is None:
+            raise
+        return place, mask
 
 
 def chosen(mask: Value, place: Read, node: cst.BaseExpression, scope: Scope) -> Value:
-    """Return what an array holds after some of its elements were given one value.
+    """Return what an array holds after elements that a mask chooses were given values.
 
     Raises
     ------
     NotUnderstood
-        Where each is given a value of its own, so that it matters how many there are.
+        As :func:`chosen_value`.
     """
-    value = value_of(node, scope)
-    if scope.type_of(value).extents:
+    made = Elementwise("where", (mask, chosen_value(mask, node, scope), place))
+    scope.type_of(made)
+    return made
+
+
+def chosen_value(mask: Value, node: cst.BaseExpression, scope: Scope) -> Value:
+    """Return a value for all elements, of which a statement needs those that a mask chooses.
+
+    Raises
+    ------
+    NotUnderstood
+        Where the mask does not choose it of arrays of its shape.
+    """
+    value: Value | None = value_of(node, scope)
+    if value is not None and scope.type_of(value).extents:
+        value = unchosen(value, mask)
+    if value is None:
         raise NotUnderstood("as many values as a mask chooses: only the data know how many")
-    return Elementwise("where", (mask, value, place))
+    return value

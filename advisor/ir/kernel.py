@@ -65,6 +65,31 @@ LocalArray = ArrayType
 
 
 @dataclass(frozen=True, slots=True)
+class FilledList:
+    """A list that loops fill, which is an array with a place for each iteration.
+
+    Attributes
+    ----------
+    around : int
+        How many loops are around all of it.
+    picked : bool
+        Whether conditions decide what is appended.
+    escapes : bool
+        Whether something takes it for a list, and does not make an array of it.
+    places : int
+        How many loops fill it, one within the other.
+    of_python : bool or None
+        Whether it holds Python's numbers, and not NumPy's; None where it may hold either.
+    """
+
+    around: int
+    picked: bool
+    escapes: bool
+    places: int = 0
+    of_python: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SizeBinding:
     """A default value for a size, and the place that gives it.
 
@@ -194,6 +219,8 @@ class Kernel:
         Arrays of which nothing in the source says that they are.
     overlaps : frozenset of frozenset of str
         Pairs of arguments that had memory in common in a call that was seen.
+    lists : mapping of str to FilledList
+        Local arrays that are lists in the source.
     """
 
     name: str
@@ -212,6 +239,7 @@ class Kernel:
     kinds: Callable[[], tuple[Kernel, ...]] = field(default=tuple, compare=False, repr=False)
     shown: frozenset[str] = frozenset()
     overlaps: frozenset[frozenset[str]] = frozenset()
+    lists: Mapping[str, FilledList] = field(default_factory=dict)
 
     def with_body(self, body: tuple[Statement, ...]) -> Kernel:
         """Return the kernel with other statements."""

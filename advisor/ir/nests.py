@@ -277,8 +277,11 @@ def is_of_elements(value: Value) -> bool:
     match value:
         case Read(_, region):
             return _is_element(region)
-        case Gather(_, places):
-            return is_of_elements(places)
+        case Gather(operand):
+            rest = operand.region if isinstance(operand, Read) else ()
+            axes = sum(not isinstance(part, Point) for part in rest)
+            single = not rest or axes == len(value.all_places)
+            return single and all(map(is_of_elements, value.all_places))
         case Scalar():
             return True
         case Elementwise() | Copy():
@@ -290,7 +293,7 @@ def element_reads(value: Value) -> list[Read]:
     """Return the single elements that a value needs at places that the program states."""
     if isinstance(value, Read):
         return [value]
-    parts = (value.places,) if isinstance(value, Gather) else operands(value)
+    parts = value.all_places if isinstance(value, Gather) else operands(value)
     return [read for part in parts for read in element_reads(part)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
     Called,
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -105,8 +106,13 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return ArrayType(inner.dtype, tuple(inner.extents[axis] for axis in axes))
         case MatMul(left, right):
             return _describe_product(describe(left, lookup), describe(right, lookup))
-        case Gather(operand, places):
-            return ArrayType(describe(operand, lookup).dtype, describe(places, lookup).extents)
+        case Gather(operand):
+            table = describe(operand, lookup)
+            places = [describe(one, lookup).extents for one in value.all_places]
+            return ArrayType(table.dtype, (*broadcast(places), *table.extents[len(places) :]))
+        case Chosen(operand, mask, count):
+            inner, chooses = describe(operand, lookup), describe(mask, lookup).extents
+            return ArrayType(inner.dtype, (count, *inner.extents[len(chooses) :]))
         case Called(_, _, shape, dtype):
             return ArrayType(dtype, shape)
         case Part(operand, region):

@@ -104,8 +104,9 @@ class Stated:
 class Scatter:
     """Elements at places that only the data know are combined with values.
 
-    ``np.add.at(array, places, value)``; repeated places count each time. Where it is
-    `by_element`, the source has loops that do so one by one.
+    ``np.add.at(array, places, value)``; repeated places count each time. Where the `operation` is
+    `SET`, they are stored, and the last one stays. Where it is `by_element`, the source has loops
+    that do so one by one. The places are along the first axis, `others` along those after it.
     """
 
     array: str
@@ -114,6 +115,16 @@ class Scatter:
     operation: str
     span: Span
     by_element: bool = False
+    others: tuple[Value, ...] = ()
+
+    @property
+    def all_places(self) -> tuple[Value, ...]:
+        """The places along each axis."""
+        return (self.places, *self.others)
+
+
+SET = "set"
+"""The operation of a scatter that stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +193,7 @@ def values_of(statement: Statement) -> tuple[Value, ...]:
         case Bind() | ScalarBind() | Store():
             return (statement.value,)
         case Scatter():
-            return (statement.places, statement.value)
+            return (*statement.all_places, statement.value)
     return ()
 
 

@@ -224,10 +224,32 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """Elements of a 1-d array at places that only the data know: ``table[places]``."""
+    """Elements, or rows, of an array at places that only the data know: ``table[places]``.
+
+    The places are along its first axis, and those of `others` along the axes after it:
+    ``table[rows, columns]``.
+    """
 
     operand: Value
     places: Value
+    others: tuple[Value, ...] = ()
+
+    @property
+    def all_places(self) -> tuple[Value, ...]:
+        """The places along each of the axes that have such."""
+        return (self.places, *self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The elements, or rows, of an array where truth values hold, in order: ``x[mask]``.
+
+    Only the data know how many these are: `count` stands for that.
+    """
+
+    operand: Value
+    mask: Value
+    count: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +312,7 @@ Value = (
     | Fourier
     | Sort
     | Gather
+    | Chosen
     | Tally
     | Called
     | Part
@@ -305,8 +328,10 @@ def operands(value: Value) -> tuple[Value, ...]:
             return parts
         case MatMul(left, right):
             return (left, right)
-        case Gather(operand, places):
-            return (operand, places)
+        case Gather(operand, places, others):
+            return (operand, places, *others)
+        case Chosen(operand, mask, _):
+            return (operand, mask)
         case Tally(places, weights, _, _):
             return (places,) if weights is None else (places, weights)
         case _:

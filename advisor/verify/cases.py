@@ -15,7 +15,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.spmd.program import MODULE, RANKS, Program, ProgramProposal, ProgramTransform
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
-from advisor.ir.values import Gather, Read, Value, operands
+from advisor.ir.values import Gather, Point, Read, Value, operands
 from advisor.ranking.compare import Costed, cost
 from advisor.ranking.programs import bind_program, cost_steps
 from advisor.source import EditError, apply_edits
@@ -330,14 +330,18 @@ def _limits(kernel: Kernel, sizes: Sizes) -> Iterator[tuple[str, int]]:
 
 def _gathered(value: Value, kernel: Kernel, sizes: Sizes) -> Iterator[tuple[str, int]]:
     if isinstance(value, Gather) and isinstance(value.operand, Read):
-        yield from _places(value.places, kernel, value.operand.array, sizes)
+        kept = [d for d, one in enumerate(value.operand.region) if not isinstance(one, Point)]
+        for axis, places in zip(kept, value.all_places, strict=False):
+            yield from _places(places, kernel, value.operand.array, sizes, axis)
     for part in operands(value):
         yield from _gathered(part, kernel, sizes)
 
 
-def _places(value: Value, kernel: Kernel, table: str, sizes: Sizes) -> Iterator[tuple[str, int]]:
+def _places(
+    value: Value, kernel: Kernel, table: str, sizes: Sizes, axis: int = 0
+) -> Iterator[tuple[str, int]]:
     if isinstance(value, Read):
         try:
-            yield value.array, int(evaluate(kernel.extents(table)[0], sizes))
+            yield value.array, int(evaluate(kernel.extents(table)[axis], sizes))
         except ExprError:
             return

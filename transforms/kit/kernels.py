@@ -277,7 +277,7 @@ class Proofs:
             return False
         for size in range(self.minima[name], -int(evaluate(stop - sym(name), {}))):
             first, last, length = (int(evaluate(e, {name: size})) for e in (start, stop, extent))
-            if range(*slice(first, last).indices(length)):
+            if range(*slice(first, last).indices(max(0, length))):
                 return False
         return True
 
@@ -290,7 +290,9 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
         for extent in array.extents
         if isinstance(extent, Sym)
     }
-    extents = {e for name in (*kernel.arrays, *kernel.locals) for e in kernel.extents(name)}
+    # as many iterations as fill a list may be fewer than none
+    named = (*kernel.arrays, *(name for name in kernel.locals if name not in kernel.lists))
+    extents = {e for name in named for e in kernel.extents(name)}
     known = Proofs(minima, frozenset(extents))
     for loop in running:
         if loop.stated:

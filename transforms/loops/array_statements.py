@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
@@ -17,6 +17,7 @@ from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, values_of, walk
 from advisor.ir.values import (
     Elementwise,
+    Gather,
     MatMul,
     Point,
     Read,
@@ -25,9 +26,8 @@ from advisor.ir.values import (
     Value,
     operands,
     parts_of,
-    reads,
 )
-from advisor.numpy_table import ROWS, promote
+from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote
 from advisor.source import Edit, Span
 from costdb.expr.nodes import Sym
 from costdb.wording import IDENTIFIER
@@ -40,6 +40,8 @@ from transforms.kit.rewrite import (
     statements_at,
 )
 from transforms.loops.array_text import is_count, lines
+from transforms.loops.listed import doubt, edits_of
+from transforms.loops.masked import overflows
 from transforms.loops.raising import (
     METHODS,
     NotRaised,
@@ -54,14 +56,18 @@ from transforms.loops.temporaries import tidied
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _EXACT_FLOATING = _CHOICES | {
     *("add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"),
-    *("floor", "ceil", "trunc", "rint", "fabs"),
+    *("floor", "ceil", "trunc", "rint", "fabs", "minimum", "maximum"),
 }
 MODULAR = _CHOICES | {
     *("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    "invert",
 }
-_EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
-_QUIET = _EXACT_WHOLE | _CHOICES
-"""Operations that warn of nothing but an overflow."""
+_EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute", "divide"}
+_EXACT_TOGETHER = frozenset({"bool", "int64", "float64"})
+_LITERALS = frozenset({PYTHON_INTEGER, PYTHON_FLOAT, PYTHON_COMPLEX})
+_ROUNDED = (
+    "{} may be rounded otherwise for arrays than for single numbers, so results agree to rounding"
+)
 
 _WORD = re.compile(IDENTIFIER)
 IF_NOT_EMPTY = "if no loop of it is empty"
@@ -82,10 +88,14 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
                 continue
             if condition and argued.applicability is not Applicability.DISPLAY:
                 argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
-            statements, variant = tidied(after, kernel)
+            try:
+                statements, variant = tidied(after, kernel)
+            except NotRaised:
+                continue
             edits = partial(edit, loop, statements, variant)
             # what has no words here is no better written by somebody else
-            if (of_elements and not kept) or edits():
+            lists = any(one.array in kernel.lists for one in before)
+            if (of_elements and not kept and not lists) or edits():
                 by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
 
@@ -204,8 +214,8 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
         return None
     if reductions_in(store) and kind is not Kind.INTEGER:
         return Legality(Applicability.UNSAFE, "sums are rounded in another order")
-    doubtful = next(inexact(store, kernel), None)
-    if doubtful is not None:
+    doubtful = next(inexact(store, kernel), doubt(store, kernel))
+    if doubtful:
         return Legality(Applicability.UNSAFE, doubtful)
     return Legality(
         Applicability.SAFE,
@@ -216,46 +226,51 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
 
 def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
     """Yield how results may come out otherwise for arrays than for single numbers."""
-    dtype = kernel.dtype(store.array)
-    kind = kind_of_or_none(dtype)
-    parts = [part for part in parts_of(store.value) if isinstance(part, Elementwise)]
-    used = {part.operation for part in parts}
-    rounded = (
-        "{} may be rounded otherwise for arrays than for single numbers, so results agree to"
-        " rounding"
-    )
-    if any(kernel.dtype(read.array) != dtype for read in reads(store.value)):
-        yield rounded.format("arithmetic on mixed types")
-    numbers = any(isinstance(part, Scalar) for part in parts_of(store.value))
-    # before NumPy 2 a Python number widened another number, though not an array
-    widens = numbers and bool(used) and dtype != _WIDEST.get(kind or Kind.BOOLEAN)
-    if kind is Kind.FLOATING:
-        exact = _CHOICES if widens else _EXACT_FLOATING
-    elif kind is Kind.INTEGER:
-        exact = MODULAR if widens else _EXACT_WHOLE
-    else:
-        exact = _CHOICES if kind is Kind.BOOLEAN else frozenset()
-    extremes = frozenset({"minimum", "maximum"}) if kind is Kind.FLOATING else frozenset()
-    for operation in sorted(used - exact - extremes):
-        yield rounded.format(f"`{operation}` on {dtype}")
-    if used & extremes:
+    target, extremes = kernel.dtype(store.array), False
+    for part, compared in _computed(store.value):
+        ways = part.operands[part.operation == "where" :]
+        found = {type_of(one, kernel).dtype for one in ways} - _LITERALS
+        if len(found) > 1 and not found <= _EXACT_TOGETHER:
+            yield _ROUNDED.format("arithmetic on mixed types")
+        if part.operation in _CHOICES or not found:
+            continue
+        dtype = reduce(promote, sorted(found))
+        kind = kind_of_or_none(dtype)
+        numbers = any(isinstance(one, Scalar) for one in ways)
+        # before NumPy 2 a Python number widened another number, though not an array
+        widens = numbers and dtype != _WIDEST.get(kind or Kind.BOOLEAN)
+        exact: frozenset[str] = frozenset()
+        if kind is Kind.FLOATING:
+            extremes |= part.operation in ("minimum", "maximum")
+            exact = frozenset() if widens else _EXACT_FLOATING
+        elif kind is Kind.INTEGER and widens:
+            exact = MODULAR if dtype == target and not compared else frozenset()
+        elif kind in (Kind.INTEGER, Kind.BOOLEAN):
+            exact = _EXACT_WHOLE
+        if part.operation not in exact:
+            yield _ROUNDED.format(f"`{part.operation}` on {dtype}")
+    if extremes:
         yield (
             "results are equal where no element is NaN, which an array's extreme passes on and a"
             " comparison passes over, and no zero has a sign"
         )
-    for part in parts:
-        if part.operation == "where":
-            loud = {
-                inner.operation
-                for way in part.operands[1:]
-                for inner in parts_of(way)
-                if isinstance(inner, Elementwise)
-            } - _QUIET
-            for operation in sorted(loud):
-                yield (
-                    f"results are equal, and `{operation}` is computed also where it is not"
-                    " chosen, which may warn there"
-                )
+    operation = overflows(store.value, kernel)
+    if operation:
+        yield (
+            f"results are equal, and `{operation}` is computed also where it is not chosen, which"
+            " may overflow there"
+        )
+
+
+def _computed(value: Value, *, compared: bool = False) -> Iterator[tuple[Elementwise, bool]]:
+    """Yield the operations in a value, each with whether it is for a comparison or a place."""
+    if isinstance(value, Elementwise):
+        yield value, compared
+        compared |= value.operation in _CHOICES and value.operation != "where"
+    for number, part in enumerate(operands(value)):
+        condition = isinstance(value, Elementwise) and value.operation == "where" and number == 0
+        place = isinstance(value, Gather) and number > 0
+        yield from _computed(part, compared=compared or condition or place)
 
 
 def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
@@ -345,7 +360,8 @@ def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, 
         return ()
     if not stands_alone(kernel.context, loop.span):
         return ()
-    return (replace_statement(loop.span, known, kernel.context),)
+    others = edits_of(stores_in(after), loop.span, kernel)
+    return (*others, replace_statement(loop.span, known, kernel.context))
 
 
 def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
@@ -373,9 +389,13 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
     own: set[str] = set()
     for part in ast.walk(node):
         match part:
-            case ast.For() | ast.Assign() | ast.AugAssign() | ast.If() | ast.Pass():
+            case (
+                ast.For() | ast.Assign() | ast.AugAssign() | ast.If() | ast.Pass() | ast.Continue()
+            ):
                 continue
             case ast.Expr(ast.Call(keywords=[ast.keyword("out"), *_])):
+                continue
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(), "append"))):
                 continue
             case ast.stmt():
                 return False

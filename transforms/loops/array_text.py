@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 
 from advisor.ir.kernel import Kernel
+from advisor.ir.masks import chosen_in, masked
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
+    Chosen,
     Copy,
     Elementwise,
     Expand,
     Fill,
+    Flip,
     Gather,
     MatMul,
     Point,
@@ -24,11 +28,13 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.numpy_table import PYTHON_INTEGER
-from costdb.expr import Expr
+from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Add, Num
+from costdb.expr.parse import parse
 from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
-from transforms.loops.raising import METHODS
+from transforms.loops.lift import COUNTED, METHODS
+from transforms.loops.listed import filled, in_list
 
 _LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)
 _SIGNS = {
@@ -73,6 +79,11 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
 
 
 def _stored(store: Store, kernel: Kernel) -> str | None:
+    if store.array in kernel.lists:
+        whole = filled(store, kernel)
+        inner = None if whole is None else _text(whole, kernel)
+        made = None if inner is None else in_list(inner, store, kernel)
+        return None if made is None else f"{store.array} = {made}"
     target = Read(store.array, store.region)
     place = store.array if is_total(store) else _text(target, kernel)
     if place is None:
@@ -85,12 +96,12 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
             several = sum(not isinstance(part, Point) for part in store.region) > 1
             along = f", axis={axis}" if several else ""
             return None if module is None else f"{module}.cumsum({place}{along}, out={place})"
-        case Elementwise("where", (condition, Scalar() as chosen, known)) if (
-            known == target and store.in_place
-        ):
-            place, value = f"{store.array}[{_text(condition, kernel)}]", chosen
-            if _text(condition, kernel) is None:
+        case Elementwise("where", (mask, chosen, _)) if masked(store) is not None:
+            inner, types = _text(mask, kernel), partial(type_of, kernel=kernel)
+            known = chosen_in(chosen, mask, types, ONE)
+            if inner is None or known is None:
                 return None
+            place, value = f"{place}[{inner}]", known
         case Elementwise(operation, (known, other)) if store.in_place and known == target:
             if operation in _SIGNS and _SIGNS[operation][1] in (_SUM, _PRODUCT):
                 sign, value = f"{_SIGNS[operation][0]}=", other
@@ -115,6 +126,11 @@ def is_count(value: Value, kernel: Kernel) -> bool:
     return False
 
 
+def text_of(value: Value, kernel: Kernel) -> str | None:
+    """Return a value as source; None where it has no words."""
+    return _text(value, kernel)
+
+
 def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
     """Return a value as source, in parentheses where it binds less than `level`."""
     module = kernel.context.array_module
@@ -132,6 +148,17 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             parts = [":"] * len(type_of(operand, kernel).extents)
             parts.insert(axis, "None")
             return None if inner is None else f"{inner}[{', '.join(parts)}]"
+        case Flip(operand, axis):
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None else f"{inner}[{':, ' * axis}::-1]"
+        case Fill(text, (extent,), "int64") if text.startswith(COUNTED):
+            return _counted(_first(text), extent, kernel)
+        case Chosen(Fill(text), mask) if text.startswith(COUNTED) and module is not None:
+            inner, start = _text(mask, kernel), _size_text(_first(text), kernel)
+            if inner is None or start is None:
+                return None
+            found = f"{module}.flatnonzero({inner})"
+            return found if start == "0" else _within(f"{found} + {start}", _SUM, level)
         case Transpose(operand, (1, 0)):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.T"
@@ -155,6 +182,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Elementwise("negative", (operand,)):
             inner = _text(operand, kernel, _SIGNED)
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)
+        case Elementwise("invert" | "logical_not", (operand,)) if _is_truth(operand, kernel):
+            inner = _text(operand, kernel, _SIGNED)
+            return None if inner is None else _within(f"~{inner}", _SIGNED, level)
         case Elementwise("power", (operand, Scalar() as exponent), called=False):
             base, times = _text(operand, kernel, _TIGHT), _text(exponent, kernel, _TIGHT)
             named = base is not None and times is not None
@@ -170,9 +200,17 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return _joined(sign, left, right, own, level, kernel)
         case Elementwise(operation, parts) if module is not None and operation.isidentifier():
             return _called(f"{module}.{operation}", parts, kernel)
-        case Gather(Read() as table, places):
-            base, at = read_text(table, (), kernel), _text(places, kernel)
-            return None if base is None or at is None else f"{base}[{at}]"
+        case Chosen(operand, mask):
+            chooses = _text(mask, kernel)
+            elements = chosen_in(operand, mask, partial(type_of, kernel=kernel), ONE)
+            if elements is not None and elements != value:
+                return _text(elements, kernel, level)
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None or chooses is None else f"{inner}[{chooses}]"
+        case Gather(Read() as table):
+            places = [_text(one, kernel) for one in value.all_places]
+            given = [one for one in places if one is not None]
+            return read_text(table, (), kernel, given) if len(given) == len(places) else None
         case Fill("eye", (rows, columns), "bool") if rows == columns and module is not None:
             size = _size_text(rows, kernel)
             known = size is not None and "bool" not in kernel.context.not_builtins
@@ -181,6 +219,24 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
     return None
+
+
+def _first(text: str) -> Expr:
+    """Return the first of whole numbers in a row."""
+    return parse(text.removeprefix(COUNTED).strip() or "0")
+
+
+def _counted(low: Expr, count: Expr, kernel: Kernel) -> str | None:
+    """Return the source of whole numbers in a row."""
+    first, last = _size_text(low, kernel), _size_text(low + count, kernel)
+    module = kernel.context.array_module
+    if first is None or last is None or module is None:
+        return None
+    return f"{module}.arange({last})" if low == ZERO else f"{module}.arange({first}, {last})"
+
+
+def _is_truth(value: Value, kernel: Kernel) -> bool:
+    return type_of(value, kernel).dtype == "bool"
 
 
 def _within(text: str, own: int, level: int) -> str:
@@ -253,6 +309,10 @@ def _size_text(expr: Expr, kernel: Kernel) -> str | None:
             return name if rest == ZERO else f"{name} + {text}"
         if text is not None:
             return f"{text} + {name}"
+    for name, value in kernel.context.computed if plain is not None else ():
+        computed = python_text(value, texts)
+        if plain is not None and computed is not None and not computed.isidentifier():
+            plain = name if plain == computed else plain.replace(f"({computed})", name)
     return plain
 
 
@@ -260,8 +320,13 @@ def _terms(expr: Expr) -> int:
     return len(expr.terms) + bool(expr.constant) if isinstance(expr, Add) else int(expr != ZERO)
 
 
-def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None:
-    """Return the source of a region, with new axes at some places; None where a bound has none."""
+def read_text(
+    read: Read, new_axes: Sequence[int], kernel: Kernel, places: Sequence[str] = ()
+) -> str | None:
+    """Return the source of a region, with new axes at some places; None where a bound has none.
+
+    Places along its first axes stand in their place, where that is all of them.
+    """
     if not read.region:
         return read.array
     extents = kernel.extents(read.array)
@@ -294,6 +359,12 @@ def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None
         parts.insert(place, "None")
         kept = [n + (n >= place) for n in kept]
         kept.insert(axis, place)
+    if any(parts[number] != ":" for number in kept[: len(places)]):
+        return None
+    for number, text in zip(kept, places, strict=False):
+        parts[number] = text
+    while places and parts[-1] == ":":
+        del parts[-1]
     if all(part == ":" for part in parts):
         return read.array
     return f"{read.array}[{', '.join(parts)}]"

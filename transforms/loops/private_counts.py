@@ -62,7 +62,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 
 def _scatters(body: tuple[Statement, ...]) -> Iterator[Scatter]:
     for statement in body:
-        if isinstance(statement, Scatter):
+        if isinstance(statement, Scatter) and statement.operation == "add":
             yield statement
         elif isinstance(statement, Loop):
             yield from _scatters(statement.body)

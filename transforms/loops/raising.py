@@ -8,57 +8,43 @@ itself wrote. Where all iterations add to the same elements, their sum over the 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 
 from advisor.ir.concrete import symbols
-from advisor.ir.dependence import may_be_distributed, slope_of
+from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import Loop, Store, Threads, walk
 from advisor.ir.values import (
-    Copy,
     Elementwise,
     Expand,
-    Gather,
     MatMul,
     Point,
-    Range,
     Read,
     Reduction,
     Scalar,
-    Strided,
-    Subscript,
-    Transpose,
     Value,
-    operands,
     parts_of,
     reads,
-    residue,
 )
 from advisor.numpy_table import REDUCTIONS, reduced_dtype
-from costdb.expr import Expr, free_symbols, maximum, substitute
-from transforms.kit.kernels import Proofs, proofs, type_of
-
-SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-"""What NumPy calls the reductions by these operations."""
-
-METHODS = {
-    REDUCTIONS[name].operation: name
-    for name in ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
-}
-"""What NumPy calls reductions along an axis."""
+from costdb.expr import free_symbols, sym
+from transforms.kit.kernels import proofs, type_of
+from transforms.loops.lift import (
+    METHODS,
+    SUMS,
+    Lift,
+    NotRaised,
+    Raised,
+    needed,
+    times,
+    times_from_left,
+    turned,
+)
 
 _COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
-
-
-Raised = Store | Loop
-
-
-class NotRaised(Exception):
-    """A part that has no form with the index as an axis."""
 
 
 def raised(
@@ -89,17 +75,41 @@ def raised(
     parts = [part for one in stores for part in parts_of(one.value)]
     if not all(map(lift.is_of_usual_type, parts)):
         raise NotRaised
-    if all(lift.is_free(Read(one.array, one.region)) for one in stores):
+    added = [one for one in stores if lift.is_free(Read(one.array, one.region))]
+    if added:
         if any(isinstance(one, Loop) for one in body) or not all(map(lift.is_there, stores)):
             raise NotRaised
-        return tuple(_added_up(one, stores, lift) for one in stores)
-    if not may_be_distributed(replace(loop, body=body)):
+        if added == stores:
+            return tuple(_added_up(one, stores, lift) for one in stores)
+    if not may_be_distributed(replace(loop, body=tuple(_with_room(one, lift) for one in body))):
         raise NotRaised
+    if lift.counts_down(stores):
+        # what waits for nothing may go through its range from the other end
+        body = lift.turned_over(body)
+        stores = [one for one in walk(body) if isinstance(one, Store)]
     lift.needed = frozenset(read for one in stores for read in needed(one))
+    alone = [isinstance(one, Store) and lift.is_free(Read(one.array, one.region)) for one in body]
     # slices of one length must be seen to have it
-    for one in body:
-        lift.statement(one, lift.note)
-    return tuple(lift.statement(one, lift.store) for one in body)
+    for one, adds in zip(body, alone, strict=True):
+        if not adds:
+            lift.statement(one, lift.note)
+    return tuple(
+        _added_up(one, stores, lift)
+        if adds and isinstance(one, Store)
+        else lift.statement(one, lift.store)
+        for one, adds in zip(body, alone, strict=True)
+    )
+
+
+def _with_room(one: Raised, lift: Lift) -> Raised:
+    """Return a statement that adds up as one that stores what it adds, each iteration's apart."""
+    if not isinstance(one, Store) or not lift.is_free(Read(one.array, one.region)):
+        return one
+    found = combined(one)
+    if found is None:
+        raise NotRaised
+    apart = f"{one.array} added up"
+    return replace(one, array=apart, region=(Point(sym(lift.loop.variable)),), value=found[1])
 
 
 def is_raisable(loop: Loop, kernel: Kernel) -> bool:
@@ -108,7 +118,12 @@ def is_raisable(loop: Loop, kernel: Kernel) -> bool:
     plain = not loop.stated and loop.threads is Threads.NO
     # of the elements of an array that has a name no index has one
     named = kernel.context.scalar_texts.get(loop.variable) == name or name == NO_INDEX
-    return plain and named and name not in kernel.observed
+    # one that counts down is another number than what its loop counts
+    down = any(
+        one == name and loop.variable in free_symbols(value)
+        for one, value in kernel.context.computed
+    )
+    return plain and (named or down) and name not in kernel.observed
 
 
 def sequential(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> frozenset[str]:
@@ -143,318 +158,6 @@ def _inside(
         else:
             raise NotRaised
     return tuple(body)
-
-
-def needed(store: Store) -> Iterator[Read]:
-    """Yield what a statement surely reads or stores."""
-    yield Read(store.array, store.region)
-
-    def of(value: Value) -> Iterator[Read]:
-        if isinstance(value, Read):
-            yield value
-        chosen = isinstance(value, Elementwise) and value.operation == "where"
-        for part in operands(value)[: 1 if chosen else None]:
-            yield from of(part)
-
-    yield from of(store.value)
-
-
-def _rank(region: Sequence[Subscript]) -> int:
-    return sum(not isinstance(part, Point) for part in region)
-
-
-@dataclass(slots=True)
-class Lift:
-    """Makes an axis of the index of a loop.
-
-    Attributes
-    ----------
-    loop : Loop
-    outer : tuple of Loop
-        Those around it, and around what is looked at.
-    kernel : Kernel
-    proofs : Proofs
-        What holds within these.
-    clamped : bool
-        Whether its range must not end before it starts: a bound that is negative then would count
-        from the end.
-    guarded : bool
-        Whether not every iteration needs what is looked at.
-    needed : frozenset of Read
-        What every iteration needs.
-    """
-
-    loop: Loop
-    outer: tuple[Loop, ...]
-    kernel: Kernel
-    proofs: Proofs
-    clamped: bool = False
-    guarded: bool = False
-    needed: frozenset[Read] = frozenset()
-    word: re.Pattern[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.word = re.compile(rf"\b{re.escape(index_name(self.loop.variable))}\b")
-
-    def is_free(self, value: Value) -> bool:
-        """Return whether a value is the same in all iterations."""
-        return self.loop.variable not in symbols(value) and not any(
-            isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
-        )
-
-    def is_of_usual_type(self, value: Value) -> bool:
-        """Return whether a reduction has the type that NumPy chooses: no other is written out."""
-        if not isinstance(value, Reduction) or value.fused or value.operation not in METHODS:
-            return True
-        found = type_of(value.operand, self.kernel).dtype
-        return value.dtype == reduced_dtype(REDUCTIONS[METHODS[value.operation]].result, found)
-
-    def rank(self, value: Value) -> int:
-        """Return how many axes a value has in one iteration."""
-        return len(type_of(value, self.kernel).extents)
-
-    def is_there(self, store: Store) -> bool:
-        """Return whether single elements exist also where the loop has no iteration."""
-        places = (Read(store.array, store.region), *reads(store.value))
-        return self.kernel.runs_through or all(
-            self.loop.variable in free_symbols(part.at)
-            or (
-                self.proofs.non_negative(part.at) and self.proofs.non_negative(extent - part.at - 1)
-            )
-            for read in places
-            for part, extent in zip(read.region, self._extents(read), strict=True)
-            if isinstance(part, Point)
-        )
-
-    def is_apart(self, read: Read, region: Sequence[Subscript]) -> bool:
-        """Return whether no iteration reads a single element, if it is of the same array."""
-        within = proofs(self.kernel, (*self.outer, self.loop))
-        return any(
-            isinstance(one, Point)
-            and isinstance(other, Point)
-            and (
-                within.non_negative(one.at - other.at - 1)
-                or within.non_negative(other.at - one.at - 1)
-            )
-            for one, other in zip(read.region, region, strict=False)
-        )
-
-    def _extents(self, read: Read) -> tuple[Expr, ...]:
-        return self.kernel.extents(read.array) if read.region else ()
-
-    # --- slices
-
-    def note(self, store: Store) -> Store:
-        """Find whether slices would count from the end."""
-        for read in (Read(store.array, store.region), *reads(store.value)):
-            self._note(read)
-        return store
-
-    def _note(self, read: Read) -> None:
-        for part, extent in zip(read.region, self._extents(read), strict=True):
-            if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
-                low, high, _ = self._bounds(part, self.loop.high, extent)
-                known = self.kernel.runs_through or self.proofs.non_negative(high)
-                self.clamped |= not known and not self.proofs.empty_when_negative(low, high, extent)
-
-    def _bounds(self, part: Point, stop: Expr, extent: Expr) -> tuple[Expr, Expr, int]:
-        """Return first, end and step of the indices that a subscript goes through up to a stop."""
-        loop = self.loop
-        slope = slope_of(part.at, loop.variable)
-        if not isinstance(slope, int) or slope < 1:
-            raise NotRaised
-        low = substitute(part.at, {loop.variable: loop.low})
-        if slope * loop.step == 1:
-            return low, substitute(part.at, {loop.variable: stop}), 1
-        step = slope * loop.step
-        high = substitute(part.at, {loop.variable: stop - 1}) + 1
-        # where the last one is reached, any stop before the next selects the same
-        even = high - 1 + step - (residue(low, step) or 0)
-        known = loop.step == 1 and self.proofs.non_negative(extent - even)
-        return low, even if known else high, step
-
-    def region(self, array: str, region: Sequence[Subscript]) -> tuple[tuple[Subscript, ...], int]:
-        """Return a region with the index as a slice, and which axis of it that is."""
-        made, axis = list(region), -1
-        for number, part in enumerate(region):
-            if self.loop.variable not in symbols(part):
-                continue
-            if not isinstance(part, Point) or axis >= 0:
-                raise NotRaised
-            extent = self.kernel.extents(array)[number]
-            low, high, step = self._bounds(part, self.loop.high, extent)
-            # an element beyond the end is an error, where a slice is shorter
-            needed = not self.guarded or Read(array, tuple(region)) in self.needed
-            runs = self.kernel.runs_through and needed
-            runs = runs and not self.proofs.non_negative(high - extent - 1)
-            if not (runs or self.proofs.non_negative(extent - high)):
-                raise NotRaised
-            if not self.proofs.non_negative(low):
-                raise NotRaised
-            if self.clamped:
-                _, high, _ = self._bounds(part, maximum(self.loop.low, self.loop.high), extent)
-            made[number] = Range(low, high) if step == 1 else Strided(low, high, step)
-            axis = _rank(region[:number])
-        if axis < 0:
-            raise NotRaised
-        return tuple(made), axis
-
-    # --- statements and values
-
-    def statement(self, one: Raised, of_store: Callable[[Store], Store]) -> Raised:
-        """Return a statement with others in the place of stores, for all iterations."""
-        if isinstance(one, Store):
-            if not self.is_there(one):
-                raise NotRaised
-            return of_store(one)
-        if self.loop.variable in symbols(one.low) | symbols(one.high):
-            raise NotRaised
-        outer, known = self.outer, self.proofs
-        self.outer = (*outer, one)
-        self.proofs = proofs(self.kernel, self.outer)
-        body = tuple(
-            self.statement(inner, of_store) for inner in one.body if isinstance(inner, Store | Loop)
-        )
-        self.outer, self.proofs = outer, known
-        return replace(one, body=body)
-
-    def store(self, store: Store) -> Store:
-        """Return the statement that stores what all iterations do."""
-        match store.value:
-            case Elementwise("maximum" | "minimum", (Read(), Reduction())) if store.in_place:
-                # of no terms only a number has an extreme, its own
-                raise NotRaised
-        region, axis = self.region(store.array, store.region)
-        rank = _rank(store.region)
-        value, own = self.value(store.value, rank - axis)
-        made = self.aligned(value, own, self.rank(store.value), rank, axis)
-        held = tuple(self.held(store, rank - axis))
-        return replace(store, region=region, value=made, held=held, in_variable=False)
-
-    def held(self, store: Store, behind: int | None) -> Iterator[tuple[str, Value]]:
-        """Yield what variables hold, for all iterations."""
-        for name, value in store.held:
-            for place in (behind, None):
-                try:
-                    yield name, self.value(value, place)[0]
-                except NotRaised:
-                    continue
-
-    def value(self, value: Value, behind: int | None = None) -> tuple[Value, int | None]:
-        """Return a value for all iterations, and which of its axes is the index; None: none is.
-
-        There are so many axes `behind` it in what it is stored in; None: that does not matter.
-        """
-        if self.is_free(value):
-            return value, None
-        match value:
-            case Read(array, region):
-                made, axis = self.region(array, region)
-                return Read(array, made), axis
-            case Elementwise(_, operands):
-                return self._elementwise(value, operands, behind)
-            case Copy(operand, dtype):
-                inner, place = self.value(operand, behind)
-                return Copy(inner, dtype), place
-            case MatMul(left, right) if self.is_free(right):
-                inner, place = self.value(left)
-                assert place is not None
-                last = self.rank(left)
-                if place == last:
-                    order = (*range(last - 1), last, last - 1)
-                    inner, place = Transpose(inner, order), last - 1
-                return MatMul(inner, right), place
-            case Gather(operand, places) if self.is_free(operand) and self.rank(places) == 0:
-                inner, place = self.value(places)
-                return Gather(operand, inner), place
-            case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
-                return self.product(value, one, other)
-            case Reduction(operand, along, _, _, fused=False):
-                inner, place = self.value(operand)
-                assert place is not None
-                if along is None:
-                    if self.rank(operand) != 1:
-                        raise NotRaised
-                    along = 0
-                moved = along + (place <= along)
-                return replace(value, operand=inner, axis=moved), place - (moved < place)
-            case Expand(operand, at):
-                inner, place = self.value(operand)
-                assert place is not None
-                return Expand(inner, at + 1 if place <= at else at), place + (place > at)
-            case _:
-                raise NotRaised
-
-    def _elementwise(
-        self, value: Elementwise, operands: Sequence[Value], behind: int | None
-    ) -> tuple[Value, int | None]:
-        lifted = []
-        around = self.guarded
-        for number, one in enumerate(operands):
-            self.guarded = around or (value.operation == "where" and number > 0)
-            lifted.append((*self.value(one, behind), self.rank(one)))
-        self.guarded = around
-        rank = max(own for _, _, own in lifted)
-        if behind is None:
-            # as an operand has it that has all axes, else before them
-            found = [place for _, place, own in lifted if place is not None and own == rank]
-            behind = rank - (found[0] if found else 0)
-        axis = max(0, rank - behind)
-        parts = tuple(self.aligned(v, place, own, rank, axis) for v, place, own in lifted)
-        return replace(value, operands=parts), axis
-
-    def product(self, value: Reduction, one: Value, other: Value) -> tuple[Value, int | None]:
-        """Return a product of vectors, or of a matrix and a vector, for all iterations."""
-        if value.axis is None:
-            vector, moving = (one, other) if self.is_free(one) else (other, one)
-            if not self.is_free(vector):
-                raise NotRaised
-            matrix, place = self.value(moving)
-            if place == 0:
-                return _times(matrix, vector, value), 0
-            return _times_from_left(vector, matrix, value), 0
-        if value.axis == 1 and isinstance(other, Expand) and self.is_free(one):
-            columns, place = self.value(other.operand)
-            return MatMul(one, columns if place == 1 else _turned(columns)), 1
-        if value.axis == 0 and isinstance(one, Expand) and self.is_free(other):
-            rows, place = self.value(one.operand)
-            return MatMul(rows if place == 0 else _turned(rows), other), 0
-        raise NotRaised
-
-    def aligned(self, value: Value, place: int | None, own: int, rank: int, axis: int) -> Value:
-        """Return a value whose axes stand where those of the result do.
-
-        Parameters
-        ----------
-        value : Value
-        place : int or None
-            Which of its axes is the index.
-        own, rank : int
-            Other axes: of the value, and of the result, whose last ones they are.
-        axis : int
-            Which axis of the result is the index.
-        """
-        before = max(0, axis - (rank - own))
-        if place is None:
-            return value if before == 0 or own == 0 else Expand(value, before)
-        if place != before:
-            order = [n for n in range(own + 1) if n != place]
-            value = Transpose(value, (*order[:before], place, *order[before:]))
-        for _ in range(max(0, rank - own - axis)):
-            value = Expand(value, 1)
-        return value
-
-
-def _times(matrix: Value, vector: Value, like: Reduction) -> Reduction:
-    return replace(like, operand=Elementwise("multiply", (matrix, Expand(vector, 0))), axis=1)
-
-
-def _times_from_left(vector: Value, matrix: Value, like: Reduction) -> Reduction:
-    return replace(like, operand=Elementwise("multiply", (Expand(vector, 1), matrix)), axis=0)
-
-
-def _turned(matrix: Value) -> Value:
-    return Transpose(matrix, (1, 0))
 
 
 # --- what all iterations add to the same elements -----------------------------------------------
@@ -561,17 +264,28 @@ def _products(value: Value, dtype: str, lift: Lift) -> Value | None:
             ordered = lift.value(moving[0])[0], lift.value(moving[1])[0]
             made = replace(like, operand=Elementwise("multiply", ordered))
         case 0, 1:
-            made = (_times_from_left if place == 0 else _times)(
+            made = (times_from_left if place == 0 else times)(
                 *((one, other) if place == 0 else (other, one)), like
             )
         case 1, 2 if isinstance(second, Expand) and second.axis == 1:
             # an outer product in each iteration
             (rows, at), (columns, there) = lift.value(second.operand), lift.value(first)
-            left = rows if at == 1 else _turned(rows)
-            made = MatMul(left, columns if there == 0 else _turned(columns))
+            left = rows if at == 1 else turned(rows)
+            made = MatMul(left, columns if there == 0 else turned(columns))
         case _:
             return None
     return _scaled([one for one in factors if lift.is_free(one)], made)
 
 
-__all__ = ["Lift", "NotRaised", "ShapeConflict", "combined", "raised"]
+__all__ = [
+    "METHODS",
+    "Lift",
+    "NotRaised",
+    "Raised",
+    "ShapeConflict",
+    "combined",
+    "is_raisable",
+    "needed",
+    "raised",
+    "sequential",
+]

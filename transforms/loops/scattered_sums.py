@@ -82,7 +82,7 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
         return False
     kinds = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
     places = scatter.places
-    if not isinstance(places, Read) or scatter.operation != "add":
+    if not isinstance(places, Read) or scatter.operation != "add" or scatter.others:
         return False
     if not _are_places(type_of(places, kernel).dtype):
         return False

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel
+from advisor.ir.masks import masked
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
 from advisor.ir.values import (
+    Copy,
     Elementwise,
     MatMul,
     Read,
@@ -21,6 +23,8 @@ from advisor.ir.values import (
 )
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import fresh_name
+from transforms.loops.listed import tidied_list
+from transforms.loops.masked import under_masks
 
 _ZEROS = ("0", "0.0", "0.")
 
@@ -38,7 +42,13 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         joined = _joined(last, store, kernel) if isinstance(last, Store) else None
         if joined is not None:
             made.pop()
-        made.append(_masked(joined or store, kernel))
+        if store.array in kernel.lists:
+            name = fresh_name("mask", {*kernel.locals, *kernel.arrays, *kernel.context.identifiers})
+            filled, kernel = tidied_list(store, kernel, name)
+            made += filled
+            continue
+        stores, kernel = under_masks(_masked(joined or store, kernel), kernel, made)
+        made += stores
     while (found := _repeated(made, kernel)) is not None:
         value, first = found
         held = (named for one in made if isinstance(one, Store) for named in one.held)
@@ -94,12 +104,27 @@ def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
     return replace(then, value=value, in_place=False, held=first.held + then.held)
 
 
+def _parts_of(one: Statement) -> Iterator[Value]:
+    """Yield what a statement computes for all elements: not what it does under a mask."""
+    under = masked(one) if isinstance(one, Store) else None
+    for value in values_of(one) if under is None else under[:1]:
+        yield from parts_of(value)
+
+
+def _is_short(value: Value) -> bool:
+    """Return whether a value is written as soon as a name for it."""
+    match value:
+        case Elementwise("invert" | "negative", (Read(),)):
+            return True
+    return False
+
+
 def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | None:
     """Return the largest array that is computed more than once, and which statement needs it."""
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
-        for part in (part for value in values_of(one) for part in parts_of(value)):
-            if isinstance(part, Elementwise | Reduction | MatMul):
+        for part in _parts_of(one):
+            if isinstance(part, Copy | Elementwise | Reduction | MatMul) and not _is_short(part):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
     for value in sorted(uses, key=lambda one: -sizes[one]):

@@ -71,6 +71,7 @@ from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
 from transforms.loops.running_sums import running_sums
+from transforms.loops.scattered_stores import scattered_stores
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
@@ -78,6 +79,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
     if not is_compiled_alone(kernel):
         yield from running_sums(kernel)
         yield from array_statements(kernel, of_elements=True)
+        yield from scattered_stores(kernel)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)

@@ -80,12 +80,15 @@ RAISED = [
         ["a[:] = b * a.shape[1]"],
     ),
     ("for i in range(a.shape[0]):\n    a[i, :] = b[i, :] * np.pi", ["a[:] = b * np.pi"]),
+    (
+        "for i in range(a.shape[0]):\n    a[i, :] = i * b[i, :]",
+        ["a[:] = np.arange(a.shape[0])[:, None] * b"],
+    ),
     ("for i in range(0, a.shape[0], 2):\n    a[i, :] = b[i, :]", ["a[::2, :] = b[::2, :]"]),
 ]
 LEFT = [
     "for j in range(1, a.shape[1]):\n    a[:, j] -= a[:, j - 1]",
     "for i in range(a.shape[0]):\n    c[i, :i] = 0.5 * c[i, :i]",
-    "for i in range(a.shape[0]):\n    a[i, :] = i * b[i, :]",
     "for i in range(a.shape[0]):\n    s += c[i, :]\n    a[i, :] *= s[i]",
     "for i in range(a.shape[0]):\n    s += c[i, :] * s",
     "for i in range(a.shape[0]):\n    a[i, :] = b[i, :]\nw[0] = i",

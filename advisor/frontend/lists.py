@@ -1,0 +1,207 @@
+"""Lists that loops fill: ``res = []; for ...: res.append(value)``.
+
+Each iteration appends at most once, so that a list is an array with a place for each iteration.
+Where a condition decides, places that it leaves out are none of the list. Nothing else sees the
+list before the loop is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from advisor.frontend.arrays import value_of
+from advisor.frontend.bindings import counted_names, resolve
+from advisor.frontend.scope import Scope
+from advisor.frontend.trees import NotUnderstood, nodes_in
+from advisor.ir.kernel import FilledList
+from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.statements import Bind, Store
+from advisor.ir.values import Chosen, Copy, Elementwise, Fill, Point, Read, Scalar, Value
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, UNKNOWN_DTYPE, count_of, strong
+from advisor.source import Span
+from costdb.expr import free_symbols, sym
+from costdb.expr.functions import chance
+from costdb.records import replace
+
+_CONVERTED = frozenset({"numpy.array", "numpy.asarray"})
+
+
+def row_of(part: cst.CSTNode, rest: Sequence[cst.CSTNode], scope: Scope) -> tuple[str, str] | None:
+    """Return a list, and that to which it is appended once a loop has filled it, and no more."""
+    name = _empty_list(part)
+    using = [one for one in rest if name is not None and counted_names(one)[name]]
+    match using:
+        case [cst.For() as loop, cst.SimpleStatementLine(body=[cst.Expr(value=call)])]:
+            found = appended(call)
+            if found is None or found[0] not in scope.lists or not _is_filled(loop, name or ""):
+                return None
+            whole_row = isinstance(found[1], cst.Name) and found[1].value == name
+            plain = whole_row and not _is_picked(loop, name or "")
+            return (name or "", found[0]) if plain else None
+    return None
+
+
+def _is_picked(loop: cst.CSTNode, name: str) -> bool:
+    """Return whether conditions decide what a loop appends."""
+    return any(
+        isinstance(one, cst.Continue) or (isinstance(one, cst.If) and counted_names(one)[name] > 0)
+        for one in nodes_in(loop)
+    )
+
+
+def begun(part: cst.CSTNode, rest: Sequence[cst.CSTNode], source: cst.CSTNode) -> str | None:
+    """Return the name of an empty list that a loop after it fills; None for another statement.
+
+    Parameters
+    ----------
+    part : CSTNode
+    rest : sequence of CSTNode
+        What follows it in its block.
+    source : CSTNode
+        All that can see the name.
+    """
+    name = _empty_list(part)
+    if name is None:
+        return None
+    using = [one for one in rest if counted_names(one)[name]]
+    seen = counted_names(source)[name]
+    known = using and isinstance(using[0], cst.For) and _is_filled(using[0], name)
+    return name if known and seen == 1 + sum(counted_names(one)[name] for one in using) else None
+
+
+def _empty_list(part: cst.CSTNode) -> str | None:
+    match part:
+        case cst.SimpleStatementLine(
+            body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=made)]
+        ):
+            match made:
+                case cst.List(elements=[]) | cst.Call(func=cst.Name(value="list"), args=[]):
+                    return name
+    return None
+
+
+def appended(node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+    """Return the name of the list that a call appends to, and what to it."""
+    match node:
+        case cst.Call(
+            func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="append")),
+            args=[cst.Arg(value=value, keyword=None, star="")],
+        ):
+            return name, value
+    return None
+
+
+def _is_filled(node: cst.CSTNode, name: str) -> bool:
+    """Return whether a statement does nothing with a list but append to it, once an iteration."""
+    match node:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=call)]):
+            found = appended(call)
+            return found is not None and found[0] == name and not counted_names(found[1])[name]
+        case cst.For():
+            return not counted_names(node.iter)[name] and _fills(node.body, name)
+        case cst.If():
+            ways = [node.body, *([] if node.orelse is None else [node.orelse])]
+            using = [way for way in ways if counted_names(way)[name]]
+            unused = not counted_names(node.test)[name]
+            return unused and all(
+                _is_filled(way, name) if isinstance(way, cst.If) else _fills(way, name)
+                for way in using
+            )
+    return False
+
+
+def _fills(block: cst.CSTNode, name: str) -> bool:
+    body = block.body if isinstance(block, cst.Else) else block
+    if not isinstance(body, cst.IndentedBlock):
+        return False
+    using = [one for one in body.body if counted_names(one)[name]]
+    return len(using) == 1 and _is_filled(using[0], name)
+
+
+def grown(name: str, rest: Sequence[cst.CSTNode], scope: Scope) -> FilledList:
+    """Return what is known of a list before the loop that fills it."""
+    loop, *after = (one for one in rest if counted_names(one)[name])
+    total = sum(counted_names(one)[name] for one in after)
+    converted = sum(_conversions(one, name, scope) for one in after)
+    picked = _is_picked(loop, name)
+    return FilledList(len(scope.running), picked, converted < total)
+
+
+def _conversions(node: cst.CSTNode, name: str, scope: Scope) -> int:
+    """Return how often a piece of source makes an array of a list."""
+    found = 0
+    for one in nodes_in(node):
+        match one:
+            case cst.Call(args=[cst.Arg(value=cst.Name(value=given)), *_]) if given == name:
+                found += resolve(one.func, scope.imports) in _CONVERTED
+    return found
+
+
+def put(name: str, node: cst.BaseExpression, span: Span, scope: Scope) -> Sequence[Store]:
+    """Return the store to the place that an iteration has in a list.
+
+    Raises
+    ------
+    NotUnderstood
+        Nothing says how many places there are, or what they hold.
+    """
+    if isinstance(node, cst.Name) and scope.rows.get(node.value) == name:
+        # its elements were stored in their places
+        return ()
+    row, name, value = name in scope.rows, scope.rows.get(name, name), value_of(node, scope)
+    known, found = scope.lists[name], scope.type_of(value)
+    places, extents = [], []
+    for one in scope.running[known.around :]:
+        if one is None or one[3] != 1:
+            raise NotUnderstood("a list whose length does not follow from the loops that fill it")
+        variable, low, high, _ = one
+        places.append(Point(sym(variable) - low))
+        extents.append(high - low)
+    moving = frozenset(one[0] for one in scope.running[known.around :] if one is not None)
+    if not moving.isdisjoint(frozenset().union(*map(free_symbols, extents))):
+        raise NotUnderstood("a list to which each iteration appends another number of times")
+    if found.dtype == UNKNOWN_DTYPE or (found.extents and isinstance(value, Read)):
+        raise NotUnderstood("a list of something other than numbers")
+    made = ArrayType(strong(found.dtype), (*extents, *found.extents))
+    if scope.locals.setdefault(name, made) != made:
+        raise NotUnderstood(f"`{name}` holds numbers of several types")
+    scope.lost.discard(name)
+    scope.changed(name)
+    kind = None if found.extents else _is_of_python(value, scope)
+    if (known.places and known.of_python is not kind) or (row and kind is False):
+        kind = None
+    flat = len(extents) > 1 and not row
+    scope.lists[name] = replace(known, places=1 + flat, of_python=kind)
+    if known.picked or flat:
+        count = count_of(tuple(extents))
+        held = Fill("", tuple(extents), "bool")
+        if known.picked:
+            count = chance(span.start_line) * count
+        scope.picked[name] = Chosen(Read(name, whole(made.extents)), held, count)
+    region = (*places, *whole(found.extents))
+    return (Store(name, region, value, span, held=scope.held_in(value)),)
+
+
+def _is_of_python(value: Value, scope: Scope) -> bool | None:
+    """Return whether a number is one of Python's; None where it may be one of NumPy's."""
+    match value:
+        case Scalar(_, dtype):
+            return dtype in (PYTHON_INTEGER, PYTHON_FLOAT)
+        case Copy():
+            return None
+        case Elementwise("where" | "maximum" | "minimum" as operation, parts):
+            kinds = {_is_of_python(one, scope) for one in parts[operation == "where" :]}
+            return kinds.pop() if len(kinds) == 1 else None
+        case Elementwise(_, parts):
+            kinds = {_is_of_python(one, scope) for one in parts}
+            return False if False in kinds else None if None in kinds else True
+    return False
+
+
+def room(name: str, span: Span, scope: Scope) -> Iterator[Bind]:
+    """Yield what makes room for a list that a loop has filled."""
+    made = scope.locals.get(name)
+    if made is not None:
+        yield Bind(name, Fill("", made.extents, made.dtype), span)

@@ -1,0 +1,499 @@
+"""Values and statements of one iteration of a loop, with its index as an axis."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from advisor.ir.concrete import Node, rebuilt, symbols
+from advisor.ir.dependence import slope_of
+from advisor.ir.kernel import Kernel
+from advisor.ir.nests import index_name
+from advisor.ir.statements import Loop, Store
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Fill,
+    Flip,
+    Gather,
+    MatMul,
+    Point,
+    Range,
+    Read,
+    Reduction,
+    Scalar,
+    Strided,
+    Subscript,
+    Transpose,
+    Value,
+    operands,
+    parts_of,
+    reads,
+    residue,
+)
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, REDUCTIONS, reduced_dtype, strong
+from costdb.expr import ZERO, Expr, free_symbols, maximum, substitute, sym, to_text
+from costdb.expr.nodes import Num
+from transforms.kit.kernels import Proofs, proofs, type_of
+
+SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+"""What NumPy calls the reductions by these operations."""
+
+METHODS = {
+    REDUCTIONS[name].operation: name
+    for name in ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+}
+"""What NumPy calls reductions along an axis."""
+
+COUNTED = "arange"
+"""Whole numbers in a row, as the text of a :class:`Fill`; then a blank and the first, if not 0."""
+
+Raised = Store | Loop
+
+
+class NotRaised(Exception):
+    """A part that has no form with the index as an axis."""
+
+
+def needed(store: Store) -> Iterator[Read]:
+    """Yield what a statement surely reads or stores."""
+    yield Read(store.array, store.region)
+
+    def of(value: Value) -> Iterator[Read]:
+        if isinstance(value, Read):
+            yield value
+        chosen = isinstance(value, Elementwise) and value.operation == "where"
+        for part in operands(value)[: 1 if chosen else None]:
+            yield from of(part)
+
+    yield from of(store.value)
+
+
+def _rank(region: Sequence[Subscript]) -> int:
+    return sum(not isinstance(part, Point) for part in region)
+
+
+@dataclass(slots=True)
+class Lift:
+    """Makes an axis of the index of a loop.
+
+    Attributes
+    ----------
+    loop : Loop
+    outer : tuple of Loop
+        Those around it, and around what is looked at.
+    kernel : Kernel
+    proofs : Proofs
+        What holds within these.
+    clamped : bool
+        Whether its range must not end before it starts: a bound that is negative then would count
+        from the end.
+    guarded : bool
+        Whether not every iteration needs what is looked at.
+    needed : frozenset of Read
+        What every iteration needs.
+    """
+
+    loop: Loop
+    outer: tuple[Loop, ...]
+    kernel: Kernel
+    proofs: Proofs
+    clamped: bool = False
+    guarded: bool = False
+    needed: frozenset[Read] = frozenset()
+    word: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.word = re.compile(rf"\b{re.escape(index_name(self.loop.variable))}\b")
+
+    def is_free(self, value: Value) -> bool:
+        """Return whether a value is the same in all iterations."""
+        return self.loop.variable not in symbols(value) and not any(
+            isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
+        )
+
+    def counts_down(self, stores: Sequence[Store]) -> bool:
+        """Return whether what stores go through moves down while the index goes up."""
+        slopes = {
+            slope_of(part.at, self.loop.variable)
+            for one in stores
+            for part in one.region
+            if isinstance(part, Point) and self.loop.variable in free_symbols(part.at)
+        }
+        return self.loop.step == 1 and slopes == {-1}
+
+    def turned_over(self, node: Node) -> Node:
+        """Return statements, values or subscripts that go through the range from its other end."""
+        loop = self.loop
+        back = {loop.variable: loop.low + loop.high - 1 - sym(loop.variable)}
+        return rebuilt(node, lambda expr: substitute(expr, back))
+
+    def is_of_usual_type(self, value: Value) -> bool:
+        """Return whether a reduction has the type that NumPy chooses: no other is written out."""
+        if not isinstance(value, Reduction) or value.fused or value.operation not in METHODS:
+            return True
+        found = type_of(value.operand, self.kernel).dtype
+        return value.dtype == reduced_dtype(REDUCTIONS[METHODS[value.operation]].result, found)
+
+    def rank(self, value: Value) -> int:
+        """Return how many axes a value has in one iteration."""
+        return len(type_of(value, self.kernel).extents)
+
+    def is_there(self, store: Store) -> bool:
+        """Return whether single elements exist also where the loop has no iteration."""
+        places = (Read(store.array, store.region), *reads(store.value))
+        return self.kernel.runs_through or all(
+            self.loop.variable in free_symbols(part.at)
+            or (
+                self.proofs.non_negative(part.at) and self.proofs.non_negative(extent - part.at - 1)
+            )
+            for read in places
+            for part, extent in zip(read.region, self._extents(read), strict=True)
+            if isinstance(part, Point)
+        )
+
+    def is_apart(self, read: Read, region: Sequence[Subscript]) -> bool:
+        """Return whether no iteration reads a single element, if it is of the same array."""
+        within = proofs(self.kernel, (*self.outer, self.loop))
+        return any(
+            isinstance(one, Point)
+            and isinstance(other, Point)
+            and (
+                within.non_negative(one.at - other.at - 1)
+                or within.non_negative(other.at - one.at - 1)
+            )
+            for one, other in zip(read.region, region, strict=False)
+        )
+
+    def _extents(self, read: Read) -> tuple[Expr, ...]:
+        return self.kernel.extents(read.array) if read.region else ()
+
+    # --- slices
+
+    def note(self, store: Store) -> Store:
+        """Find whether slices would count from the end."""
+        for read in (Read(store.array, store.region), *reads(store.value)):
+            self._note(read)
+        return store
+
+    def _note(self, read: Read) -> None:
+        if read.array in self.kernel.lists:
+            # which has places for all iterations, and for no more
+            return
+        for part, extent in zip(read.region, self._extents(read), strict=True):
+            if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
+                if slope_of(part.at, self.loop.variable) == -1:
+                    part = self.turned_over(part)
+                low, high, _ = self._bounds(part, self.loop.high, extent)
+                known = self.kernel.runs_through or self.proofs.non_negative(high)
+                self.clamped |= not known and not self.proofs.empty_when_negative(low, high, extent)
+
+    def _bounds(self, part: Point, stop: Expr, extent: Expr) -> tuple[Expr, Expr, int]:
+        """Return first, end and step of the indices that a subscript goes through up to a stop."""
+        loop = self.loop
+        slope = slope_of(part.at, loop.variable)
+        if not isinstance(slope, int) or slope < 1:
+            raise NotRaised
+        low = substitute(part.at, {loop.variable: loop.low})
+        if slope * loop.step == 1:
+            return low, substitute(part.at, {loop.variable: stop}), 1
+        step = slope * loop.step
+        high = substitute(part.at, {loop.variable: stop - 1}) + 1
+        # where the last one is reached, any stop before the next selects the same
+        even = high - 1 + step - (residue(low, step) or 0)
+        known = loop.step == 1 and self.proofs.non_negative(extent - even)
+        return low, even if known else high, step
+
+    def region(self, array: str, region: Sequence[Subscript]) -> tuple[tuple[Subscript, ...], int]:
+        """Return a region with the index as a slice, and which axis of it that is."""
+        made, axis = list(region), -1
+        for number, part in enumerate(region):
+            if self.loop.variable not in symbols(part):
+                continue
+            if not isinstance(part, Point) or axis >= 0:
+                raise NotRaised
+            extent = self.kernel.extents(array)[number]
+            if array in self.kernel.lists and part.at == sym(self.loop.variable) - self.loop.low:
+                made[number], axis = Range(ZERO, extent), _rank(region[:number])
+                continue
+            low, high, step = self._bounds(part, self.loop.high, extent)
+            # an element beyond the end is an error, where a slice is shorter
+            needed = not self.guarded or Read(array, tuple(region)) in self.needed
+            runs = self.kernel.runs_through and needed
+            runs = runs and not self.proofs.non_negative(high - extent - 1)
+            if not (runs or self.proofs.non_negative(extent - high)):
+                raise NotRaised
+            if not self.proofs.non_negative(low):
+                raise NotRaised
+            if self.clamped:
+                _, high, _ = self._bounds(part, maximum(self.loop.low, self.loop.high), extent)
+            made[number] = Range(low, high) if step == 1 else Strided(low, high, step)
+            axis = _rank(region[:number])
+        if axis < 0:
+            raise NotRaised
+        return tuple(made), axis
+
+    # --- statements and values
+
+    def statement(self, one: Raised, of_store: Callable[[Store], Store]) -> Raised:
+        """Return a statement with others in the place of stores, for all iterations."""
+        if isinstance(one, Store):
+            if not self.is_there(one):
+                raise NotRaised
+            return of_store(one)
+        if self.loop.variable in symbols(one.low) | symbols(one.high):
+            raise NotRaised
+        outer, known = self.outer, self.proofs
+        self.outer = (*outer, one)
+        self.proofs = proofs(self.kernel, self.outer)
+        body = tuple(
+            self.statement(inner, of_store) for inner in one.body if isinstance(inner, Store | Loop)
+        )
+        self.outer, self.proofs = outer, known
+        return replace(one, body=body)
+
+    def store(self, store: Store) -> Store:
+        """Return the statement that stores what all iterations do."""
+        match store.value:
+            case Elementwise("maximum" | "minimum", (Read(), Reduction())) if store.in_place:
+                # of no terms only a number has an extreme, its own
+                raise NotRaised
+        region, axis = self.region(store.array, store.region)
+        rank = _rank(store.region)
+        value, own = self.value(store.value, rank - axis)
+        made = self.aligned(value, own, self.rank(store.value), rank, axis)
+        held = tuple(self.held(store, rank - axis))
+        return replace(store, region=region, value=made, held=held, in_variable=False)
+
+    def held(self, store: Store, behind: int | None) -> Iterator[tuple[str, Value]]:
+        """Yield what variables hold, for all iterations."""
+        for name, value in store.held:
+            for place in (behind, None):
+                try:
+                    yield name, self.value(value, place)[0]
+                except NotRaised:
+                    continue
+
+    def value(self, value: Value, behind: int | None = None) -> tuple[Value, int | None]:
+        """Return a value for all iterations, and which of its axes is the index; None: none is.
+
+        There are so many axes `behind` it in what it is stored in; None: that does not matter.
+        """
+        if self.is_free(value):
+            return value, None
+        match value:
+            case Scalar():
+                return self.number(value), 0
+            case Read(array, region):
+                return self._read(array, region)
+            case Elementwise(_, operands):
+                return self._elementwise(value, operands, behind)
+            case Copy(operand, dtype):
+                inner, place = self.value(operand, behind)
+                same = type_of(operand, self.kernel).dtype == dtype
+                return inner if same else Copy(inner, dtype), place
+            case MatMul(left, right) if self.is_free(right):
+                inner, place = self.value(left)
+                assert place is not None
+                last = self.rank(left)
+                if place == last:
+                    order = (*range(last - 1), last, last - 1)
+                    inner, place = Transpose(inner, order), last - 1
+                return MatMul(inner, right), place
+            case Gather():
+                return self._gather(value)
+            case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
+                return self.product(value, one, other)
+            case Reduction(operand, along, _, _, fused=False):
+                inner, place = self.value(operand)
+                assert place is not None
+                if along is None:
+                    if self.rank(operand) != 1:
+                        raise NotRaised
+                    along = 0
+                moved = along + (place <= along)
+                return replace(value, operand=inner, axis=moved), place - (moved < place)
+            case Expand(operand, at):
+                inner, place = self.value(operand)
+                assert place is not None
+                return Expand(inner, at + 1 if place <= at else at), place + (place > at)
+            case _:
+                raise NotRaised
+
+    def _read(self, array: str, region: tuple[Subscript, ...]) -> tuple[Value, int]:
+        """Return elements for all iterations, also where they come in the opposite order."""
+        try:
+            made, axis = self.region(array, region)
+        except NotRaised:
+            over = self.turned_over(region)
+            if self.loop.step != 1 or self.loop.variable not in symbols(region):
+                raise
+            needed = self.needed
+            if Read(array, region) in needed:
+                self.needed = needed | {Read(array, over)}
+            made, axis = self.region(array, over)
+            self.needed = needed
+            return Flip(Read(array, made), axis), axis
+        return Read(array, made), axis
+
+    def _gather(self, value: Gather) -> tuple[Value, int]:
+        """Return what an array has at places, for all iterations."""
+        ranks = {self.rank(one) for one in value.all_places if not isinstance(one, Scalar)}
+        moving = [one for one in value.all_places if not self.is_free(one)]
+        if self.is_free(value.operand):
+            lifted = {id(one): self.value(one) for one in moving}
+            axes = {place for _, place in lifted.values()}
+            if ranks != {0} and (len(moving) < len(value.all_places) or len(axes) > 1):
+                raise NotRaised
+            places = [lifted[id(one)][0] if id(one) in lifted else one for one in value.all_places]
+            axis = axes.pop()
+            assert axis is not None
+            return Gather(value.operand, places[0], tuple(places[1:])), axis
+        if moving and ranks == {0} and isinstance(value.operand, Read):
+            # along an axis beside it the places are the indices themselves
+            return self._gather(self._beside(value, value.operand))
+        operand, place = self.value(value.operand)
+        if moving or place is None or place < len(value.all_places):
+            raise NotRaised
+        return replace(value, operand=operand), place - len(value.all_places) + max(ranks)
+
+    def _beside(self, value: Gather, table: Read) -> Gather:
+        """Return elements at places of which the index of the loop is one."""
+        extents = self._extents(table)
+        kept = [n for n, part in enumerate(table.region) if not isinstance(part, Point)]
+        places = dict(zip(kept, value.all_places, strict=False))
+        region = list(table.region)
+        for number, part in enumerate(table.region):
+            if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
+                places[number] = self._index(part.at)
+                region[number] = Range(ZERO, extents[number])
+        kept = [n for n, part in enumerate(region) if not isinstance(part, Point)]
+        if sorted(places) != kept[: len(places)]:
+            raise NotRaised
+        first, *others = [places[number] for number in sorted(places)]
+        return Gather(Read(table.array, tuple(region)), first, tuple(others))
+
+    def _index(self, at: Expr) -> Scalar:
+        """Return an index that grows by one as a number, as the source has it."""
+        name, rest = index_name(self.loop.variable), at - sym(self.loop.variable)
+        if not isinstance(rest, Num):
+            raise NotRaised
+        text = name if rest == ZERO else f"add({name}, {rest.value})"
+        if rest.value < 0:
+            text = f"subtract({name}, {-rest.value})"
+        return Scalar(text, PYTHON_INTEGER)
+
+    def number(self, value: Scalar) -> Value:
+        """Return a number that is computed from the index, for all iterations."""
+        name = index_name(self.loop.variable)
+        if self.kernel.context.scalar_texts.get(self.loop.variable) != name or self.loop.step != 1:
+            raise NotRaised
+        try:
+            made = self._counted(ast.parse(value.text, mode="eval").body, value.dtype, name)
+        except SyntaxError:
+            raise NotRaised from None
+        if type_of(made, self.kernel).dtype != strong(value.dtype):
+            raise NotRaised
+        return made
+
+    def _counted(self, node: ast.expr, dtype: str, name: str) -> Value:
+        match node:
+            case ast.Name(id=known) if known == name:
+                low = self.loop.low
+                first = "" if low == ZERO else f" {to_text(low)}"
+                return Fill(f"{COUNTED}{first}", (self.loop.high - low,), "int64")
+            case ast.Call(ast.Name("add" | "subtract" | "multiply" as operation), [one, other]):
+                parts = (self._counted(one, dtype, name), self._counted(other, dtype, name))
+                return Elementwise(operation, parts)
+            case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
+                return Scalar(ast.unparse(node), PYTHON_INTEGER)
+            case ast.Constant(float()):
+                return Scalar(ast.unparse(node), PYTHON_FLOAT)
+            case ast.Name():
+                return Scalar(ast.unparse(node), self._type_of_number(node.id, dtype))
+        raise NotRaised
+
+    def _type_of_number(self, name: str, otherwise: str) -> str:
+        sizes = self.kernel.context.scalar_texts
+        return PYTHON_INTEGER if name in sizes or name in sizes.values() else otherwise
+
+    def _elementwise(
+        self, value: Elementwise, operands: Sequence[Value], behind: int | None
+    ) -> tuple[Value, int | None]:
+        lifted = []
+        around = self.guarded
+        for number, one in enumerate(operands):
+            self.guarded = around or (value.operation == "where" and number > 0)
+            lifted.append((*self.value(one, behind), self.rank(one)))
+        self.guarded = around
+        rank = max(own for _, _, own in lifted)
+        if behind is None:
+            # as an operand has it that has all axes, else before them
+            found = [place for _, place, own in lifted if place is not None and own == rank]
+            behind = rank - (found[0] if found else 0)
+        axis = max(0, rank - behind)
+        parts = tuple(self.aligned(v, place, own, rank, axis) for v, place, own in lifted)
+        made = replace(value, operands=parts)
+        if strong(type_of(made, self.kernel).dtype) != strong(type_of(value, self.kernel).dtype):
+            # arrays of numbers widen what numbers do not
+            raise NotRaised
+        return made, axis
+
+    def product(self, value: Reduction, one: Value, other: Value) -> tuple[Value, int | None]:
+        """Return a product of vectors, or of a matrix and a vector, for all iterations."""
+        if value.axis is None:
+            vector, moving = (one, other) if self.is_free(one) else (other, one)
+            if not self.is_free(vector):
+                raise NotRaised
+            matrix, place = self.value(moving)
+            if place == 0:
+                return times(matrix, vector, value), 0
+            return times_from_left(vector, matrix, value), 0
+        if value.axis == 1 and isinstance(other, Expand) and self.is_free(one):
+            columns, place = self.value(other.operand)
+            return MatMul(one, columns if place == 1 else turned(columns)), 1
+        if value.axis == 0 and isinstance(one, Expand) and self.is_free(other):
+            rows, place = self.value(one.operand)
+            return MatMul(rows if place == 0 else turned(rows), other), 0
+        raise NotRaised
+
+    def aligned(self, value: Value, place: int | None, own: int, rank: int, axis: int) -> Value:
+        """Return a value whose axes stand where those of the result do.
+
+        Parameters
+        ----------
+        value : Value
+        place : int or None
+            Which of its axes is the index.
+        own, rank : int
+            Other axes: of the value, and of the result, whose last ones they are.
+        axis : int
+            Which axis of the result is the index.
+        """
+        before = max(0, axis - (rank - own))
+        if place is None:
+            return value if before == 0 or own == 0 else Expand(value, before)
+        if place != before:
+            order = [n for n in range(own + 1) if n != place]
+            value = Transpose(value, (*order[:before], place, *order[before:]))
+        for _ in range(max(0, rank - own - axis)):
+            value = Expand(value, 1)
+        return value
+
+
+def times(matrix: Value, vector: Value, like: Reduction) -> Reduction:
+    """Return the product of a matrix and a vector."""
+    return replace(like, operand=Elementwise("multiply", (matrix, Expand(vector, 0))), axis=1)
+
+
+def times_from_left(vector: Value, matrix: Value, like: Reduction) -> Reduction:
+    """Return the product of a vector and a matrix."""
+    return replace(like, operand=Elementwise("multiply", (Expand(vector, 1), matrix)), axis=0)
+
+
+def turned(matrix: Value) -> Value:
+    """Return the transpose of a matrix."""
+    return Transpose(matrix, (1, 0))

@@ -1,0 +1,128 @@
+"""Lists that loops fill, as arrays: what is put in their place, and what else changes for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from advisor.ir.kernel import Kernel
+from advisor.ir.shapes import is_whole, whole
+from advisor.ir.statements import Bind, Statement, Store
+from advisor.ir.values import Chosen, Elementwise, Read, Value, reads
+from advisor.source import Edit, Span
+from costdb.expr import ONE
+from transforms.kit.kernels import type_of
+from transforms.kit.rewrite import replace_statement, span_of, statements_at
+
+_ALONE = ast.Name | ast.Subscript | ast.Call | ast.Attribute
+
+
+def picked(value: Value, own: Read) -> tuple[Value | None, Value]:
+    """Return which places of a list are filled, None for all, and with what."""
+    match value:
+        case Elementwise("where", (condition, one, other)) if own in (one, other):
+            kept = one if other == own else other
+            if other != own:
+                condition = Elementwise("invert", (condition,))
+            mask, made = picked(kept, own)
+            return _both(condition, mask), made
+        case Elementwise("where", (condition, one, other)):
+            (first, here), (second, there) = picked(one, own), picked(other, own)
+            made = Elementwise("where", (condition, here, there))
+            if first is None and second is None:
+                return None, made
+            if first is None and second is not None:
+                return Elementwise("bitwise_or", (condition, second)), made
+            no = Elementwise("invert", (condition,))
+            ways = (_both(condition, first), _both(no, second))
+            return Elementwise("bitwise_or", ways), made
+    return None, value
+
+
+def _both(one: Value, other: Value | None) -> Value:
+    return one if other is None else Elementwise("bitwise_and", (one, other))
+
+
+def filled(store: Store, kernel: Kernel) -> Value | None:
+    """Return what a list holds after a statement that fills it; None where that has no form."""
+    own = Read(store.array, store.region)
+    if not is_whole(store.region, kernel.extents(store.array)):
+        return None
+    mask, value = picked(store.value, own)
+    found = type_of(value, kernel)
+    if found.extents != type_of(own, kernel).extents:
+        return None
+    return value if mask is None else Chosen(value, mask, ONE)
+
+
+def tidied_list(store: Store, kernel: Kernel, name: str) -> tuple[tuple[Statement, ...], Kernel]:
+    """Return a statement that fills a list, after one that names its mask where it needs it twice.
+
+    Parameters
+    ----------
+    store : Store
+    kernel : Kernel
+    name : str
+        A fresh one.
+    """
+    own = Read(store.array, store.region)
+    mask, value = picked(store.value, own)
+    arrays = [one for one in reads(value) if type_of(one, kernel).extents]
+    if mask is None or isinstance(mask, Read) or len(arrays) < 2:
+        return (store,), kernel
+    kernel = kernel.with_locals({name: type_of(mask, kernel)})
+    read = Read(name, whole(kernel.extents(name)))
+    value = Elementwise("where", (read, value, own))
+    return (Bind(name, mask, store.span), replace(store, value=value, held=())), kernel
+
+
+def in_list(text: str, store: Store, kernel: Kernel) -> str | None:
+    """Return the source of a list, given that of its elements as an array."""
+    known = kernel.lists[store.array]
+    if known.places > 1 and not known.picked:
+        text = f"{_tight(text)}.ravel()"
+    elif isinstance(store.value, Read) and not known.escapes:
+        text = f"{text}.copy()"
+    if not known.escapes:
+        return text
+    if known.of_python is None or "list" in kernel.context.not_builtins:
+        return None
+    return f"{_tight(text)}.tolist()" if known.of_python else f"list({text})"
+
+
+def _tight(text: str) -> str:
+    """Return source in parentheses where a method of all of it would be one of its last part."""
+    return text if isinstance(ast.parse(text, mode="eval").body, _ALONE) else f"({text})"
+
+
+def doubt(store: Store, kernel: Kernel) -> str:
+    """Return on what it hangs that an array does as well as a list; empty where on nothing."""
+    known = kernel.lists.get(store.array)
+    if known is None or known.escapes:
+        return ""
+    flat = len(kernel.extents(store.array)) == known.places
+    if flat and kernel.dtype(store.array) == "float64":
+        return ""
+    return "results are equal if something is appended: NumPy makes float64 of nothing"
+
+
+def edits_of(stores: tuple[Store, ...], loop: Span, kernel: Kernel) -> Iterator[Edit]:
+    """Yield what else changes where arrays take the place of lists."""
+    context = kernel.context
+    names = {store.array for store in stores if store.array in kernel.lists}
+    first, last = context.whole
+    for (line, _), node in statements_at(context).items():
+        inside = first <= line <= last
+        match node:
+            case ast.Assign([ast.Name(name)]) if inside and name in names:
+                yield replace_statement(span_of(node, context.lines), [], context)
+    for part in ast.walk(ast.parse(context.source)) if names else ():
+        match part:
+            case ast.Call(
+                ast.Attribute(ast.Name(module), "array" | "asarray"), [ast.Name(name)], []
+            ) if name in names and module == context.array_module:
+                if not kernel.lists[name].escapes:
+                    place: Span = span_of(part, context.lines)
+                    if first <= place.start_line <= last:
+                        yield Edit(place, name)

@@ -1,0 +1,190 @@
+"""Statements under masks: what warns or fails is computed where a condition chooses it, only.
+
+``np.where(b != 0, a / b, 0)`` divides everywhere. Where that may warn, or raise as ``np.seterr``
+asks for, the elements that a condition chooses are taken out, computed with and put back:
+``mask = b != 0; out[mask] = a[mask] / b[mask]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from advisor.dtypes import Kind
+from advisor.ir.concrete import with_part
+from advisor.ir.kernel import Kernel
+from advisor.ir.masks import chosen_in
+from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.statements import Bind, Statement, Store, written
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Gather,
+    Read,
+    Value,
+    operands,
+    parts_of,
+    reads,
+)
+from advisor.numpy_table import ROWS
+from costdb.expr import ONE
+from transforms.kit.kernels import type_of
+from transforms.kit.rewrite import fresh_name
+from transforms.loops.raising import NotRaised
+
+_TRUTHS = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
+_JOINED = ("logical_and", "logical_or")
+_OVERFLOWING = frozenset({"add", "subtract", "multiply", "square"})
+_SILENT = frozenset(
+    {
+        *("negative", "positive", "absolute", "fabs", "sign", "conjugate", "floor", "ceil"),
+        *("trunc", "rint", "minimum", "maximum", "fmin", "fmax", "bitwise_and", "bitwise_or"),
+        *("bitwise_xor", "invert", "left_shift", "right_shift"),
+    }
+)
+_LOUD_ON_WHOLE = frozenset({"divide", "floor_divide", "remainder", "fmod", "power"})
+
+
+def is_loud(value: Value, kernel: Kernel) -> bool:
+    """Return whether an operation may fail, or warn of more than an overflow."""
+    match value:
+        case Gather():
+            return True
+        case Copy(operand, dtype):
+            whole_number = kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN)
+            given = kind_of_or_none(type_of(operand, kernel).dtype)
+            return whole_number and given not in (Kind.INTEGER, Kind.BOOLEAN)
+        case Elementwise(operation, parts) if operation not in _TRUTHS | _SILENT:
+            kinds = {kind_of_or_none(type_of(part, kernel).dtype) for part in parts}
+            if kinds <= {Kind.INTEGER, Kind.BOOLEAN, None} and kinds != {None}:
+                return operation in _LOUD_ON_WHOLE
+            return operation not in _OVERFLOWING
+    return False
+
+
+def always(value: Value) -> Iterator[Value]:
+    """Yield what is computed for every element, whatever conditions choose."""
+    yield value
+    first = isinstance(value, Elementwise) and value.operation in ("where", *_JOINED)
+    for part in operands(value)[: 1 if first else None]:
+        yield from always(part)
+
+
+def _may_fail(value: Value, kernel: Kernel) -> bool:
+    return any(is_loud(part, kernel) for part in parts_of(value))
+
+
+def guarded(value: Value, kernel: Kernel) -> bool:
+    """Return whether something that may fail is computed for some elements only."""
+    known = set(always(value))
+    return any(part not in known and is_loud(part, kernel) for part in parts_of(value))
+
+
+def overflows(value: Value, kernel: Kernel) -> str:
+    """Return an operation that may overflow where it is not chosen; empty where there is none."""
+    known = set(always(value))
+    for part in parts_of(value):
+        match part:
+            case Elementwise(operation) if operation in _OVERFLOWING and part not in known:
+                if kind_of_or_none(type_of(part, kernel).dtype) is not Kind.INTEGER:
+                    return operation
+    return ""
+
+
+def under_masks(
+    store: Store, kernel: Kernel, before: Sequence[Statement]
+) -> tuple[list[Statement], Kernel]:
+    """Return statements that compute what may fail where a condition chooses it only.
+
+    Masks that statements `before` have named are those.
+
+    Raises
+    ------
+    NotRaised
+        There are none.
+    """
+    if not guarded(store.value, kernel):
+        return [store], kernel
+    made = _Masks(store, kernel, before)
+    own = Read(store.array, store.region)
+    ways = list(made.ways(store.value, None, {}))
+    kept = [(mask, value) for mask, value in ways if value != own]
+    stores = []
+    last = kept[-1][1] if kept else own
+    reads_own = any(read.array == store.array for _, value in kept for read in reads(value))
+    if not reads_own and len(kept) == len(ways) and not _may_fail(last, kernel):
+        # what cannot fail comes first, and everywhere
+        del kept[-1]
+        stores.append(replace(store, value=last, in_place=False, held=()))
+    for found, value in kept:
+        mask = found if found is None else made.named(found)
+        types = partial(type_of, kernel=made.kernel)
+        if mask is None or types(mask).extents != types(own).extents:
+            raise NotRaised
+        if chosen_in(value, mask, types, ONE) is None:
+            raise NotRaised
+        chosen = Elementwise("where", (mask, value, own))
+        stores.append(replace(store, value=chosen, in_place=True, held=()))
+    return [*made.binds, *stores], made.kernel
+
+
+class _Masks:
+    """Finds which masks choose what is stored."""
+
+    def __init__(self, store: Store, kernel: Kernel, before: Sequence[Statement]) -> None:
+        self.store, self.kernel, self.before = store, kernel, before
+        self.own = Read(store.array, store.region)
+        self.binds: list[Statement] = []
+
+    def ways(
+        self, value: Value, mask: Value | None, holds: Mapping[Value, bool]
+    ) -> Iterator[tuple[Value | None, Value]]:
+        """Yield masks, each with the value where it holds."""
+        match value:
+            case Elementwise("where", (condition, one, other)) if condition in holds:
+                yield from self.ways(one if holds[condition] else other, mask, holds)
+            case Elementwise("where", (Elementwise("equal", sides), one, other)) if one == self.own:
+                condition = Elementwise("not_equal", sides)
+                turned = Elementwise("where", (condition, other, one))
+                yield from self.ways(turned, mask, holds)
+            case Elementwise("where", (condition, one, other)) if guarded(value, self.kernel):
+                fails = _may_fail(condition, self.kernel)
+                if fails and (mask is not None or guarded(condition, self.kernel)):
+                    raise NotRaised
+                name = self.named(condition)
+                for way, known in ((one, True), (other, False)):
+                    chosen = name if known else Elementwise("invert", (name,))
+                    joined = chosen if mask is None else Elementwise("bitwise_and", (mask, chosen))
+                    yield from self.ways(way, joined, {**holds, condition: known})
+            case Elementwise() | Copy() if guarded(value, self.kernel):
+                yield from self.ways(self.pushed(value), mask, holds)
+            case _:
+                yield mask, value
+
+    def named(self, condition: Value) -> Read:
+        """Return the array of a condition, which is bound to a name."""
+        if isinstance(condition, Read):
+            return condition
+        used, known = {read.array for read in reads(condition)}, None
+        for one in reversed((*self.before, *self.binds)):
+            if isinstance(one, Bind) and one.value == condition:
+                known = one.name
+            if known is not None or written(one) & used:
+                break
+        if known is None:
+            taken = {*self.kernel.arrays, *self.kernel.locals, *self.kernel.context.identifiers}
+            known = fresh_name("mask", taken)
+            found = type_of(condition, self.kernel)
+            self.kernel = self.kernel.with_locals({known: found})
+            self.binds.append(Bind(known, condition, self.store.span))
+        return Read(known, whole(self.kernel.extents(known)))
+
+    def pushed(self, value: Value) -> Value:
+        """Return a choice between two values that were computed with what is chosen."""
+        for part in parts_of(value):
+            match part:
+                case Elementwise("where", (condition, one, other)):
+                    ways = (with_part(value, part, one), with_part(value, part, other))
+                    return Elementwise("where", (condition, *ways))
+        raise NotRaised
