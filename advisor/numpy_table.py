@@ -255,6 +255,8 @@ REDUCTIONS: Final = {
     "nanmax": Reducing("unpriced", "same"),
     "nanmin": Reducing("unpriced", "same"),
     "nanmean": Reducing("unpriced", "mean"),
+    "percentile": Reducing("unpriced", "mean"),
+    "quantile": Reducing("unpriced", "mean"),
 }
 SCANS: Final = {"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]}
 
@@ -296,6 +298,7 @@ PARAMETERS: Final = {
         ("max min", "a axis out keepdims initial"),
         ("count_nonzero", "a axis keepdims"),
         ("median", "a axis out overwrite_input keepdims"),
+        ("percentile quantile", "a q axis out overwrite_input keepdims"),
         ("var std", "a axis dtype out ddof keepdims"),
         ("linalg.norm", "x ord axis keepdims"),
         ("cumsum cumprod", "a axis dtype out"),

@@ -14,6 +14,7 @@ from advisor.analysis.owners import (
     Operand,
     Pairs,
     advance,
+    held,
     local_region,
     pairs_of,
     selected,
@@ -37,6 +38,7 @@ from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import Scatter, Store, is_total
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
@@ -58,6 +60,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
     reads,
 )
 from advisor.numpy_table import strong
@@ -70,6 +73,7 @@ from costdb.work import (
     Interpretation,
     Leaf,
     Process,
+    Region,
     Statement,
     Visit,
 )
@@ -357,6 +361,10 @@ class Arrays:
                 return self._gather(value)
             case Tally():
                 return self._tally(value)
+            case Windows():
+                return self._windows(value)
+            case Along(computed=computed):
+                return self._made(computed)
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
         found = describe(value, self.type_of)
@@ -406,6 +414,20 @@ class Arrays:
         view = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
         made: list[Process] = [view] if self.in_calls else []
         return made, replace(own, part=without_points(memory, read.region))
+
+    def _windows(self, value: Windows) -> tuple[list[Process], Operand]:
+        """Return windows, whose memory is that of the array that they move over."""
+        made, source = self._made(value.operand)
+        if source.placement.is_spread(value.axis):
+            raise NotPriced("windows along a distributed dimension")
+        memory, axis, found = held(source, self.facts), value.axis, describe(value, self.type_of)
+        pitches = (*memory.pitches_bytes, memory.pitches_bytes[axis])
+        counts = list(memory.counts)
+        counts[axis] = counts[axis] - value.length + 1
+        part = Region(memory.itemsize_bytes, (*counts, value.length), pitches)
+        view = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
+        own = replace(_fresh(found, self._placed(value)), part=part)
+        return [*made, view] if self.in_calls else made, own
 
     def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
         made, places = self._made(value.places)

@@ -39,6 +39,7 @@ from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
@@ -61,6 +62,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
 )
 from advisor.numpy_table import reduced_dtype
 from costdb.expr import ONE, ZERO, Expr
@@ -128,6 +130,8 @@ class Values(Scope):
                 return found or self.value(self.hoisted(value), frame)
             case Tally():
                 return self.value(self.hoisted(value), frame)
+            case Windows() | Along():
+                raise AssertionError("these are refused, or spelled out")
 
     # moved along an axis
 

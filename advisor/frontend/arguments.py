@@ -118,6 +118,20 @@ class Door(Protocol[A]):
     def joined(self, name: str, parts: A, axis: int) -> Value:
         """Return arrays joined into one."""
 
+    def along(
+        self,
+        name: str,
+        operand: Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        options: str,
+        computed: Value | ArrayType,
+    ) -> Value:
+        """Return what a function makes of the elements along some axes, or all of them.
+
+        It is computed by other operations, or only its type is known.
+        """
+
     def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
         """Return what a function gives whose time is not known."""
 

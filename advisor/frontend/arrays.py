@@ -25,6 +25,7 @@ from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
@@ -37,10 +38,11 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Scan,
+    Sort,
     Transpose,
     Value,
 )
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, Shape, strong
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, REDUCTIONS, Shape, strong
 from costdb.expr import Expr, to_text
 from costdb.records import dataclass, replace
 
@@ -210,6 +212,33 @@ class KernelDoor:
     def joined(self, name: str, parts: Known, axis: int) -> Value:
         """Refuse to join arrays, whose parts may lie on different ranks."""
         raise NotUnderstood(f"the time of np.{name} is not known")
+
+    def along(
+        self,
+        name: str,
+        operand: Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        options: str,
+        computed: Value | ArrayType,
+    ) -> Value:
+        """Return a function along axes; what sorts or looks for NaN is priced as what does so."""
+        every = tuple(range(len(self.type_of(operand).extents))) if axes is None else axes
+        if not isinstance(computed, ArrayType):
+            return Along(name, operand, every, kept, options, computed)
+        inner, by = operand, "mean"
+        if name.startswith("nan"):
+            nan = Elementwise("isnan", (operand,))
+            inner = Elementwise("where", (nan, Scalar("0", PYTHON_INTEGER), operand))
+            by = REDUCTIONS[name.removeprefix("nan")].operation
+        else:
+            inner = Sort(operand, every[-1])
+        for axis in reversed(every):
+            inner = Reduction(inner, axis, by, computed.dtype)
+        for axis in every if kept else ():
+            inner = Expand(inner, axis)
+        self.type_of(inner)
+        return Along(name, operand, every, kept, options, inner, exact=False)
 
     def unpriced(self, name: str, operands: tuple[Value, ...], shape: Shape, dtype: str) -> Value:
         """Refuse what takes a time that is not known."""

@@ -8,7 +8,7 @@ from typing import Generic
 from advisor.dtypes import Kind
 from advisor.frontend.arguments import A, Door, Given, matched
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import ArrayType, kind_of_or_none
 from advisor.ir.values import (
     Elementwise,
     Expand,
@@ -329,7 +329,10 @@ class Calls(Generic[A]):
             shape = list(found.extents)
             for axis in reversed(range(len(shape)) if axes is None else axes):
                 shape[axis : axis + 1] = [ONE] * kept
-            return door.unpriced(name, (operand,), tuple(shape), dtype)
+            options = (
+                door.constant(self._required(arguments, "q", name))[0] if "q" in arguments else ""
+            )
+            return door.along(name, operand, axes, kept, options, ArrayType(dtype, tuple(shape)))
         match name:
             case "linalg.norm":
                 return self._norm(operand, arguments, axes, kept)
@@ -345,7 +348,15 @@ class Calls(Generic[A]):
                 plain = not {"ddof", "correction"} & arguments.keys() and found.dtype == dtype
                 squares = self._applied("square", off)
                 squares = along(squares, "mean" if plain else "spread")
-                return self._applied("sqrt", squares) if name == "std" else squares
+                made = self._applied("sqrt", squares) if name == "std" else squares
+                less = next(
+                    (arguments[one] for one in ("ddof", "correction") if one in arguments), None
+                )
+                freedom = 0 if less is None else door.integer(less)
+                if freedom is None or "dtype" in arguments:
+                    return made
+                options = f"ddof={freedom}" if freedom else ""
+                return door.along(name, operand, axes, kept, options, made)
         if name in ("argmax", "argmin") and axes is not None and len(axes) > 1:
             raise NotUnderstood("a place along several axes")
         made = along(operand, row.operation)

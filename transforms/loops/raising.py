@@ -19,9 +19,11 @@ from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import Loop, Store, Threads, walk
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
+    Fourier,
     Gather,
     MatMul,
     Point,
@@ -29,10 +31,13 @@ from advisor.ir.values import (
     Read,
     Reduction,
     Scalar,
+    Scan,
+    Sort,
     Strided,
     Subscript,
     Transpose,
     Value,
+    Windows,
     operands,
     parts_of,
     reads,
@@ -41,6 +46,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import REDUCTIONS, reduced_dtype
 from costdb.expr import Expr, free_symbols, maximum, substitute
 from transforms.kit.kernels import Proofs, proofs, type_of
+from transforms.loops import axes
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -299,6 +305,33 @@ class Lift:
             raise NotRaised
         return tuple(made), axis
 
+    def is_window(self, part: Subscript) -> bool:
+        """Return whether a slice moves with the index."""
+        return not isinstance(part, Point) and self.loop.variable in symbols(part)
+
+    def windows(self, read: Read) -> tuple[Value, int]:
+        """Return a slice of one length that moves with the index, for all iterations."""
+        moving = [n for n, one in enumerate(read.region) if self.loop.variable in symbols(one)]
+        part, loop = read.region[moving[0]], self.loop
+        if len(moving) > 1 or not isinstance(part, Range) or loop.step != 1:
+            raise NotRaised
+        extent = self.kernel.extents(read.array)[moving[0]]
+        long = part.high - part.low
+        low = substitute(part.low, {loop.variable: loop.low})
+        high = substitute(part.high, {loop.variable: loop.high - 1})
+        shown = loop.variable not in free_symbols(long) and slope_of(part.low, loop.variable) == 1
+        # one that is cut off at an end is silently shorter, and of nothing there are none
+        inside = self.proofs.non_negative(low) and self.proofs.non_negative(extent - high)
+        some = (long - 1, loop.high - loop.low - 1)
+        there = self.kernel.runs_through or all(map(self.proofs.non_negative, some))
+        if not (shown and inside and there):
+            raise NotRaised
+        region = (*read.region[: moving[0]], Range(low, high), *read.region[moving[0] + 1 :])
+        axis, rank = _rank(region[: moving[0]]), _rank(region)
+        found = Windows(Read(read.array, region), axis, long)
+        order = (*range(axis + 1), rank, *range(axis + 1, rank))
+        return axes.transposed(found, order), axis
+
     # --- statements and values
 
     def statement(self, one: Raised, of_store: Callable[[Store], Store]) -> Raised:
@@ -349,6 +382,8 @@ class Lift:
             return value, None
         match value:
             case Read(array, region):
+                if any(map(self.is_window, region)):
+                    return self.windows(value)
                 made, axis = self.region(array, region)
                 return Read(array, made), axis
             case Elementwise(_, operands):
@@ -369,15 +404,35 @@ class Lift:
                 return Gather(operand, inner), place
             case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
                 return self.product(value, one, other)
-            case Reduction(operand, along, _, _, fused=False):
+            case Reduction(operand, along, operation, _, fused=False):
+                made, place = self.value(operand)
+                assert place is not None
+                every = tuple(range(self.rank(operand))) if along is None else (along,)
+                if len(every) > 1 and operation not in axes.BY_PARTS:
+                    raise NotRaised
+                for one in reversed(every):
+                    moved = one + (place <= one)
+                    made = axes.reduced(replace(value, operand=made, axis=moved))
+                    place -= moved < place
+                return made, place
+            case Along(operand=operand, axes=every, kept=kept, computed=computed):
+                inner, place = self.value(operand)
+                by, at = self.value(computed)
+                assert place is not None and at is not None
+                moving = tuple(one + (place <= one) for one in every)
+                wanted = place if kept else place - sum(one < place for one in moving)
+                order = [n for n in range(self.rank(value) + 1) if n != at]
+                by = axes.transposed(by, (*order[:wanted], at, *order[wanted:]))
+                return axes.along(replace(value, operand=inner, axes=moving, computed=by)), wanted
+            case Windows(operand, along):
                 inner, place = self.value(operand)
                 assert place is not None
-                if along is None:
-                    if self.rank(operand) != 1:
-                        raise NotRaised
-                    along = 0
-                moved = along + (place <= along)
-                return replace(value, operand=inner, axis=moved), place - (moved < place)
+                moved = replace(value, operand=inner, axis=along + (place <= along))
+                return axes.windows(moved), place
+            case Sort(operand, along) | Scan(operand, along) | Fourier(operand, along):
+                inner, place = self.value(operand)
+                assert place is not None
+                return replace(value, operand=inner, axis=along + (place <= along)), place
             case Expand(operand, at):
                 inner, place = self.value(operand)
                 assert place is not None

@@ -296,6 +296,20 @@ class ProgramDoor:
         self.run.emit(Compute(made, views, work, "elementwise", self.span))
         return self.value(Array(made))
 
+    def along(
+        self,
+        name: str,
+        operand: forms.Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        options: str,
+        computed: forms.Value | ArrayType,
+    ) -> forms.Value:
+        """Return what other operations make, or a result of known shape and type."""
+        if not isinstance(computed, ArrayType):
+            return computed
+        return self.unpriced(name, (operand,), computed.extents, computed.dtype)
+
     def unpriced(
         self, name: str, operands: tuple[forms.Value, ...], shape: Shape, dtype: str
     ) -> forms.Value:
