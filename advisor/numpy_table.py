@@ -306,6 +306,7 @@ PARAMETERS: Final = {
         ("round", "a decimals out"),
         ("diff", "a n axis"),
         ("sort", "a axis"),
+        ("lib.stride_tricks.sliding_window_view", "x window_shape axis"),
         ("searchsorted", "a v side sorter"),
         ("matmul inner vdot outer", "a b"),
         ("dot", "a b out"),

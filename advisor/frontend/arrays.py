@@ -122,7 +122,10 @@ class KernelDoor:
         """Return a number that is written out."""
         if isinstance(argument, cst.Integer | cst.Float):
             return argument.value, "int64" if isinstance(argument, cst.Integer) else "float64"
-        raise NotUnderstood("np.full with a value that is no literal")
+        found = self.value(argument)
+        if isinstance(found, Scalar) and found.dtype in (PYTHON_INTEGER, PYTHON_FLOAT):
+            return found.text, strong(found.dtype)
+        raise NotUnderstood("np.full with a value that is no number")
 
     def type_of(self, value: Value) -> ArrayType:
         """Return element type and shape of a value."""
@@ -353,7 +356,7 @@ def _named(name: str, scope: Scope) -> Value:
 
 def _attribute(node: cst.Attribute, scope: Scope) -> Value:
     full = resolve(node, scope.imports)
-    if full in ("numpy.pi", "numpy.e", "numpy.inf", "math.pi", "math.e"):
+    if full in ("numpy.pi", "numpy.e", "numpy.inf", "numpy.nan", "math.pi", "math.e"):
         return Scalar(full, PYTHON_FLOAT)
     if node.attr.value == "T":
         operand = value_of(node.value, scope)

@@ -24,6 +24,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
 )
 from advisor.numpy_table import (
     COPIES,
@@ -159,6 +160,8 @@ class Calls(Generic[A]):
                 return self._rounded(operand, arguments)
             case "diff":
                 return self._difference(operand, arguments)
+            case "lib.stride_tricks.sliding_window_view":
+                return self._windows(operand, arguments)
             case "sort":
                 return door.made(Sort(operand, self._last_axis(arguments, operand, name)))
             case "flip":
@@ -401,7 +404,8 @@ class Calls(Generic[A]):
         squares = self._applied("square", operand)
         # the squares of complex numbers are not what is summed
         operation = "add" if found.dtype == dtype else "spread"
-        return self._applied("sqrt", self._reduced(squares, axes, kept, operation, dtype))
+        made = self._applied("sqrt", self._reduced(squares, axes, kept, operation, dtype))
+        return door.along("linalg.norm", operand, axes, kept, "", made)
 
     def _scan(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]
@@ -541,6 +545,18 @@ class Calls(Generic[A]):
         if kind_of_or_none(found.dtype) is not Kind.INTEGER:
             raise NotUnderstood("np.take at places that are no whole numbers")
         return self.door.made(Gather(operand, places))
+
+    def _windows(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        name = "sliding_window_view"
+        shape, rank = self._required(arguments, "window_shape", name), self._dimensions(operand)
+        lengths = self.door.items(shape) or (shape,)
+        axes = self._axes(arguments.get("axis"), rank, name)
+        every = range(rank) if axes is None else axes
+        if len(lengths) != len(every):
+            raise NotUnderstood("windows of other axes than the array has")
+        for axis, one in zip(every, lengths, strict=True):
+            operand = self.door.made(Windows(operand, axis, self.door.size(one, "window_shape")))
+        return operand
 
     def _tallied(self, places: Value, arguments: Mapping[str, A]) -> Value:
         found = self.door.type_of(places)

@@ -300,7 +300,7 @@ class SimpleStatements:
             raise NotUnderstood(f"`{name}` becomes an array here")
         self.scope.bind_number(name, found.dtype)
         known = isinstance(added, Scalar) and not self.scope.by_element
-        return () if known else (ScalarBind(name, added, span),)
+        return () if known else (ScalarBind(name, added, span, combined=True),)
 
     def combined(self, found: Combination, span: Span) -> Sequence[Statement]:
         """Read a statement that combines a number, which the loops only accumulate, with a value.
@@ -323,7 +323,7 @@ class SimpleStatements:
             raise NotUnderstood(f"`{name}` becomes an array here")
         scope.numbers[name] = dtype
         if not is_of_elements(value):
-            return (ScalarBind(name, value, span),)
+            return (ScalarBind(name, value, span, combined=True),)
         scope.totals[name] = ArrayType(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))
         held = scope.held_in(value)

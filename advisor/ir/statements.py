@@ -43,11 +43,15 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class ScalarBind:
-    """A name comes to denote a number computed from arrays (a sum, an element)."""
+    """A name comes to denote a number computed from arrays (a sum, an element).
+
+    Where it is `combined`, the value is what the number that it was is combined with.
+    """
 
     name: str
     value: Value
     span: Span
+    combined: bool = field(default=False, compare=False)
 
 
 class Threads(StrEnum):

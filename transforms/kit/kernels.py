@@ -290,6 +290,7 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
         for extent in array.extents
         if isinstance(extent, Sym)
     }
+    minima.update(kernel.least)
     extents = {e for name in (*kernel.arrays, *kernel.locals) for e in kernel.extents(name)}
     known = Proofs(minima, frozenset(extents))
     for loop in running:

@@ -10,6 +10,7 @@ from functools import partial
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
+from advisor.ir.concrete import symbols
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
@@ -29,6 +30,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import ROWS, promote
 from advisor.source import Edit, Span
+from costdb.expr import free_symbols
 from costdb.expr.nodes import Sym
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
@@ -49,6 +51,7 @@ from transforms.loops.raising import (
     raised,
     sequential,
 )
+from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
@@ -71,18 +74,19 @@ _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
-        before = stores_in(loop.body)
+        plain, known = substituted(loop, kernel)
+        before = stores_in(plain.body)
         if not before or all(map(_is_of_elements, before)) != of_elements:
             continue
-        ways = [frozenset[str](), sequential(loop, outer, kernel)]
+        ways = [frozenset[str](), sequential(plain, outer, known)]
         for kept in ways if ways[1] else ways[:1]:
-            after, condition = _raised(loop, outer, kernel, kept)
-            argued = legality_of(before, stores_in(after), kernel) if after else None
+            after, condition = _raised(plain, outer, known, kept)
+            argued = legality_of(before, stores_in(after), known) if after else None
             if argued is None:
                 continue
             if condition and argued.applicability is not Applicability.DISPLAY:
                 argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
-            statements, variant = tidied(after, kernel)
+            statements, variant = tidied(after, known)
             edits = partial(edit, loop, statements, variant)
             # what has no words here is no better written by somebody else
             if (of_elements and not kept) or edits():
@@ -94,14 +98,34 @@ def _raised(
     loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, kept: frozenset[str]
 ) -> tuple[tuple[Raised, ...], str]:
     """Return what a loop is raised to, nothing where it is not, and a condition on it."""
-    for condition in ("", IF_NOT_EMPTY):
-        # then every element is there, or its subscript an error
-        known = replace(kernel, runs_through=kernel.runs_through or bool(condition))
+    for known, condition in given(loop, kernel):
         try:
             return raised(loop, outer, known, kept), condition
         except (NotRaised, ShapeConflict):
             continue
     return (), ""
+
+
+def given(loop: Loop, kernel: Kernel) -> Iterator[tuple[Kernel, str]]:
+    """Yield a kernel with ever more that is taken to hold of a loop, and that in words."""
+    yield kernel, ""
+    # then every element is there, or its subscript an error
+    known = replace(kernel, runs_through=True)
+    yield known, IF_NOT_EMPTY
+    extents = {
+        name
+        for array in kernel.arrays
+        for one in kernel.extents(array)
+        for name in free_symbols(one)
+    }
+    indices = {one.variable for _, one in loops((loop,))}
+    texts = kernel.context.scalar_texts
+    numbers = sorted((symbols(loop) - extents - indices) & texts.keys())
+    if numbers:
+        named = " and ".join(f"`{texts[one]}`" for one in numbers)
+        for least, words in ((0, "not negative"), (1, "positive")):
+            told = f"{IF_NOT_EMPTY} and {named} {'is' if len(numbers) == 1 else 'are'} {words}"
+            yield replace(known, least=dict.fromkeys(numbers, least)), told
 
 
 def stores_in(body: Sequence[Statement]) -> tuple[Store, ...]:
@@ -176,7 +200,7 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
     left_alone = compiled(kernel)
     found: list[Legality] = []
     for one, other in zip(before, after, strict=True):
-        added = reductions_in(other) > reductions_in(one)
+        added = combined(one) is not None and reductions_in(other) > reductions_in(one)
         argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
         if argued is None:
             return None

@@ -132,15 +132,12 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return read_text(read, (axis,), kernel)
         case Expand(Expand(Read() as read, first), second):
             return read_text(read, (first, second), kernel)
-        case Expand(Reduction(inside, axis) | Along(operand=inside, axes=(axis,))) if kept_axis(
+        case Expand(Reduction(inside, _, operation), axis) if operation in METHODS and kept_axis(
             value
         ):
-            made = value.operand
-            function = METHODS.get(getattr(made, "operation", ""), getattr(made, "function", ""))
-            options = made.options if isinstance(made, Along) else ""
-            return (
-                _along(function, inside, (axis,), options, kernel, kept=True) if function else None
-            )
+            return _along(METHODS[operation], inside, (axis,), "", kernel, kept=True)
+        case Expand(Along(function, inside, _, _, options), axis) if kept_axis(value):
+            return _along(function, inside, (axis,), options, kernel, kept=True)
         case Expand(operand, axis):
             inner = _text(operand, kernel, _TIGHT)
             parts = [":"] * len(type_of(operand, kernel).extents)
@@ -166,8 +163,7 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             known = inner is not None and module is not None
             return f"{module}.count_nonzero({inner}{along})" if known else None
         case Reduction(_, _, operation, _, fused=False) if operation in METHODS:
-            operand, along = chain(value)
-            return _along(METHODS[operation], operand, along, "", kernel)
+            return _along(METHODS[operation], *chain(value), "", kernel)
         case Along(function, operand, along, kept, options):
             return _along(function, operand, along, options, kernel, kept=kept)
         case Windows():
@@ -305,7 +301,7 @@ def _number(text: str, dtype: str, kernel: Kernel, level: int) -> str | None:
     if text.isidentifier():
         named = kernel.context.scalar_texts.get(text) if dtype == PYTHON_INTEGER else None
         return named or (text if text in kernel.context.identifiers else None)
-    if text in ("numpy.pi", "numpy.e", "numpy.inf"):
+    if text in ("numpy.pi", "numpy.e", "numpy.inf", "numpy.nan"):
         return None if module is None else text.replace("numpy", module)
     try:
         return text if float(text) >= 0 else _within(text, _SUM, level)

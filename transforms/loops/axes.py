@@ -11,14 +11,17 @@ from dataclasses import replace
 
 from advisor.ir.values import Along, Expand, Reduction, Transpose, Value, Windows
 
-BY_PARTS = frozenset({"add", "multiply", "maximum", "minimum", "mean", "logical_or", "logical_and"})
+BY_PARTS = frozenset(
+    ["add", "multiply", "maximum", "minimum", "mean", "spread", "logical_or", "logical_and"]
+)
 """Reductions of which that of all axes is that of one axis after another."""
 
 
 def transposed(value: Value, order: Sequence[int]) -> Value:
     """Return a value with its axes in another order, each transposition on the last one."""
-    if isinstance(value, Transpose):
-        value, order = value.operand, [value.axes[axis] for axis in order]
+    match value:
+        case Transpose(operand, axes):
+            return transposed(operand, [axes[axis] for axis in order])
     return value if list(order) == sorted(order) else Transpose(value, tuple(order))
 
 

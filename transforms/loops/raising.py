@@ -322,9 +322,8 @@ class Lift:
         shown = loop.variable not in free_symbols(long) and slope_of(part.low, loop.variable) == 1
         # one that is cut off at an end is silently shorter, and of nothing there are none
         inside = self.proofs.non_negative(low) and self.proofs.non_negative(extent - high)
-        some = (long - 1, loop.high - loop.low - 1)
-        there = self.kernel.runs_through or all(map(self.proofs.non_negative, some))
-        if not (shown and inside and there):
+        runs = self.kernel.runs_through or self.proofs.non_negative(loop.high - loop.low - 1)
+        if not (shown and inside and runs and self.proofs.non_negative(long - 1)):
             raise NotRaised
         region = (*read.region[: moving[0]], Range(low, high), *read.region[moving[0] + 1 :])
         axis, rank = _rank(region[: moving[0]]), _rank(region)
@@ -404,41 +403,46 @@ class Lift:
                 return Gather(operand, inner), place
             case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
                 return self.product(value, one, other)
-            case Reduction(operand, along, operation, _, fused=False):
-                made, place = self.value(operand)
+            case Reduction(_, _, _, _, fused=False):
+                return self._reduction(value)
+            case Along():
+                return self._along(value)
+            case Windows() | Sort() | Scan() | Fourier():
+                inner, place = self.value(value.operand)
                 assert place is not None
-                every = tuple(range(self.rank(operand))) if along is None else (along,)
-                if len(every) > 1 and operation not in axes.BY_PARTS:
-                    raise NotRaised
-                for one in reversed(every):
-                    moved = one + (place <= one)
-                    made = axes.reduced(replace(value, operand=made, axis=moved))
-                    place -= moved < place
-                return made, place
-            case Along(operand=operand, axes=every, kept=kept, computed=computed):
-                inner, place = self.value(operand)
-                by, at = self.value(computed)
-                assert place is not None and at is not None
-                moving = tuple(one + (place <= one) for one in every)
-                wanted = place if kept else place - sum(one < place for one in moving)
-                order = [n for n in range(self.rank(value) + 1) if n != at]
-                by = axes.transposed(by, (*order[:wanted], at, *order[wanted:]))
-                return axes.along(replace(value, operand=inner, axes=moving, computed=by)), wanted
-            case Windows(operand, along):
-                inner, place = self.value(operand)
-                assert place is not None
-                moved = replace(value, operand=inner, axis=along + (place <= along))
-                return axes.windows(moved), place
-            case Sort(operand, along) | Scan(operand, along) | Fourier(operand, along):
-                inner, place = self.value(operand)
-                assert place is not None
-                return replace(value, operand=inner, axis=along + (place <= along)), place
+                moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
+                return axes.windows(moved) if isinstance(moved, Windows) else moved, place
             case Expand(operand, at):
                 inner, place = self.value(operand)
                 assert place is not None
                 return Expand(inner, at + 1 if place <= at else at), place + (place > at)
             case _:
                 raise NotRaised
+
+    def _reduction(self, value: Reduction) -> tuple[Value, int]:
+        """Return a reduction of each row, along one axis after another where it is of all."""
+        made, place = self.value(value.operand)
+        assert place is not None
+        rank = self.rank(value.operand)
+        every = range(rank) if value.axis is None else (value.axis,)
+        if len(every) > 1 and value.operation not in axes.BY_PARTS:
+            raise NotRaised
+        for one in reversed(every):
+            moved = one + (place <= one)
+            made = axes.reduced(replace(value, operand=made, axis=moved))
+            place -= moved < place
+        return made, place
+
+    def _along(self, value: Along) -> tuple[Value, int]:
+        inner, place = self.value(value.operand)
+        computed, at = self.value(value.computed)
+        assert place is not None and at is not None
+        moved = tuple(one + (place <= one) for one in value.axes)
+        wanted = place if value.kept else place - sum(one < place for one in moved)
+        order = [n for n in range(self.rank(value) + 1) if n != at]
+        computed = axes.transposed(computed, (*order[:wanted], at, *order[wanted:]))
+        made = replace(value, operand=inner, axes=moved, computed=computed)
+        return axes.along(made), wanted
 
     def _elementwise(
         self, value: Elementwise, operands: Sequence[Value], behind: int | None
@@ -581,7 +585,8 @@ def _reduction(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
     match whole:
         case Reduction(_, _, known, _, fused=False) if known == operation:
             if not lift.rank(value):
-                return replace(whole, axis=None)
+                # along one axis alone it would have no extreme of nothing
+                return replace(whole, operand=axes.chain(whole)[0], axis=None)
     found = reduced_dtype(REDUCTIONS[SUMS[operation]].result, dtype)
     return Reduction(whole, place if lift.rank(value) else None, operation, found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from advisor.ir.concrete import with_part
@@ -10,12 +10,14 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
 from advisor.ir.values import (
+    Along,
     Elementwise,
     MatMul,
     Read,
     Reduction,
     Scalar,
     Value,
+    operands,
     parts_of,
     reads,
 )
@@ -94,12 +96,19 @@ def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
     return replace(then, value=value, in_place=False, held=first.held + then.held)
 
 
+def _told(value: Value) -> Iterator[Value]:
+    """Yield a value and all that its text is made of."""
+    yield value
+    for part in (value.operand,) if isinstance(value, Along) else operands(value):
+        yield from _told(part)
+
+
 def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | None:
     """Return the largest array that is computed more than once, and which statement needs it."""
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
-        for part in (part for value in values_of(one) for part in parts_of(value)):
-            if isinstance(part, Elementwise | Reduction | MatMul):
+        for part in (part for value in values_of(one) for part in _told(value)):
+            if isinstance(part, Elementwise | Reduction | MatMul | Along):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
     for value in sorted(uses, key=lambda one: -sizes[one]):

@@ -183,6 +183,8 @@ class ProgramDoor:
                 # one that goes through an axis from its end is no stretch of memory
                 found, kept = describe(form, self._held), isinstance(form, forms.Expand)
                 return self._seen(operand, found, kept=kept)
+        if type(form) not in _STEPS:
+            raise NotUnderstood("windows of an array")
         what, found = _STEPS[type(form)], describe(form, self._held)
         first = forms.operands(form)[0]
         extents, axis = self.type_of(first).extents, getattr(form, "axis", None)
