@@ -31,8 +31,13 @@ def reduced(value: Reduction) -> Value:
         case Reduction(Transpose(operand, axes), int(axis)):
             along = axes[axis]
             rest = [one - (one > along) for number, one in enumerate(axes) if number != axis]
-            return transposed(replace(value, operand=operand, axis=along), rest)
-    return value
+            return transposed(reduced(replace(value, operand=operand, axis=along)), rest)
+    # one after another, the last axis first
+    found: Value
+    found, every = chain(value)
+    for one in reversed(every or ()):
+        found = replace(value, operand=found, axis=one)
+    return found if every else value
 
 
 def windows(value: Windows) -> Value:
