@@ -63,7 +63,7 @@ from advisor.ir.values import (
     Windows,
     reads,
 )
-from advisor.numpy_table import strong
+from advisor.numpy_table import IN_PYTHON, strong
 from costdb.expr import ONE, ZERO, Expr
 from costdb.records import dataclass, field, replace
 from costdb.work import (
@@ -164,6 +164,8 @@ class Arrays:
                 return []
             case Reduction():
                 return self._made(value)[0]
+            case Along(function, computed=computed):
+                return [*self._sent(computed), *self._in_python(function)]
             case Read(array, _):
                 return operations.broadcast(self.type_of(array), self.placement(array))
             case Elementwise(_, parts):
@@ -250,6 +252,9 @@ class Arrays:
                 return []
             case Copy(operand, _):
                 return self._collect(operand, gathered, region, placement)
+            case Along(function, computed=computed):
+                made = self._collect(computed, gathered, region, placement)
+                return [*made, *self._in_python(function)]
         one_element = not region_extents(region)
         if not one_element and not describe(value, self.type_of).extents:
             if isinstance(value, Read):
@@ -363,8 +368,9 @@ class Arrays:
                 return self._tally(value)
             case Windows():
                 return self._windows(value)
-            case Along(computed=computed):
-                return self._made(computed)
+            case Along(function, computed=computed):
+                made, own = self._made(computed)
+                return [*made, *self._in_python(function)], own
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
         found = describe(value, self.type_of)
@@ -376,6 +382,7 @@ class Arrays:
                 # what they are multiplied by is a matter of their calls
                 made, factors = operations.without_calls(made)
             made += operations.reduction(value, source, found, self.facts, factors)
+            made += self._in_python(value.operation)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, _fresh(found, placement)
         made, source = self._made(value.operand)
@@ -414,6 +421,11 @@ class Arrays:
         view = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
         made: list[Process] = [view] if self.in_calls else []
         return made, replace(own, part=without_points(memory, read.region))
+
+    def _in_python(self, function: str) -> list[Process]:
+        """Return what the library does in Python before and after its own loops."""
+        calls_ = IN_PYTHON.get(function, 0) if self.in_calls else 0
+        return [Leaf(Interpretation(ONE, calls=calls_, loop=False))] if calls_ else []
 
     def _windows(self, value: Windows) -> tuple[list[Process], Operand]:
         """Return windows, whose memory is that of the array that they move over."""

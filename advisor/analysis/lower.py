@@ -17,7 +17,7 @@ from advisor.analysis.owners import pairs_of, place
 from advisor.analysis.placement import Along, owners
 from advisor.analysis.processes import in_turn, meets, ranks_together, together, works
 from advisor.distribution import CyclicDim
-from advisor.ir.concrete import rebuilt, spelled_out, symbols, with_part
+from advisor.ir.concrete import rebuilt, symbols, with_part
 from advisor.ir.dependence import carried, least_index
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
@@ -355,7 +355,7 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
         arrays are distributed: what it sends is not known. Elsewhere such a statement is work
         that nobody can price.
     """
-    kernel = replace(kernel, body=spelled_out(unrolled(kernel.body)))
+    kernel = replace(kernel, body=unrolled(kernel.body))
     halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}))
     placed = place(kernel)
     arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse and not kernel.context.is_compiled)

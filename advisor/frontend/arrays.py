@@ -229,7 +229,7 @@ class KernelDoor:
         every = tuple(range(len(self.type_of(operand).extents))) if axes is None else axes
         if not isinstance(computed, ArrayType):
             return Along(name, operand, every, kept, options, computed)
-        inner, by = operand, "mean"
+        inner, by = operand, "add"
         if name.startswith("nan"):
             nan = Elementwise("isnan", (operand,))
             inner = Elementwise("where", (nan, Scalar("0", PYTHON_INTEGER), operand))
