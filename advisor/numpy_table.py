@@ -263,7 +263,13 @@ IN_PYTHON: Final = {
     **dict.fromkeys(("nansum", "nanprod", "nanmax", "nanmin", "nanmean"), 8),
 }
 """What functions do in Python besides their loops, in calls of a function for one number."""
-SCANS: Final = {"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]}
+SCANS: Final = {
+    **{"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]},
+    **{
+        f"{name}.accumulate": Reducing(name, "same")
+        for name in ("maximum", "minimum", "fmax", "fmin")
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +313,8 @@ PARAMETERS: Final = {
         ("var std", "a axis dtype out ddof keepdims"),
         ("linalg.norm", "x ord axis keepdims"),
         ("cumsum cumprod", "a axis dtype out"),
+        ("maximum.accumulate minimum.accumulate", "array axis"),
+        ("fmax.accumulate fmin.accumulate", "array axis"),
         ("clip", "a a_min a_max out"),
         ("round", "a decimals out"),
         ("diff", "a n axis"),

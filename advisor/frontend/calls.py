@@ -152,7 +152,7 @@ class Calls(Generic[A]):
                 return door.made(Transpose(operand, moved(name, source, target, rank)))
             case "dot" | "matmul" | "inner" | "vdot" | "outer":
                 return self._multiplied(name, operand, self._array(arguments, "b", name))
-            case "cumsum" | "cumprod":
+            case _ if name in SCANS:
                 return self._scan(name, operand, arguments)
             case "clip":
                 return self._clipped(operand, arguments)
@@ -410,6 +410,8 @@ class Calls(Generic[A]):
     def _scan(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]
         dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
+        if name.endswith(".accumulate") and "axis" not in arguments:
+            return door.made(Scan(operand, 0, row.operation, dtype))
         if self._is_none(arguments.get("axis")) and len(found.extents) != 1:
             operand, axis = door.flat(operand), 0
         else:

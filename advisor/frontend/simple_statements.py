@@ -312,7 +312,8 @@ class SimpleStatements:
         """
         scope, name = self.scope, found.name
         value = value_of(found.value, scope)
-        before = Scalar(name, scope.numbers[name])
+        passed = name in scope.passed_on
+        before = Scalar(name, scope.totals[name].dtype if passed else scope.numbers[name])
         dtype = scope.type_of(Elementwise(found.operation, (before, value))).dtype
         if found.condition is not None:
             if found.operation not in NEUTRAL:
@@ -321,6 +322,16 @@ class SimpleStatements:
             value = Elementwise("where", (mask_of(found.condition, scope), value, neutral))
         if scope.type_of(value).extents:
             raise NotUnderstood(f"`{name}` becomes an array here")
+        if passed:
+            if not is_of_elements(value):
+                raise NotUnderstood(f"`{name}` changes its value in a way that is not followed")
+            scope.totals[name] = ArrayType(strong(dtype), ())
+            own, held = Read(name, ()), scope.held_in(value)
+            sides = (value, own) if found.compared == "last" else (own, value)
+            made = Elementwise(found.operation, sides)
+            scope.changed(name)
+            scope.bind_element(name, own)
+            return (Store(name, (), made, span, True, held, compared=found.compared),)
         scope.numbers[name] = dtype
         if not is_of_elements(value):
             return (ScalarBind(name, value, span, combined=True),)

@@ -51,6 +51,7 @@ from transforms.loops.raising import (
     raised,
     sequential,
 )
+from transforms.loops.running import Passed, legality, passed
 from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
@@ -75,7 +76,9 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
         plain, known = substituted(loop, kernel)
-        before = stores_in(plain.body)
+        scanned = [one for _, inner in loops((plain,)) for one in passed(inner, known)]
+        numbers = [one.store for one in scanned]
+        before = tuple(one for one in stores_in(plain.body) if one not in numbers)
         if not before or all(map(_is_of_elements, before)) != of_elements:
             continue
         ways = [frozenset[str](), sequential(plain, outer, known)]
@@ -84,6 +87,7 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             argued = legality_of(before, stores_in(after), known) if after else None
             if argued is None:
                 continue
+            argued = next(_doubted(argued, scanned, known), argued)
             if condition and argued.applicability is not Applicability.DISPLAY:
                 argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
             statements, variant = tidied(after, known)
@@ -92,6 +96,21 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             if (of_elements and not kept) or edits():
                 by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
+
+
+def _doubted(argued: Legality, scanned: Sequence[Passed], kernel: Kernel) -> Iterator[Legality]:
+    """Yield why scans may not hold the same, with what else is not sure."""
+    doubts = [
+        one
+        for one in (legality(scan, kernel) for scan in scanned)
+        if one.applicability is not Applicability.SAFE
+    ]
+    if argued.applicability is Applicability.DISPLAY or not doubts:
+        return
+    words = [doubts[0].argument]
+    if argued.applicability is Applicability.UNSAFE:
+        words.append(argued.argument)
+    yield Legality(Applicability.UNSAFE, ", ".join(words))
 
 
 def _raised(
@@ -393,6 +412,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
     if node is None:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
+    begun = {name for _, one in loops((loop,)) for name, _ in one.starts}
     changed = {one.array for one in stores_in(after)}
     own: set[str] = set()
     for part in ast.walk(node):
@@ -415,6 +435,9 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
         if not isinstance(part, ast.Name) or part.id not in own - indices:
             return False
         place: Span = span_of(part, context.lines)
+        if part.id in begun and place.start_line < loop.span.start_line:
+            # what it was before the loop is no longer asked for
+            return False
         return first <= place.start_line <= last and not loop.span.contains(place)
 
     return not any(is_outside(part) for part in ast.walk(ast.parse(context.source)))

@@ -294,7 +294,7 @@ def _number(text: str, dtype: str, kernel: Kernel, level: int) -> str | None:
             case ast.UnaryOp(ast.USub(), operand):
                 inner = value(operand)
                 return None if inner is None else Elementwise("negative", (inner,))
-            case ast.Name() | ast.Constant():
+            case ast.Name() | ast.Constant() | ast.Attribute():
                 return Scalar(ast.unparse(node), dtype)
         return None
 

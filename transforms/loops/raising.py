@@ -9,7 +9,7 @@ itself wrote. Where all iterations add to the same elements, their sum over the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.ir.concrete import symbols
@@ -44,9 +44,10 @@ from advisor.ir.values import (
     residue,
 )
 from advisor.numpy_table import REDUCTIONS, reduced_dtype
-from costdb.expr import Expr, free_symbols, maximum, substitute
+from costdb.expr import Expr, free_symbols, maximum, num, substitute
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
+from transforms.loops.running import passed, running
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -91,6 +92,16 @@ def raised(
         raise NotRaised
     body = _inside(loop, outer, kernel, kept)
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
+    if passed(loop, kernel):
+        numbers = [number.store for number in passed(loop, kernel)]
+        lift.needed = frozenset(read for number in numbers for read in needed(number))
+        for number in numbers:
+            lift.note(number)
+        found = running(replace(loop, body=body), outer, kernel, lift.value)
+        if found is None:
+            raise NotRaised
+        body = tuple(one for one in body if one not in numbers)
+        lift.known = found
     stores = [one for one in walk(body) if isinstance(one, Store)]
     parts = [part for one in stores for part in parts_of(one.value)]
     if not all(map(lift.is_of_usual_type, parts)):
@@ -188,6 +199,8 @@ class Lift:
         Whether not every iteration needs what is looked at.
     needed : frozenset of Read
         What every iteration needs.
+    known : mapping of Value to (Value, int)
+        What numbers that iterations pass on are for all of them, and which axis is the index.
     """
 
     loop: Loop
@@ -197,6 +210,7 @@ class Lift:
     clamped: bool = False
     guarded: bool = False
     needed: frozenset[Read] = frozenset()
+    known: Mapping[Value, tuple[Value, int | None]] = field(default_factory=dict)
     word: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -205,7 +219,8 @@ class Lift:
     def is_free(self, value: Value) -> bool:
         """Return whether a value is the same in all iterations."""
         return self.loop.variable not in symbols(value) and not any(
-            isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
+            part in self.known or (isinstance(part, Scalar) and self.word.search(part.text))
+            for part in parts_of(value)
         )
 
     def is_of_usual_type(self, value: Value) -> bool:
@@ -379,6 +394,8 @@ class Lift:
         """
         if self.is_free(value):
             return value, None
+        if value in self.known:
+            return self.known[value]
         match value:
             case Read(array, region):
                 if any(map(self.is_window, region)):
@@ -421,6 +438,9 @@ class Lift:
 
     def _reduction(self, value: Reduction) -> tuple[Value, int]:
         """Return a reduction of each row, along one axis after another where it is of all."""
+        prefix = self._prefix(value)
+        if prefix is not None:
+            return prefix
         made, place = self.value(value.operand)
         assert place is not None
         rank = self.rank(value.operand)
@@ -432,6 +452,27 @@ class Lift:
             made = axes.reduced(replace(value, operand=made, axis=moved))
             place -= moved < place
         return made, place
+
+    def _prefix(self, value: Reduction) -> tuple[Value, int] | None:
+        """Return reductions of ever longer slices as a scan, from one element on."""
+        match value:
+            case Reduction(Read(array, region), _, "add" | "multiply" | "maximum" | "minimum"):
+                moving = [n for n, one in enumerate(region) if self.loop.variable in symbols(one)]
+            case _:
+                return None
+        part, loop = region[moving[0]] if moving else None, self.loop
+        if len(moving) != 1 or not isinstance(part, Range) or _rank(region) != 1 or loop.step != 1:
+            return None
+        first = substitute(part.high, {loop.variable: loop.low})
+        last = substitute(part.high, {loop.variable: loop.high - 1})
+        fixed = loop.variable not in free_symbols(part.low)
+        if not fixed or slope_of(part.high, loop.variable) != 1 or first - part.low != num(1):
+            return None
+        inside = self.proofs.non_negative(self.kernel.extents(array)[moving[0]] - last)
+        if not inside or not self.proofs.non_negative(part.low):
+            raise NotRaised
+        whole = (*region[: moving[0]], Range(part.low, last), *region[moving[0] + 1 :])
+        return Scan(Read(array, whole), 0, value.operation, value.dtype), 0
 
     def _along(self, value: Along) -> tuple[Value, int]:
         inner, place = self.value(value.operand)

@@ -16,6 +16,7 @@ from advisor.ir.values import (
     Read,
     Reduction,
     Scalar,
+    Scan,
     Value,
     operands,
     parts_of,
@@ -108,7 +109,7 @@ def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | 
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
         for part in (part for value in values_of(one) for part in _told(value)):
-            if isinstance(part, Elementwise | Reduction | MatMul | Along):
+            if isinstance(part, Elementwise | Reduction | MatMul | Along | Scan):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
     for value in sorted(uses, key=lambda one: -sizes[one]):
