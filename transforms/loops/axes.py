@@ -6,15 +6,22 @@ axes of the array itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from advisor.ir.values import Along, Expand, Reduction, Transpose, Value, Windows
+from advisor.ir.values import Along, Expand, Reduction, Transpose, Value, Windows, operands
 
 BY_PARTS = frozenset(
     ["add", "multiply", "maximum", "minimum", "mean", "spread", "logical_or", "logical_and"]
 )
 """Reductions of which that of all axes is that of one axis after another."""
+
+
+def told(value: Value) -> Iterator[Value]:
+    """Yield a value and all that its text is made of."""
+    yield value
+    for part in (value.operand,) if isinstance(value, Along) else operands(value):
+        yield from told(part)
 
 
 def transposed(value: Value, order: Sequence[int]) -> Value:

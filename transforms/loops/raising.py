@@ -103,7 +103,7 @@ def raised(
         body = tuple(one for one in body if one not in numbers)
         lift.known = found
     stores = [one for one in walk(body) if isinstance(one, Store)]
-    parts = [part for one in stores for part in parts_of(one.value)]
+    parts = [part for one in stores for part in axes.told(one.value)]
     if not all(map(lift.is_of_usual_type, parts)):
         raise NotRaised
     if all(lift.is_free(Read(one.array, one.region)) for one in stores):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from advisor.ir.concrete import with_part
@@ -18,12 +18,12 @@ from advisor.ir.values import (
     Scalar,
     Scan,
     Value,
-    operands,
     parts_of,
     reads,
 )
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import fresh_name
+from transforms.loops.axes import told
 
 _ZEROS = ("0", "0.0", "0.")
 
@@ -97,18 +97,11 @@ def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
     return replace(then, value=value, in_place=False, held=first.held + then.held)
 
 
-def _told(value: Value) -> Iterator[Value]:
-    """Yield a value and all that its text is made of."""
-    yield value
-    for part in (value.operand,) if isinstance(value, Along) else operands(value):
-        yield from _told(part)
-
-
 def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | None:
     """Return the largest array that is computed more than once, and which statement needs it."""
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
-        for part in (part for value in values_of(one) for part in _told(value)):
+        for part in (part for value in values_of(one) for part in told(value)):
             if isinstance(part, Elementwise | Reduction | MatMul | Along | Scan):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
