@@ -338,10 +338,14 @@ class Arrays:
             *(Access(factor.region) for factor in factors),
             Access(local_region(found, inner, counts, self.facts), store=True),
         )
+        elements = rows * columns
+        if left.name and _is_turned(value.left, value.right):
+            # the library computes one half of what is symmetric, and copies it to the other
+            elements = elements / 2
         call = ArrayCall(
             ArrayOperation.MATMUL,
             found.dtype,
-            rows * columns,
+            elements,
             Visit(calls.dense((rows, columns), found.dtype)),
             factors,
             fresh=True,
@@ -486,6 +490,13 @@ class Arrays:
         if placement is None:
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
+
+
+def _is_turned(one: Value, other: Value) -> bool:
+    """Return whether two matrices are one and its transposition."""
+    if isinstance(other, Transpose):
+        one, other = other, one
+    return isinstance(one, Transpose) and one.axes == (1, 0) and one.operand == other
 
 
 def _is_single(region: tuple[Subscript, ...]) -> bool:
