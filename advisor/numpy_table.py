@@ -259,8 +259,22 @@ REDUCTIONS: Final = {
     "nanmax": Reducing("unpriced", "same"),
     "nanmin": Reducing("unpriced", "same"),
     "nanmean": Reducing("unpriced", "mean"),
+    "median": Reducing("unpriced", "mean"),
+    "percentile": Reducing("unpriced", "mean"),
+    "quantile": Reducing("unpriced", "mean"),
 }
-SCANS: Final = {"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]}
+IN_PYTHON: Final = {
+    **{"mean": 5, "var": 4, "std": 5, "median": 25, "percentile": 80, "quantile": 80},
+    **dict.fromkeys(("nansum", "nanprod", "nanmax", "nanmin", "nanmean"), 8),
+}
+"""What functions do in Python besides their loops, in calls of a function for one number."""
+SCANS: Final = {
+    **{"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]},
+    **{
+        f"{name}.accumulate": Reducing(name, "same")
+        for name in ("maximum", "minimum", "fmax", "fmin")
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,13 +313,18 @@ PARAMETERS: Final = {
         ("any all argmax argmin ptp nanmax nanmin", "a axis out keepdims"),
         ("max min", "a axis out keepdims initial"),
         ("count_nonzero", "a axis keepdims"),
+        ("median", "a axis out overwrite_input keepdims"),
+        ("percentile quantile", "a q axis out overwrite_input method keepdims"),
         ("var std", "a axis dtype out ddof keepdims"),
         ("linalg.norm", "x ord axis keepdims"),
         ("cumsum cumprod", "a axis dtype out"),
+        ("maximum.accumulate minimum.accumulate", "array axis"),
+        ("fmax.accumulate fmin.accumulate", "array axis"),
         ("clip", "a a_min a_max out"),
         ("round", "a decimals out"),
         ("diff", "a n axis"),
         ("sort", "a axis kind"),
+        ("lib.stride_tricks.sliding_window_view", "x window_shape axis"),
         ("matmul inner vdot outer", "a b"),
         ("dot", "a b out"),
         ("take", "a indices"),

@@ -14,6 +14,7 @@ from advisor.analysis.owners import (
     Operand,
     Pairs,
     advance,
+    held,
     is_local,
     local,
     local_region,
@@ -22,7 +23,6 @@ from advisor.analysis.owners import (
     stretched,
     traversed,
     value_placement,
-    whole_placement,
     without_points,
 )
 from advisor.analysis.placement import (
@@ -40,6 +40,7 @@ from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import SET, Scatter, Store, is_total
 from advisor.ir.values import (
+    Along,
     Called,
     Chosen,
     Copy,
@@ -64,10 +65,11 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
     reads,
 )
 from advisor.numpy_functions import spelled
-from advisor.numpy_table import strong
+from advisor.numpy_table import IN_PYTHON, strong
 from costdb.expr import ONE, ZERO, Expr
 from costdb.records import dataclass, field, replace
 from costdb.work import (
@@ -77,6 +79,7 @@ from costdb.work import (
     Interpretation,
     Leaf,
     Process,
+    Region,
     Statement,
     Visit,
 )
@@ -167,6 +170,8 @@ class Arrays:
                 return []
             case Reduction() | Called() | Part():
                 return self._made(value)[0]
+            case Along(function, computed=computed):
+                return [*self._sent(computed), *self._in_python(function)]
             case Read(array, _):
                 return operations.broadcast(self.type_of(array), self.placement(array))
             case Elementwise(_, parts):
@@ -253,6 +258,9 @@ class Arrays:
                 return []
             case Copy(operand, _):
                 return self._collect(operand, gathered, region, placement)
+            case Along(function, computed=computed):
+                made = self._collect(computed, gathered, region, placement)
+                return [*made, *self._in_python(function)]
         one_element = not region_extents(region)
         if not one_element and not describe(value, self.type_of).extents:
             if isinstance(value, Read):
@@ -336,10 +344,14 @@ class Arrays:
             *(Access(factor.region) for factor in factors),
             Access(local_region(found, inner, counts, self.facts), store=True),
         )
+        elements = rows * columns
+        if left.name and _is_turned(value.left, value.right):
+            # the library computes one half of what is symmetric, and copies it to the other
+            elements = elements / 2
         call = ArrayCall(
             ArrayOperation.MATMUL,
             found.dtype,
-            rows * columns,
+            elements,
             Visit(calls.dense((rows, columns), found.dtype)),
             factors,
             fresh=True,
@@ -374,6 +386,11 @@ class Arrays:
                 return self._chosen(value)
             case Tally():
                 return self._tally(value)
+            case Windows():
+                return self._windows(value)
+            case Along(function, computed=computed):
+                made, own = self._made(computed)
+                return [*made, *self._in_python(function)], own
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
         found = describe(value, self.type_of)
@@ -385,6 +402,7 @@ class Arrays:
                 # what they are multiplied by is a matter of their calls
                 made, factors = operations.without_calls(made)
             made += operations.reduction(value, source, found, self.facts, factors)
+            made += self._in_python(value.operation)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, _fresh(found, placement)
         made, source = self._made(value.operand)
@@ -444,6 +462,25 @@ class Arrays:
         made += operations.called(value.function, sources, found, self.facts)
         return made, _fresh(found, local(found.extents))
 
+    def _in_python(self, function: str) -> list[Process]:
+        """Return what the library does in Python before and after its own loops."""
+        calls_ = IN_PYTHON.get(function, 0) if self.in_calls else 0
+        return [Leaf(Interpretation(ONE, calls=calls_, loop=False))] if calls_ else []
+
+    def _windows(self, value: Windows) -> tuple[list[Process], Operand]:
+        """Return windows, whose memory is that of the array that they move over."""
+        made, source = self._made(value.operand)
+        if source.placement.is_spread(value.axis):
+            raise NotPriced("windows along a distributed dimension")
+        memory, axis, found = held(source, self.facts), value.axis, describe(value, self.type_of)
+        pitches = (*memory.pitches_bytes, memory.pitches_bytes[axis])
+        counts = list(memory.counts)
+        counts[axis] = counts[axis] - value.length + 1
+        part = Region(memory.itemsize_bytes, (*counts, value.length), pitches)
+        view = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
+        own = replace(_fresh(found, self._placed(value)), part=part)
+        return [*made, view] if self.in_calls else made, own
+
     def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
         found = describe(value, self.type_of)
         along = [one for one in value.all_places if describe(one, self.type_of).extents]
@@ -459,7 +496,7 @@ class Arrays:
         if not all(isinstance(dim, NotDistributed) for dim in table.placement.dims):
             raise NotPriced("places of what is distributed")
         made.append(operations.taken(table, indices, found, self.facts))
-        return made, _fresh(found, whole_placement(found.extents))
+        return made, _fresh(found, local(found.extents))
 
     def _chosen(self, value: Chosen) -> tuple[list[Process], Operand]:
         """Return the taking of what a mask chooses, which passes over all of the mask."""
@@ -537,12 +574,19 @@ class Arrays:
         placement = value_placement(value, self.placed)
         if placement is None and isinstance(value, Fill):
             # places, of which each rank makes its own
-            return whole_placement(value.shape)
+            return local(value.shape)
         if placement is None:
             if all(map(is_local, self.placed.values())):
                 return local(describe(value, self.type_of).extents)
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
+
+
+def _is_turned(one: Value, other: Value) -> bool:
+    """Return whether two matrices are one and its transposition."""
+    if isinstance(other, Transpose):
+        one, other = other, one
+    return isinstance(one, Transpose) and one.axes == (1, 0) and one.operand == other
 
 
 def _is_single(region: tuple[Subscript, ...]) -> bool:

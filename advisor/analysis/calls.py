@@ -17,6 +17,7 @@ from advisor.dtypes import Kind, itemsize_of, kind_of
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents
 from advisor.ir.statements import Store, is_total
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
@@ -190,6 +191,8 @@ class Evaluation:
 
     def _run(self, value: Value) -> tuple[ArrayCall, ...]:
         target = self.target
+        if isinstance(value, Along):
+            return self._run(value.computed)
         place = Visit(
             without_points(target.memory, target.region),
             target.array,
@@ -263,6 +266,8 @@ class Evaluation:
         match value:
             case Scalar() | Fill():
                 return None
+            case Along(computed=computed):
+                return self._evaluated(computed)
             case Copy(operand, dtype):
                 source = self._evaluated(operand)
                 if source is None:

@@ -23,6 +23,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
+    Along,
     Called,
     Chosen,
     Copy,
@@ -46,6 +47,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
     bounds_in,
 )
 from costdb.expr import ONE, ZERO, Expr, maximum
@@ -224,6 +226,12 @@ def _candidates(
             ]
         case Part(operand, region):
             return [region_placement(found, region) for found in of(operand)]
+        case Along():
+            return of(value.computed)
+        case Windows(operand, axis, length):
+            alone = [found for found in of(operand) if not found.is_spread(axis)]
+            last = [_with_axis(found, len(found.template)) for found in alone]
+            return [replace(one, template=_windowed(one.template, axis, length)) for one in last]
         case Expand(operand, axis):
             return [_with_axis(found, axis) for found in of(operand)]
         case Transpose(operand, axes):
@@ -241,6 +249,11 @@ def _candidates(
                 _picked(found, tuple(d for d in range(len(found.template)) if d != axis))
                 for found in of(operand)
             ]
+
+
+def _windowed(extents: tuple[Expr, ...], axis: int, length: Expr) -> tuple[Expr, ...]:
+    """Return the extents of windows, of which each is as long as that."""
+    return (*extents[:axis], extents[axis] - length + 1, *extents[axis + 1 : -1], length)
 
 
 def _with_axis(source: Placement, axis: int) -> Placement:
@@ -416,6 +429,8 @@ def traversed(
     itemsize = itemsize_of(operand.array.dtype)
     extents = local_extents(operand.placement, operand.array.extents, facts)
     dense = pitches_bytes(extents, operand.placement.order, itemsize)
+    if operand.part is not None:
+        dense = operand.part.pitches_bytes
     pitches = in_steps(dense, operand.placement, operand.region)
     steps = [ZERO] * len(region)
     for own, target in pairs_of(operand, region):

@@ -39,6 +39,7 @@ from advisor.ir.concrete import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
 from advisor.ir.values import (
+    Along,
     Called,
     Chosen,
     Copy,
@@ -64,6 +65,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
 )
 from advisor.numpy_table import reduced_dtype
 from costdb.expr import ONE, ZERO, Expr
@@ -137,6 +139,8 @@ class Values(Scope):
                 return self.value(self.hoisted(value), frame)
             case Called() | Part():
                 raise NotBuiltError("a call that is not built for ranks")
+            case Windows() | Along():
+                raise AssertionError("these are refused, or spelled out")
 
     # moved along an axis
 

@@ -36,6 +36,7 @@ from advisor.build.work import (
     with_scans,
 )
 from advisor.dtypes import dtype_of
+from advisor.ir.concrete import spelled_out
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import describe
 from advisor.ir.statements import (
@@ -52,10 +53,12 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     unrolled,
+    values_of,
     walk,
     written,
 )
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
@@ -66,6 +69,8 @@ from advisor.ir.values import (
     Strided,
     Subscript,
     Transpose,
+    Windows,
+    parts_of,
 )
 from costdb.expr import ZERO, Expr
 from costdb.records import dataclass
@@ -118,6 +123,11 @@ def write(kernel: Kernel, module: Module, kind: Callable[..., Writer] | None = N
         if dtype_of(array.dtype).name in _HALVES:
             raise NotBuiltError(f"MPI has no numbers of the type of `{name}`", array.places.whole)
     body = unrolled(kernel.body)
+    for statement in walk(body):
+        for part in (part for value in values_of(statement) for part in parts_of(value)):
+            if isinstance(part, Windows) or (isinstance(part, Along) and not part.exact):
+                raise NotBuiltError("windows and ranks of elements have no form", statement.span)
+    body = spelled_out(body)
     kernel = kernel.with_body(body)
     for one in walk(body):
         if isinstance(one, Unknown):

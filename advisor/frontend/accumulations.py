@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import libcst as cst
@@ -40,6 +41,8 @@ from costdb.wording import IDENTIFIER
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}
 _EXTREMES = {"max": "maximum", "min": "minimum"}
 _UFUNCS = {f"numpy.{name}": name for name in ("maximum", "minimum", "fmax", "fmin")}
+_OF_PYTHON = frozenset({"builtins.max", "builtins.min"})
+_SKIPPING = frozenset({"numpy.fmax", "numpy.fmin"})
 _SAME = {"fmax": "maximum", "fmin": "minimum"}
 
 Resolve = Callable[[cst.BaseExpression], str | None]
@@ -58,12 +61,15 @@ class Combination:
     value : CSTNode
     condition : CSTNode or None
         Only where it holds.
+    compared : {"first", "last", ""}
+        Of extremes that Python finds, where the number stands: that decides what a NaN does.
     """
 
     name: str
     operation: str
     value: cst.BaseExpression
     condition: cst.BaseExpression | None = None
+    compared: str = ""
 
     @property
     def reduction(self) -> str:
@@ -100,7 +106,10 @@ def _assigned(name: str, value: cst.BaseExpression, resolve: Resolve) -> Combina
             operation = _EXTREMES.get(full.removeprefix("builtins.")) or _UFUNCS.get(full, "")
             for own, other in ((one, two), (two, one)):
                 if operation and not two.star and _is_name(own.value, name):
-                    return Combination(name, _SAME.get(operation, operation), other.value)
+                    of_python = ("first" if own is one else "last") if full in _OF_PYTHON else ""
+                    compared = "first" if full in _SKIPPING else of_python
+                    operation = _SAME.get(operation, operation)
+                    return Combination(name, operation, other.value, compared=compared)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if method in _EXTREMES:
             # as edits of loops write it
             rest = [a for a in value.args if not _is_initial(a, name)]
@@ -119,7 +128,7 @@ def _conditional(node: cst.If, resolve: Resolve) -> Combination | None:
     only = only_statement(node.body)
     match _kept_extreme(only, node.test):
         case cst.Name(value=name), operation, value:
-            return Combination(name, operation, value)
+            return Combination(name, operation, value, compared="first")
     inner = None if only is None else combination(only, resolve)
     if inner is None or inner.condition is not None or inner.name in names_in(node.test):
         return None
@@ -194,6 +203,33 @@ def accumulated(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
         name
         for name, its in found.items()
         if everywhere[name] == within[name] and len({one.reduction for one in its}) == 1
+    )
+
+
+def passed_on(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
+    """Return the names that each iteration combines once, by one operation, and that it also uses.
+
+    ``cur = max(cur, x[i]); m[i] = cur``: what they hold on the way is a scan.
+    """
+    found: dict[str, cst.CSTNode] = {}
+    for part in loop.body.body:
+        smalls = part.body if isinstance(part, cst.SimpleStatementLine) else [part]
+        for node in smalls:
+            one = combination(node, resolve)
+            if one is not None and (one.condition is None or one.operation in _REDUCED):
+                found[one.name] = node
+    assigned = Counter(
+        target.value
+        for node in nodes_in(loop)
+        if isinstance(node, cst.AssignTarget | cst.AugAssign | cst.NamedExpr | cst.For)
+        for target in nodes_in(node.target)
+        if isinstance(target, cst.Name)
+    )
+    everywhere = counted_names(loop)
+    return frozenset(
+        name
+        for name, node in found.items()
+        if assigned[name] == 1 and everywhere[name] > counted_names(node)[name]
     )
 
 

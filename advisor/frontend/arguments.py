@@ -124,6 +124,20 @@ class Door(Protocol[A]):
     def called(self, form: Called) -> Value:
         """Return what a function gives that has no operation of its own."""
 
+    def along(
+        self,
+        name: str,
+        operand: Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        options: str,
+        computed: Value | ArrayType,
+    ) -> Value:
+        """Return what a function makes of the elements along some axes, or all of them.
+
+        It is computed by other operations, or only its type is known.
+        """
+
 
 # Operators of the source, by the functions of NumPy that they are.
 

@@ -25,6 +25,7 @@ from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
+    Along,
     Called,
     Chosen,
     Copy,
@@ -40,6 +41,7 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Scan,
+    Sort,
     Subscript,
     Transpose,
     Value,
@@ -48,6 +50,7 @@ from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
+    REDUCTIONS,
     Shape,
     ShapeConflict,
     broadcast,
@@ -251,6 +254,33 @@ class KernelDoor:
     def called(self, form: Called) -> Value:
         """Return the form; none of its operands is a number of the source alone."""
         return form
+
+    def along(
+        self,
+        name: str,
+        operand: Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        options: str,
+        computed: Value | ArrayType,
+    ) -> Value:
+        """Return a function along axes; what sorts or looks for NaN is priced as what does so."""
+        every = tuple(range(len(self.type_of(operand).extents))) if axes is None else axes
+        if not isinstance(computed, ArrayType):
+            return Along(name, operand, every, kept, options, computed)
+        inner, by = operand, "add"
+        if name.startswith("nan"):
+            nan = Elementwise("isnan", (operand,))
+            inner = Elementwise("where", (nan, Scalar("0", PYTHON_INTEGER), operand))
+            by = REDUCTIONS[name.removeprefix("nan")].operation
+        else:
+            inner = Sort(operand, every[-1])
+        for axis in reversed(every):
+            inner = Reduction(inner, axis, by, computed.dtype)
+        for axis in every if kept else ():
+            inner = Expand(inner, axis)
+        self.type_of(inner)
+        return Along(name, operand, every, kept, options, inner, exact=False)
 
 
 def _beside(name: str, shape: Shape, axis: int) -> Shape:

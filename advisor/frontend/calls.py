@@ -26,6 +26,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
 )
 from advisor.numpy_functions import FUNCTIONS, Form
 from advisor.numpy_table import (
@@ -282,7 +283,7 @@ class Calls(Generic[A]):
                 return door.made(Transpose(operand, moved(name, source, target, rank)))
             case "dot" | "matmul" | "inner" | "vdot" | "outer":
                 return self._multiplied(name, operand, self._array(arguments, "b", name))
-            case "cumsum" | "cumprod":
+            case _ if name in SCANS:
                 return self._scan(name, operand, arguments)
             case "clip":
                 return self._clipped(operand, arguments)
@@ -290,6 +291,8 @@ class Calls(Generic[A]):
                 return self._rounded(operand, arguments)
             case "diff":
                 return self._difference(operand, arguments)
+            case "lib.stride_tricks.sliding_window_view":
+                return self._windows(operand, arguments)
             case "sort":
                 return door.made(Sort(operand, self._last_axis(arguments, operand, name)))
             case "flip":
@@ -459,9 +462,10 @@ class Calls(Generic[A]):
             shape = list(found.extents)
             for axis in reversed(range(len(shape)) if axes is None else axes):
                 shape[axis : axis + 1] = [ONE] * kept
-            return door.called(
-                Called(name, (operand,), tuple(shape), dtype, self._stated(arguments))
+            options = (
+                door.constant(self._required(arguments, "q", name))[0] if "q" in arguments else ""
             )
+            return door.along(name, operand, axes, kept, options, ArrayType(dtype, tuple(shape)))
         match name:
             case "linalg.norm":
                 return self._norm(operand, arguments, axes, kept)
@@ -477,7 +481,15 @@ class Calls(Generic[A]):
                 plain = not {"ddof", "correction"} & arguments.keys() and found.dtype == dtype
                 squares = self._applied("square", off)
                 squares = along(squares, "mean" if plain else "spread")
-                return self._applied("sqrt", squares) if name == "std" else squares
+                made = self._applied("sqrt", squares) if name == "std" else squares
+                less = next(
+                    (arguments[one] for one in ("ddof", "correction") if one in arguments), None
+                )
+                freedom = 0 if less is None else door.integer(less)
+                if freedom is None or "dtype" in arguments:
+                    return made
+                options = f"ddof={freedom}" if freedom else ""
+                return door.along(name, operand, axes, kept, options, made)
         if name in ("argmax", "argmin") and axes is not None and len(axes) > 1:
             raise NotUnderstood("a place along several axes")
         made = along(operand, row.operation)
@@ -522,11 +534,14 @@ class Calls(Generic[A]):
         squares = self._applied("square", operand)
         # the squares of complex numbers are not what is summed
         operation = "add" if found.dtype == dtype else "spread"
-        return self._applied("sqrt", self._reduced(squares, axes, kept, operation, dtype))
+        made = self._applied("sqrt", self._reduced(squares, axes, kept, operation, dtype))
+        return door.along("linalg.norm", operand, axes, kept, "", made)
 
     def _scan(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]
         dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
+        if name.endswith(".accumulate") and "axis" not in arguments:
+            return door.made(Scan(operand, 0, row.operation, dtype))
         if self._is_none(arguments.get("axis")) and len(found.extents) != 1:
             operand, axis = door.flat(operand), 0
         else:
@@ -663,6 +678,18 @@ class Calls(Generic[A]):
         if kind_of_or_none(found.dtype) is not Kind.INTEGER:
             raise NotUnderstood("np.take at places that are no whole numbers")
         return self.door.made(Gather(operand, places))
+
+    def _windows(self, operand: Value, arguments: Mapping[str, A]) -> Value:
+        name = "sliding_window_view"
+        shape, rank = self._required(arguments, "window_shape", name), self._dimensions(operand)
+        lengths = self.door.items(shape) or (shape,)
+        axes = self._axes(arguments.get("axis"), rank, name)
+        every = range(rank) if axes is None else axes
+        if len(lengths) != len(every):
+            raise NotUnderstood("windows of other axes than the array has")
+        for axis, one in zip(every, lengths, strict=True):
+            operand = self.door.made(Windows(operand, axis, self.door.size(one, "window_shape")))
+        return operand
 
     def _tallied(self, places: Value, arguments: Mapping[str, A]) -> Value:
         found = self.door.type_of(places)

@@ -65,6 +65,8 @@ class Scope:
         Least value of the same indices, over those around them.
     accumulating : set of str
         Numbers that the loops around only accumulate, and that nothing within them may see.
+    passed_on : set of str
+        Numbers that the innermost loop around combines once in each iteration, and uses.
     elements : dict of str to Value
         Numbers that an iteration computes from single elements, as what they are computed from.
     by_element : bool
@@ -126,6 +128,7 @@ class Scope:
     maxima: dict[str, Expr] = field(default_factory=dict)
     starts: dict[str, Expr] = field(default_factory=dict)
     accumulating: set[str] = field(default_factory=set)
+    passed_on: set[str] = field(default_factory=set)
     elements: dict[str, Value] = field(default_factory=dict)
     by_element: bool = False
     started: dict[str, Scalar] = field(default_factory=dict)

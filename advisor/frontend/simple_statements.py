@@ -354,7 +354,7 @@ class SimpleStatements:
             raise NotUnderstood(f"`{name}` becomes an array here")
         self.scope.bind_number(name, found.dtype)
         known = isinstance(added, Scalar) and not self.scope.by_element
-        return () if known else (ScalarBind(name, added, span),)
+        return () if known else (ScalarBind(name, added, span, combined=True),)
 
     def combined(self, found: Combination, span: Span) -> Sequence[Statement]:
         """Read a statement that combines a number, which the loops only accumulate, with a value.
@@ -366,7 +366,8 @@ class SimpleStatements:
         """
         scope, name = self.scope, found.name
         value = value_of(found.value, scope)
-        before = Scalar(name, scope.numbers[name])
+        passed = name in scope.passed_on
+        before = Scalar(name, scope.totals[name].dtype if passed else scope.numbers[name])
         dtype = scope.type_of(Elementwise(found.operation, (before, value))).dtype
         if found.condition is not None:
             if found.operation not in NEUTRAL:
@@ -375,9 +376,19 @@ class SimpleStatements:
             value = Elementwise("where", (mask_of(found.condition, scope), value, neutral))
         if scope.type_of(value).extents:
             raise NotUnderstood(f"`{name}` becomes an array here")
+        if passed:
+            if not is_of_elements(value):
+                raise NotUnderstood(f"`{name}` changes its value in a way that is not followed")
+            scope.totals[name] = ArrayType(strong(dtype), ())
+            own, held = Read(name, ()), scope.held_in(value)
+            sides = (value, own) if found.compared == "last" else (own, value)
+            made = Elementwise(found.operation, sides)
+            scope.changed(name)
+            scope.bind_element(name, own)
+            return (Store(name, (), made, span, True, held, compared=found.compared),)
         scope.numbers[name] = dtype
         if not is_of_elements(value):
-            return (ScalarBind(name, value, span),)
+            return (ScalarBind(name, value, span, combined=True),)
         scope.totals[name] = ArrayType(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))
         held = scope.held_in(value)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import libcst as cst
@@ -16,6 +17,7 @@ from advisor.frontend.accumulations import (
     combination,
     is_by_element,
     only_statement,
+    passed_on,
     scattered_at_once,
     stored_totals,
 )
@@ -54,7 +56,7 @@ from advisor.frontend.stores import (
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in, parts_of
 from advisor.ir.dependence import least_index
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import whole
+from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
     Choice,
     Loop,
@@ -66,7 +68,7 @@ from advisor.ir.statements import (
     Unrolled,
     mentioned,
 )
-from advisor.ir.values import Elementwise, Point, Read, Scalar, reads
+from advisor.ir.values import Elementwise, Point, Read, Scalar, Value, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, minimum, num, sym
@@ -256,10 +258,11 @@ class Body(SimpleStatements):
 
     def _combination(self, node: cst.CSTNode) -> Combination | None:
         """Return how a statement goes on with a number that the loops around accumulate."""
-        if not self.scope.accumulating:
+        if not self.scope.accumulating and not self.scope.passed_on:
             return None
         found = combination(node, self._function)
-        return found if found is not None and found.name in self.scope.accumulating else None
+        names = self.scope.accumulating | self.scope.passed_on
+        return found if found is not None and found.name in names else None
 
     def _function(self, node: cst.BaseExpression) -> str | None:
         """Return the full name of a function, also of a builtin one."""
@@ -519,6 +522,9 @@ class Body(SimpleStatements):
             if name in scope.numbers or name in scope.scalars
         }
         scope.accumulating |= totals.keys()
+        passing, scope.passed_on = scope.passed_on, self._passed_on(node)
+        starts = tuple((name, self._start(name)) for name in sorted(scope.passed_on))
+        passed = {name: strong(scope.type_of(start).dtype) for name, start in starts}
         self.starts[span] = {n: started[n] for n in totals if n in started}
         self.loops_around += 1
 
@@ -529,7 +535,7 @@ class Body(SimpleStatements):
 
         def once_around() -> tuple[Statement, ...]:
             return self._once_around(
-                node, variable, symbol, low, changed, {**carried, **totals}, index, items
+                node, variable, symbol, low, changed, {**carried, **totals}, index, items, passed
             )
 
         # what only the loop makes arrays of is none when it begins
@@ -557,10 +563,12 @@ class Body(SimpleStatements):
             carried = {}
             unknown |= scope.lost | scope.arrays_among(changed)
             body = again()
-        totals = {**carried, **totals}
+        totals = {**carried, **totals, **passed}
         scope.running.pop()
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
+        totals |= {name: scope.totals[name].dtype for name in passed}
+        scope.passed_on = passing
         scope.either(before, scope.moment())
         scope.unsettle(changed)
         scope.accumulating, scope.by_element = around, by_element
@@ -569,7 +577,25 @@ class Body(SimpleStatements):
             scope.bind_number(name, dtype)
         if variable is not None and variable not in assigned_names(node.body):
             scope.loop_texts[symbol] = variable
-        return Loop(symbol, low, high, step, body, span)
+        return Loop(symbol, low, high, step, body, span, starts=starts)
+
+    def _passed_on(self, node: cst.For | cst.While) -> set[str]:
+        """Return the numbers that a loop passes on from one iteration to the next, and uses."""
+        scope = self.scope
+        spread = (array.spec.mesh.axes for array in scope.declared.values())
+        if not scope.by_element or self.branches or any(spread):
+            # ranks would have to pass them on to each other
+            return set()
+        known = scope.numbers.keys() | scope.scalars.keys() | scope.elements.keys()
+        return {name for name in passed_on(node, self._function) if name in known}
+
+    def _start(self, name: str) -> Value:
+        """Return what a number holds before a loop, by its name where nothing else is known."""
+        scope = self.scope
+        if name in scope.scalars:
+            return value_of(scope.scalars[name], scope)
+        known = scope.elements.get(name) or scope.started.get(name)
+        return known if known is not None else Scalar(name, scope.numbers[name])
 
     def _once_around(
         self,
@@ -581,11 +607,15 @@ class Body(SimpleStatements):
         totals: Mapping[str, str],
         index: Expr | None,
         items: Sequence[tuple[str, Read]] = (),
+        passed: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[Statement, ...]:
         scope = self.scope
         # what an earlier iteration assigned is not what the name denoted before the loop
         scope.unsettle(changed)
         scope.numbers.update(totals)
+        for name, dtype in passed.items():
+            scope.totals[name] = ArrayType(dtype, ())
+            scope.bind_element(name, Read(name, ()))
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol) if index is None else index)
         numbers: list[Statement] = []

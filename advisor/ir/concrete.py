@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from advisor.distribution import MeshSpec
 from advisor.ir.kernel import DeclaredArray, Kernel, LocalArray
 from advisor.ir.statements import Loop, Statement, walk
-from advisor.ir.values import Elementwise, Value, parts_of
+from advisor.ir.values import Along, Elementwise, Value, parts_of
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute
 
@@ -41,6 +41,13 @@ def rebuilt(node: Node, other: Callable[[Expr], Expr]) -> Node:
 def with_part(node: Node, old: object, new: object) -> Node:
     """Return a value, or a tuple of them, with another part wherever an equal one stands."""
     return mapped(node, lambda part: new if part == old else None)
+
+
+def spelled_out(node: Node) -> Node:
+    """Return statements or values with what functions along axes come to in their places."""
+    return mapped(
+        node, lambda part: spelled_out(part.computed) if isinstance(part, Along) else None
+    )
 
 
 def mapped(node: Node, other: Callable[[object], object]) -> Node:

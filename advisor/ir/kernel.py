@@ -211,6 +211,8 @@ class Kernel:
         runs tell. None where no shape is declared.
     runs_through : bool
         Whether every loop is taken to have iterations, so that what it subscripts is there.
+    least : mapping of str to int
+        Numbers that are taken to be no less than so much.
     types_are_usual : bool
         Whether some element type is told by a comment or a run, and not by the source's types.
     kinds : callable
@@ -236,6 +238,7 @@ class Kernel:
     general: Callable[[str | None], Kernel] | None = field(default=None, compare=False, repr=False)
     types_are_usual: bool = field(default=False, compare=False, repr=False)
     runs_through: bool = field(default=False, compare=False, repr=False)
+    least: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     kinds: Callable[[], tuple[Kernel, ...]] = field(default=tuple, compare=False, repr=False)
     shown: frozenset[str] = frozenset()
     overlaps: frozenset[frozenset[str]] = frozenset()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
+    Along,
     Called,
     Chosen,
     Copy,
@@ -30,6 +31,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    Windows,
     length,
 )
 from advisor.numpy_table import (
@@ -98,6 +100,13 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             extents = list(inner.extents)
             extents[axis] = extents[axis] + before + after
             return ArrayType(inner.dtype, tuple(extents))
+        case Windows(operand, axis, length_):
+            inner = describe(operand, lookup)
+            extents = list(inner.extents)
+            extents[axis] = extents[axis] - length_ + 1
+            return ArrayType(inner.dtype, (*extents, length_))
+        case Along():
+            return describe(value.computed, lookup)
         case Expand(operand, axis):
             inner = describe(operand, lookup)
             return ArrayType(inner.dtype, expanded(inner.extents, axis))

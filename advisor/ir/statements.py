@@ -28,6 +28,8 @@ class Store:
     operation stores there by itself; otherwise its result is an array of its own, and copied. The
     result is the same, so stores that differ in this only are equal.
 
+    Where a number is `compared`, as the "first" or the "last" of two, Python finds the extreme.
+
     Values that are `held` are in variables of these names, computed once for all their uses. Where
     the element is `in_variable`, so is it while it is combined. Neither changes the result.
     """
@@ -39,15 +41,20 @@ class Store:
     in_place: bool = field(default=False, compare=False)
     held: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
     in_variable: bool = field(default=False, compare=False)
+    compared: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarBind:
-    """A name comes to denote a number computed from arrays (a sum, an element)."""
+    """A name comes to denote a number computed from arrays (a sum, an element).
+
+    Where it is `combined`, the value is what the number that it was is combined with.
+    """
 
     name: str
     value: Value
     span: Span
+    combined: bool = field(default=False, compare=False)
 
 
 class Threads(StrEnum):
@@ -68,7 +75,9 @@ class Loop:
     """``for variable in range(low, high, step)``; `variable` is a symbol of the body.
 
     Where `stated`, the bounds are what a pragma says of the usual run, not what the source does.
-    `threads` changes neither what it computes nor the order within an iteration.
+    `starts` tells what numbers that iterations pass on hold before the first one, by their own
+    names where that is not known. `threads` changes neither what it computes nor the order
+    within an iteration.
     """
 
     variable: str
@@ -79,6 +88,7 @@ class Loop:
     span: Span
     stated: bool = False
     threads: Threads = Threads.NO
+    starts: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

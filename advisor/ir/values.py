@@ -223,6 +223,47 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
+class Windows:
+    """All windows of so many neighbours along an axis: where they begin there, and the last axis.
+
+    ``sliding_window_view(operand, length, axis)``, a view.
+    """
+
+    operand: Value
+    axis: int
+    length: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """What a function of NumPy makes of the elements along some axes.
+
+    Attributes
+    ----------
+    function : str
+        Its name there.
+    operand : Value
+    axes : tuple of int
+        Ascending.
+    kept : bool
+        Whether these stay, with one element each.
+    options : str
+        Further arguments, as the source has them: ``ddof=1``.
+    computed : Value
+        The same in other operations, or what takes about as long where it is not `exact`.
+    exact : bool
+    """
+
+    function: str
+    operand: Value
+    axes: tuple[int, ...]
+    kept: bool
+    options: str
+    computed: Value
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Gather:
     """Elements, or rows, of an array at places that only the data know: ``table[places]``.
 
@@ -311,6 +352,8 @@ Value = (
     | MatMul
     | Fourier
     | Sort
+    | Windows
+    | Along
     | Gather
     | Chosen
     | Tally
@@ -332,6 +375,8 @@ def operands(value: Value) -> tuple[Value, ...]:
             return (operand, places, *others)
         case Chosen(operand, mask, _):
             return (operand, mask)
+        case Along():
+            return (value.computed,)
         case Tally(places, weights, _, _):
             return (places,) if weights is None else (places, weights)
         case _:

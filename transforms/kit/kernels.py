@@ -290,6 +290,7 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
         for extent in array.extents
         if isinstance(extent, Sym)
     }
+    minima.update(kernel.least)
     # as many iterations as fill a list may be fewer than none
     named = (*kernel.arrays, *(name for name in kernel.locals if name not in kernel.lists))
     extents = {e for name in named for e in kernel.extents(name)}

@@ -10,6 +10,7 @@ from functools import partial, reduce
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
+from advisor.ir.concrete import symbols
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
@@ -29,6 +30,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote
 from advisor.source import Edit, Span
+from costdb.expr import free_symbols
 from costdb.expr.nodes import Sym
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
@@ -51,6 +53,8 @@ from transforms.loops.raising import (
     raised,
     sequential,
 )
+from transforms.loops.running import Passed, legality, passed
+from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
@@ -77,19 +81,23 @@ _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
-        before = stores_in(loop.body)
+        plain, known = substituted(loop, kernel)
+        scanned = [one for _, inner in loops((plain,)) for one in passed(inner, known)]
+        numbers = [one.store for one in scanned]
+        before = tuple(one for one in stores_in(plain.body) if one not in numbers)
         if not before or all(map(_is_of_elements, before)) != of_elements:
             continue
-        ways = [frozenset[str](), sequential(loop, outer, kernel)]
+        ways = [frozenset[str](), sequential(plain, outer, known)]
         for kept in ways if ways[1] else ways[:1]:
-            after, condition = _raised(loop, outer, kernel, kept)
-            argued = legality_of(before, stores_in(after), kernel) if after else None
+            after, condition = _raised(plain, outer, known, kept)
+            argued = legality_of(before, stores_in(after), known) if after else None
             if argued is None:
                 continue
+            argued = next(_doubted(argued, scanned, known), argued)
             if condition and argued.applicability is not Applicability.DISPLAY:
                 argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
             try:
-                statements, variant = tidied(after, kernel)
+                statements, variant = tidied(after, known)
             except NotRaised:
                 continue
             edits = partial(edit, loop, statements, variant)
@@ -100,18 +108,53 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
 
 
+def _doubted(argued: Legality, scanned: Sequence[Passed], kernel: Kernel) -> Iterator[Legality]:
+    """Yield why scans may not hold the same, with what else is not sure."""
+    doubts = [
+        one
+        for one in (legality(scan, kernel) for scan in scanned)
+        if one.applicability is not Applicability.SAFE
+    ]
+    if argued.applicability is Applicability.DISPLAY or not doubts:
+        return
+    words = [doubts[0].argument]
+    if argued.applicability is Applicability.UNSAFE:
+        words.append(argued.argument)
+    yield Legality(Applicability.UNSAFE, ", ".join(words))
+
+
 def _raised(
     loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, kept: frozenset[str]
 ) -> tuple[tuple[Raised, ...], str]:
     """Return what a loop is raised to, nothing where it is not, and a condition on it."""
-    for condition in ("", IF_NOT_EMPTY):
-        # then every element is there, or its subscript an error
-        known = replace(kernel, runs_through=kernel.runs_through or bool(condition))
+    for known, condition in given(loop, kernel):
         try:
             return raised(loop, outer, known, kept), condition
         except (NotRaised, ShapeConflict):
             continue
     return (), ""
+
+
+def given(loop: Loop, kernel: Kernel) -> Iterator[tuple[Kernel, str]]:
+    """Yield a kernel with ever more that is taken to hold of a loop, and that in words."""
+    yield kernel, ""
+    # then every element is there, or its subscript an error
+    known = replace(kernel, runs_through=True)
+    yield known, IF_NOT_EMPTY
+    extents = {
+        name
+        for array in kernel.arrays
+        for one in kernel.extents(array)
+        for name in free_symbols(one)
+    }
+    indices = {one.variable for _, one in loops((loop,))}
+    texts = kernel.context.scalar_texts
+    numbers = sorted((symbols(loop) - extents - indices) & texts.keys())
+    if numbers:
+        named = " and ".join(f"`{texts[one]}`" for one in numbers)
+        for least, words in ((0, "not negative"), (1, "positive")):
+            told = f"{IF_NOT_EMPTY} and {named} {'is' if len(numbers) == 1 else 'are'} {words}"
+            yield replace(known, least=dict.fromkeys(numbers, least)), told
 
 
 def stores_in(body: Sequence[Statement]) -> tuple[Store, ...]:
@@ -186,7 +229,7 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
     left_alone = compiled(kernel)
     found: list[Legality] = []
     for one, other in zip(before, after, strict=True):
-        added = reductions_in(other) > reductions_in(one)
+        added = combined(one) is not None and reductions_in(other) > reductions_in(one)
         argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
         if argued is None:
             return None
@@ -385,6 +428,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
     if node is None:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
+    begun = {name for _, one in loops((loop,)) for name, _ in one.starts}
     changed = {one.array for one in stores_in(after)}
     own: set[str] = set()
     for part in ast.walk(node):
@@ -411,6 +455,9 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
         if not isinstance(part, ast.Name) or part.id not in own - indices:
             return False
         place: Span = span_of(part, context.lines)
+        if part.id in begun and place.start_line < loop.span.start_line:
+            # what it was before the loop is no longer asked for
+            return False
         return first <= place.start_line <= last and not loop.span.contains(place)
 
     return not any(is_outside(part) for part in ast.walk(ast.parse(context.source)))

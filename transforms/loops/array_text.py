@@ -10,12 +10,14 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in, masked
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
+    Along,
     Chosen,
     Copy,
     Elementwise,
     Expand,
     Fill,
     Flip,
+    Fourier,
     Gather,
     MatMul,
     Point,
@@ -24,8 +26,10 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Scan,
+    Sort,
     Transpose,
     Value,
+    Windows,
 )
 from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import ONE, Expr
@@ -33,6 +37,7 @@ from costdb.expr.nodes import Add, Num
 from costdb.expr.parse import parse
 from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
+from transforms.loops.axes import chain, kept_axis
 from transforms.loops.lift import COUNTED, METHODS
 from transforms.loops.listed import filled, in_list
 
@@ -143,6 +148,12 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return read_text(read, (axis,), kernel)
         case Expand(Expand(Read() as read, first), second):
             return read_text(read, (first, second), kernel)
+        case Expand(Reduction(inside, _, operation), axis) if operation in METHODS and kept_axis(
+            value
+        ):
+            return _along(METHODS[operation], inside, (axis,), "", kernel, kept=True)
+        case Expand(Along(function, inside, _, _, options), axis) if kept_axis(value):
+            return _along(function, inside, (axis,), options, kernel, kept=True)
         case Expand(operand, axis):
             inner = _text(operand, kernel, _TIGHT)
             parts = [":"] * len(type_of(operand, kernel).extents)
@@ -162,6 +173,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Transpose(operand, (1, 0)):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.T"
+        case Transpose(operand, order):
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None else f"{inner}.transpose({', '.join(map(str, order))})"
         case MatMul(left, right):
             return _joined("@", left, right, _PRODUCT, level, kernel)
         case Reduction(Elementwise("multiply", (one, other)), axis, "add", _, fused=True):
@@ -175,10 +189,14 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             along = "" if axis is None else f", axis={axis}"
             known = inner is not None and module is not None
             return f"{module}.count_nonzero({inner}{along})" if known else None
-        case Reduction(operand, axis, operation, _, fused=False) if operation in METHODS:
-            inner = _text(operand, kernel, _TIGHT)
-            along = "" if axis is None else f"axis={axis}"
-            return None if inner is None else f"{inner}.{METHODS[operation]}({along})"
+        case Reduction(_, _, operation, _, fused=False) if operation in METHODS:
+            return _along(METHODS[operation], *chain(value), "", kernel)
+        case Along(function, operand, along, kept, options):
+            return _along(function, operand, along, options, kernel, kept=kept)
+        case Windows():
+            return _windows(value, kernel)
+        case Sort(operand, axis) | Scan(operand, axis, reverse=False) | Fourier(operand, axis):
+            return _by_axis(value, operand, axis, kernel)
         case Elementwise("negative", (operand,)):
             inner = _text(operand, kernel, _SIGNED)
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)
@@ -239,6 +257,74 @@ def _is_truth(value: Value, kernel: Kernel) -> bool:
     return type_of(value, kernel).dtype == "bool"
 
 
+_OF_ARRAYS = frozenset({*METHODS.values(), "std", "var"})
+"""Functions that are methods of arrays, too."""
+
+
+def _along(
+    function: str,
+    operand: Value,
+    along: tuple[int, ...] | None,
+    options: str,
+    kernel: Kernel,
+    *,
+    kept: bool = False,
+) -> str | None:
+    """Return a function along axes; none are named where these are all."""
+    method, module = function in _OF_ARRAYS, kernel.context.array_module
+    inner = _text(operand, kernel, _TIGHT if method else _LOOSE)
+    if inner is None or module is None:
+        return None
+    rank = len(type_of(operand, kernel).extents)
+    given = [options] if options and "=" not in options else []
+    if along is not None and (kept or len(along) < rank):
+        given.append(f"axis={along[0] if len(along) == 1 else along}")
+    given += [options] if "=" in options else []
+    given += ["keepdims=True"] if kept else []
+    if method:
+        return f"{inner}.{function}({', '.join(given)})"
+    return f"{module}.{function}({', '.join((inner, *given))})"
+
+
+def _windows(value: Windows, kernel: Kernel) -> str | None:
+    """Return windows as NumPy's view of them."""
+    lengths: list[Expr] = []
+    axes: list[int] = []
+    inner: Value = value
+    while isinstance(inner, Windows):
+        lengths.insert(0, inner.length)
+        axes.insert(0, inner.axis)
+        inner = inner.operand
+    text, module = _text(inner, kernel), kernel.context.array_module
+    sizes = [size for size in (_size_text(one, kernel) for one in lengths) if size is not None]
+    rank = len(type_of(inner, kernel).extents)
+    if text is None or module is None or len(sizes) < len(lengths) or max(axes) >= rank:
+        return None
+    shape = sizes[0] if len(sizes) == 1 else f"({', '.join(sizes)})"
+    along = "" if axes == [*range(rank)] else f", axis={axes[0] if len(axes) == 1 else tuple(axes)}"
+    return f"{module}.lib.stride_tricks.sliding_window_view({text}, {shape}{along})"
+
+
+_SCANS = {"add": "cumsum", "multiply": "cumprod"}
+
+
+def _by_axis(value: Sort | Scan | Fourier, operand: Value, axis: int, kernel: Kernel) -> str | None:
+    """Return what keeps the shape of its operand, along an axis of it."""
+    inner, module = _text(operand, kernel), kernel.context.array_module
+    rank = len(type_of(operand, kernel).extents)
+    match value:
+        case Sort():
+            name = "sort"
+        case Fourier():
+            name = "fft.ifft" if value.inverse else "fft.fft"
+        case _:
+            known = value.operation in _SCANS
+            name = _SCANS[value.operation] if known else f"{value.operation}.accumulate"
+    last = isinstance(value, Sort | Fourier) or rank == 1
+    along = "" if axis == rank - 1 and last else f", axis={axis}"
+    return None if inner is None or module is None else f"{module}.{name}({inner}{along})"
+
+
 def _within(text: str, own: int, level: int) -> str:
     return f"({text})" if own < level else text
 
@@ -271,7 +357,7 @@ def _number(text: str, dtype: str, kernel: Kernel, level: int) -> str | None:
     if text.isidentifier() or text in kernel.context.identifiers:
         named = kernel.context.scalar_texts.get(text) if dtype == PYTHON_INTEGER else None
         return named or (text if text in kernel.context.identifiers else None)
-    if text in ("numpy.pi", "numpy.e", "numpy.inf"):
+    if text in ("numpy.pi", "numpy.e", "numpy.inf", "numpy.nan"):
         return None if module is None else text.replace("numpy", module)
     try:
         return text if float(text) >= 0 else _within(text, _SUM, level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.ir.concrete import Node, rebuilt, symbols
@@ -13,11 +13,13 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
     Fill,
     Flip,
+    Fourier,
     Gather,
     MatMul,
     Point,
@@ -25,19 +27,23 @@ from advisor.ir.values import (
     Read,
     Reduction,
     Scalar,
+    Scan,
+    Sort,
     Strided,
     Subscript,
     Transpose,
     Value,
+    Windows,
     operands,
     parts_of,
     reads,
     residue,
 )
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, REDUCTIONS, reduced_dtype, strong
-from costdb.expr import ZERO, Expr, free_symbols, maximum, substitute, sym, to_text
+from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym, to_text
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import Proofs, proofs, type_of
+from transforms.loops import axes
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -95,6 +101,8 @@ class Lift:
         Whether not every iteration needs what is looked at.
     needed : frozenset of Read
         What every iteration needs.
+    known : mapping of Value to (Value, int)
+        What numbers that iterations pass on are for all of them, and which axis is the index.
     """
 
     loop: Loop
@@ -104,6 +112,7 @@ class Lift:
     clamped: bool = False
     guarded: bool = False
     needed: frozenset[Read] = frozenset()
+    known: Mapping[Value, tuple[Value, int | None]] = field(default_factory=dict)
     word: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,7 +121,8 @@ class Lift:
     def is_free(self, value: Value) -> bool:
         """Return whether a value is the same in all iterations."""
         return self.loop.variable not in symbols(value) and not any(
-            isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
+            part in self.known or (isinstance(part, Scalar) and self.word.search(part.text))
+            for part in parts_of(value)
         )
 
     def counts_down(self, stores: Sequence[Store]) -> bool:
@@ -236,6 +246,32 @@ class Lift:
             raise NotRaised
         return tuple(made), axis
 
+    def is_window(self, part: Subscript) -> bool:
+        """Return whether a slice moves with the index."""
+        return not isinstance(part, Point) and self.loop.variable in symbols(part)
+
+    def windows(self, read: Read) -> tuple[Value, int]:
+        """Return a slice of one length that moves with the index, for all iterations."""
+        moving = [n for n, one in enumerate(read.region) if self.loop.variable in symbols(one)]
+        part, loop = read.region[moving[0]], self.loop
+        if len(moving) > 1 or not isinstance(part, Range) or loop.step != 1:
+            raise NotRaised
+        extent = self.kernel.extents(read.array)[moving[0]]
+        long = part.high - part.low
+        low = substitute(part.low, {loop.variable: loop.low})
+        high = substitute(part.high, {loop.variable: loop.high - 1})
+        shown = loop.variable not in free_symbols(long) and slope_of(part.low, loop.variable) == 1
+        # one that is cut off at an end is silently shorter, and of nothing there are none
+        inside = self.proofs.non_negative(low) and self.proofs.non_negative(extent - high)
+        runs = self.kernel.runs_through or self.proofs.non_negative(loop.high - loop.low - 1)
+        if not (shown and inside and runs and self.proofs.non_negative(long - 1)):
+            raise NotRaised
+        region = (*read.region[: moving[0]], Range(low, high), *read.region[moving[0] + 1 :])
+        axis, rank = _rank(region[: moving[0]]), _rank(region)
+        found = Windows(Read(read.array, region), axis, long)
+        order = (*range(axis + 1), rank, *range(axis + 1, rank))
+        return axes.transposed(found, order), axis
+
     # --- statements and values
 
     def statement(self, one: Raised, of_store: Callable[[Store], Store]) -> Raised:
@@ -284,6 +320,8 @@ class Lift:
         """
         if self.is_free(value):
             return value, None
+        if value in self.known:
+            return self.known[value]
         match value:
             case Scalar():
                 return self.number(value), 0
@@ -307,15 +345,15 @@ class Lift:
                 return self._gather(value)
             case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
                 return self.product(value, one, other)
-            case Reduction(operand, along, _, _, fused=False):
-                inner, place = self.value(operand)
+            case Reduction(_, _, _, _, fused=False):
+                return self._reduction(value)
+            case Along():
+                return self._along(value)
+            case Windows() | Sort() | Scan() | Fourier():
+                inner, place = self.value(value.operand)
                 assert place is not None
-                if along is None:
-                    if self.rank(operand) != 1:
-                        raise NotRaised
-                    along = 0
-                moved = along + (place <= along)
-                return replace(value, operand=inner, axis=moved), place - (moved < place)
+                moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
+                return axes.windows(moved) if isinstance(moved, Windows) else moved, place
             case Expand(operand, at):
                 inner, place = self.value(operand)
                 assert place is not None
@@ -325,6 +363,8 @@ class Lift:
 
     def _read(self, array: str, region: tuple[Subscript, ...]) -> tuple[Value, int]:
         """Return elements for all iterations, also where they come in the opposite order."""
+        if any(map(self.is_window, region)):
+            return self.windows(Read(array, region))
         try:
             made, axis = self.region(array, region)
         except NotRaised:
@@ -419,6 +459,55 @@ class Lift:
     def _type_of_number(self, name: str, otherwise: str) -> str:
         sizes = self.kernel.context.scalar_texts
         return PYTHON_INTEGER if name in sizes or name in sizes.values() else otherwise
+
+    def _reduction(self, value: Reduction) -> tuple[Value, int]:
+        """Return a reduction of each row, along one axis after another where it is of all."""
+        prefix = self._prefix(value)
+        if prefix is not None:
+            return prefix
+        made, place = self.value(value.operand)
+        assert place is not None
+        rank = self.rank(value.operand)
+        every = range(rank) if value.axis is None else (value.axis,)
+        if len(every) > 1 and value.operation not in axes.BY_PARTS:
+            raise NotRaised
+        for one in reversed(every):
+            moved = one + (place <= one)
+            made = axes.reduced(replace(value, operand=made, axis=moved))
+            place -= moved < place
+        return made, place
+
+    def _prefix(self, value: Reduction) -> tuple[Value, int] | None:
+        """Return reductions of ever longer slices as a scan, from one element on."""
+        match value:
+            case Reduction(Read(array, region), _, "add" | "multiply" | "maximum" | "minimum"):
+                moving = [n for n, one in enumerate(region) if self.loop.variable in symbols(one)]
+            case _:
+                return None
+        part, loop = region[moving[0]] if moving else None, self.loop
+        if len(moving) != 1 or not isinstance(part, Range) or _rank(region) != 1 or loop.step != 1:
+            return None
+        first = substitute(part.high, {loop.variable: loop.low})
+        last = substitute(part.high, {loop.variable: loop.high - 1})
+        fixed = loop.variable not in free_symbols(part.low)
+        if not fixed or slope_of(part.high, loop.variable) != 1 or first - part.low != num(1):
+            return None
+        inside = self.proofs.non_negative(self.kernel.extents(array)[moving[0]] - last)
+        if not inside or not self.proofs.non_negative(part.low):
+            raise NotRaised
+        whole = (*region[: moving[0]], Range(part.low, last), *region[moving[0] + 1 :])
+        return Scan(Read(array, whole), 0, value.operation, value.dtype), 0
+
+    def _along(self, value: Along) -> tuple[Value, int]:
+        inner, place = self.value(value.operand)
+        computed, at = self.value(value.computed)
+        assert place is not None and at is not None
+        moved = tuple(one + (place <= one) for one in value.axes)
+        wanted = place if value.kept else place - sum(one < place for one in moved)
+        order = [n for n in range(self.rank(value) + 1) if n != at]
+        computed = axes.transposed(computed, (*order[:wanted], at, *order[wanted:]))
+        made = replace(value, operand=inner, axes=moved, computed=computed)
+        return axes.along(made), wanted
 
     def _elementwise(
         self, value: Elementwise, operands: Sequence[Value], behind: int | None

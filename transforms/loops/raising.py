@@ -26,12 +26,12 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Value,
-    parts_of,
     reads,
 )
 from advisor.numpy_table import REDUCTIONS, reduced_dtype
 from costdb.expr import free_symbols, sym
 from transforms.kit.kernels import proofs, type_of
+from transforms.loops import axes
 from transforms.loops.lift import (
     METHODS,
     SUMS,
@@ -43,6 +43,7 @@ from transforms.loops.lift import (
     times_from_left,
     turned,
 )
+from transforms.loops.running import passed, running
 
 _COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
 
@@ -71,8 +72,18 @@ def raised(
         raise NotRaised
     body = _inside(loop, outer, kernel, kept)
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
+    if passed(loop, kernel):
+        numbers = [number.store for number in passed(loop, kernel)]
+        lift.needed = frozenset(read for number in numbers for read in needed(number))
+        for number in numbers:
+            lift.note(number)
+        found = running(replace(loop, body=body), outer, kernel, lift.value)
+        if found is None:
+            raise NotRaised
+        body = tuple(one for one in body if one not in numbers)
+        lift.known = found
     stores = [one for one in walk(body) if isinstance(one, Store)]
-    parts = [part for one in stores for part in parts_of(one.value)]
+    parts = [part for one in stores for part in axes.told(one.value)]
     if not all(map(lift.is_of_usual_type, parts)):
         raise NotRaised
     added = [one for one in stores if lift.is_free(Read(one.array, one.region))]
@@ -229,7 +240,8 @@ def _reduction(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
     match whole:
         case Reduction(_, _, known, _, fused=False) if known == operation:
             if not lift.rank(value):
-                return replace(whole, axis=None)
+                # along one axis alone it would have no extreme of nothing
+                return replace(whole, operand=axes.chain(whole)[0], axis=None)
     found = reduced_dtype(REDUCTIONS[SUMS[operation]].result, dtype)
     return Reduction(whole, place if lift.rank(value) else None, operation, found)
 

@@ -7,7 +7,6 @@ does not wait is computed before it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from advisor.dtypes import Kind
@@ -20,9 +19,9 @@ from advisor.ir.values import Elementwise, Reduction, Scalar, parts_of, reads
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import first_line
 from transforms.loops.array_statements import (
-    IF_NOT_EMPTY,
     MODULAR,
     edit,
+    given,
     inexact,
     legality_of,
     loops,
@@ -64,10 +63,9 @@ def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator
 
 def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
     """Yield one statement for a loop that fills both halves of a symmetric matrix."""
-    for condition in ("", IF_NOT_EMPTY):
-        given = replace(kernel, runs_through=kernel.runs_through or bool(condition))
+    for known, condition in given(loop, kernel):
         try:
-            after, variant = mirrored(loop, outer, given)
+            after, variant = mirrored(loop, outer, known)
         except (NotRaised, ShapeConflict):
             continue
         argued = legality_of([after], [after], kernel)
@@ -81,14 +79,15 @@ def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 
 def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
     """Yield a recurrence after after that compute what it does not wait for."""
-    for condition in ("", IF_NOT_EMPTY):
-        given = replace(kernel, runs_through=kernel.runs_through or bool(condition))
+    for known, condition in given(loop, kernel):
         try:
-            after, variant = taken_out(loop, outer, given)
+            after, variant = taken_out(loop, outer, known)
         except (NotRaised, ShapeConflict):
             continue
         doubts = (doubt for one in terms_of(after) for doubt in inexact(one, kernel))
         doubtful = next(doubts, None)
+        if any(map(reductions_in, terms_of(after))):
+            doubtful = "sums are rounded in another order"
         argued = compiled(kernel) or unless_apart(stores_in((loop,)), kernel)
         if argued is None and doubtful is None and not condition:
             argued = Legality(

@@ -11,18 +11,21 @@ from advisor.ir.masks import masked
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     MatMul,
     Read,
     Reduction,
     Scalar,
+    Scan,
     Value,
     parts_of,
     reads,
 )
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import fresh_name
+from transforms.loops.axes import told
 from transforms.loops.listed import tidied_list
 from transforms.loops.masked import under_masks
 
@@ -108,7 +111,7 @@ def _parts_of(one: Statement) -> Iterator[Value]:
     """Yield what a statement computes for all elements: not what it does under a mask."""
     under = masked(one) if isinstance(one, Store) else None
     for value in values_of(one) if under is None else under[:1]:
-        yield from parts_of(value)
+        yield from told(value)
 
 
 def _is_short(value: Value) -> bool:
@@ -124,7 +127,8 @@ def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | 
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
         for part in _parts_of(one):
-            if isinstance(part, Copy | Elementwise | Reduction | MatMul) and not _is_short(part):
+            computed = isinstance(part, Along | Copy | Elementwise | MatMul | Reduction | Scan)
+            if computed and not _is_short(part):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
     for value in sorted(uses, key=lambda one: -sizes[one]):

@@ -193,6 +193,8 @@ class ProgramDoor:
                 # one that goes through an axis from its end is no stretch of memory
                 found, kept = describe(form, self._held), isinstance(form, forms.Expand)
                 return self._seen(operand, found, kept=kept)
+        if type(form) not in _STEPS:
+            raise NotUnderstood("windows of an array")
         what, found = _STEPS[type(form)], describe(form, self._held)
         first = forms.operands(form)[0]
         extents, axis = self.type_of(first).extents, getattr(form, "axis", None)
@@ -310,6 +312,20 @@ class ProgramDoor:
         """Return a result of known shape and type, which takes a time that is not known."""
         found = ArrayType(form.dtype, form.shape)
         return self.value(self._computed("call", form.operands, found, None))
+
+    def along(
+        self,
+        name: str,
+        operand: forms.Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        options: str,
+        computed: forms.Value | ArrayType,
+    ) -> forms.Value:
+        """Return what other operations make, or a result of known shape and type."""
+        if not isinstance(computed, ArrayType):
+            return computed
+        return self.value(self._computed("call", (operand,), computed, None))
 
 
 _STEPS = {

@@ -118,15 +118,6 @@ def test_loops_of_array_statements_take_other_forms(body: str, wanted: str) -> N
             np.testing.assert_allclose(function_of(text, "f")(*_given(seed)), before, 1e-12, 1e-12)
 
 
-def test_a_window_that_a_vector_is_stretched_over_is_left_alone() -> None:
-    body = """\
-    for i in range(a.shape[0] - 2):
-        b[i, :] = (a[i:i + 3, :] * a[:1, :]).sum(axis=0)
-"""
-    titles = [one.title for one in TRANSFORM.propose(only_kernel(HEAD + body)) if one.edits()]
-    assert not titles
-
-
 def test_halves_of_what_is_not_symmetric_are_left_alone() -> None:
     body = """\
     for i in range(t.shape[0]):

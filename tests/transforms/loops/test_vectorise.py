@@ -44,6 +44,10 @@ def test_every_size_for_which_the_loop_runs() -> None:
                 first, last = (eval(end, {"N": n, "K": k}) for end in (low, high))
                 if IF_NOT_EMPTY in proposal.legality.argument and last <= first:
                     continue
+                if "`K` is not negative" in proposal.legality.argument and k < 0:
+                    continue
+                if "`K` is positive" in proposal.legality.argument and k < 1:
+                    continue
                 try:
                     before = run(source, n, k)
                 except IndexError:

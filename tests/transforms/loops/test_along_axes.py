@@ -1,0 +1,153 @@
+"""Functions of rows, columns and windows give what they gave one iteration at a time."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.proposal import Proposal
+from advisor.source import apply_edits
+from transforms.loops.raised import TRANSFORM
+from transforms.loops.vectorise import TRANSFORM as ELEMENTS
+
+HEAD = """\
+import numpy as np
+
+# advise: kernel
+# advise: x: {t}[N]
+# advise: a: {t}[M, N]
+# advise: c: f8[M, N]
+# advise: u: f8[M]
+# advise: v: f8[N]
+def f(x, a, c, u, v, w: int):
+"""
+FUNCTIONS = [
+    "np.mean({})", "{}.std()", "np.std({}, ddof=1)", "np.var({})", "np.median({})", "{}.max()",
+    "np.sum({})", "np.ptp({})", "np.percentile({}, 30)", "np.prod({})", "np.nanmax({})",
+    "np.linalg.norm({})", "{}.argmax()", "np.argmin({})",
+]  # fmt: skip
+LOOPS = {
+    "rows": "for i in range(a.shape[0]):\n    u[i] = {}".replace("{}", "{}"),
+    "columns": "for j in range(a.shape[1]):\n    v[j] = {}",
+    "windows": "for i in range(len(x) - w + 1):\n    v[i] = {}",
+    "trailing": "for i in range(w - 1, len(x)):\n    v[i] = {}",
+    "short": "for i in range(1, len(x) - 1):\n    v[i] = {}",
+    "squares": (
+        "for i in range(1, a.shape[0] - 1):\n    for j in range(1, a.shape[1] - 1):\n"
+        "        c[i, j] = {}"
+    ),
+}
+PARTS = {
+    "rows": "a[i, :]", "columns": "a[:, j]", "windows": "x[i:i + w]",
+    "trailing": "x[i - w + 1:i + 1]", "short": "x[i - 1:i + 2]",
+    "squares": "a[i - 1:i + 2, j - 1:j + 2]",
+}  # fmt: skip
+
+
+def source(body: str, dtype: str) -> str:
+    return HEAD.format(t=dtype) + "\n".join(f"    {line}" for line in body.splitlines()) + "\n"
+
+
+def proposals(text: str) -> list[Proposal]:
+    (kernel,) = read_kernels("f.py", text)
+    return [*TRANSFORM.propose(kernel), *ELEMENTS.propose(kernel)]
+
+
+def results(text: str, given_: list[Any]) -> list[Any] | type[Exception]:
+    names: dict[str, Any] = {}
+    exec(compile(text, "f.py", "exec"), names)
+    arrays = [one if isinstance(one, int) else one.copy() for one in given_]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            names["f"](*arrays)
+        except Exception as error:
+            return type(error)
+    return arrays
+
+
+def arguments(rows: int, columns: int, width: int, dtype: str, seed: int, nan: bool) -> list[Any]:
+    draw = np.random.default_rng(seed)
+
+    def made(*shape: int) -> Any:
+        values = (draw.standard_normal(shape) * 5).astype(dtype)
+        if nan and np.dtype(dtype).kind == "f" and values.size:
+            values.flat[draw.integers(values.size)] = np.nan
+        # not contiguous
+        wide = np.zeros((*shape[:-1], 2 * shape[-1]), values.dtype)
+        wide[..., ::2] = values
+        return wide[..., ::2]
+
+    return [
+        made(columns), made(rows, columns), np.zeros((rows, columns)), np.zeros(rows),
+        np.zeros(columns), width,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_along_axes_come_to_the_same(kind: str, function: str) -> None:
+    for dtype in ("f8", "f4", "i8", "i2"):
+        text = source(LOOPS[kind].format(function.format(PARTS[kind])), dtype)
+        edited = [(one, apply_edits(text, one.edits())) for one in proposals(text) if one.edits()]
+        place = "arg" in function and kind == "squares"
+        assert edited or place, text
+        for number, (rows, columns, width) in enumerate(
+            [(5, 7, 3), (3, 3, 1), (4, 9, 9), (1, 1, 1)]
+        ):
+            for nan in (False, True):
+                values = arguments(rows, columns, width, dtype, number, nan)
+                before = results(text, values)
+                for one, after in edited:
+                    some = {"squares": min(rows, columns) - 2, "short": columns - 2}.get(kind, 1)
+                    stated = "if no loop of it is empty" in one.legality.argument
+                    if isinstance(before, type) or (stated and some < 1):
+                        continue
+                    found = results(after, values)
+                    assert not isinstance(found, type), after
+                    for mine, theirs in zip(found, before, strict=True):
+                        np.testing.assert_allclose(mine, theirs, 1e-4 if dtype == "f4" else 1e-10)
+
+
+@given(
+    st.integers(0, 6), st.integers(0, 6), st.integers(0, 4), st.booleans(), st.integers(0, 99),
+    st.sampled_from([
+        "for i in range(a.shape[0]):\n    e = np.exp(a[i] - a[i].max())\n    c[i] = e / e.sum()",
+        "for j in range(a.shape[1]):\n    m = a[:, j].mean()\n    s = a[:, j].std()\n"
+        "    c[:, j] = (a[:, j] - m) / s",
+        "for j in range(a.shape[1]):\n    c[:, j] -= v[j]\n    c[:, j] /= x[j]",
+        "for i in range(a.shape[0]):\n    e = a[i] * 2\n    e += 1\n    e /= e.sum()\n    c[i] = e",
+        "for i in range(a.shape[0]):\n    c[i] = np.sort(a[i])",
+        "for i in range(a.shape[0]):\n    c[i] = np.cumsum(a[i])",
+        "for i in range(w, len(x)):\n    s = x[i - w:i]\n    v[i] = (x[i] - s.mean()) / s.std()",
+    ]),
+)  # fmt: skip
+def test_what_an_iteration_binds_is_put_where_it_is_used(
+    rows: int, columns: int, width: int, nan: bool, seed: int, body: str
+) -> None:
+    text = source(body, "f8")
+    edited = [(one, apply_edits(text, one.edits())) for one in proposals(text) if one.edits()]
+    assert edited
+    values = arguments(rows, columns, width, "f8", seed, nan)
+    before = results(text, values)
+    if isinstance(before, type):
+        return
+    for one, after in edited:
+        argument = one.legality.argument
+        if "no loop of it is empty" in argument and (columns <= width or not rows * columns):
+            continue
+        if "positive" in argument and not width:
+            continue
+        found = results(after, values)
+        if isinstance(found, type) and not rows * columns:
+            # of no elements there is no extreme, not even of no rows
+            continue
+        assert not isinstance(found, type), after
+        for mine, theirs in zip(found, before, strict=True):
+            np.testing.assert_allclose(mine, theirs, 1e-9, 1e-9)

@@ -1,0 +1,163 @@
+"""What one iteration of a loop binds for itself, put where it is used.
+
+``e = np.exp(s[i] - s[i].max()); s[i] = e / e.sum()`` is one statement on rows: then nothing but
+stores is left in the loop, and its index may become an axis. Names come back where a value is used
+more than once.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field, replace
+
+from advisor.ir.kernel import Kernel
+from advisor.ir.shapes import is_whole
+from advisor.ir.statements import (
+    Bind,
+    Loop,
+    ScalarBind,
+    Statement,
+    Store,
+    mentioned,
+    values_of,
+    walk,
+    written,
+)
+from advisor.ir.values import (
+    Elementwise,
+    Point,
+    Read,
+    Scalar,
+    Value,
+    parts_of,
+    reads,
+)
+from advisor.numpy_table import PYTHON_INTEGER, ROWS
+from costdb.wording import IDENTIFIER
+from transforms.kit.kernels import mapped, replaced, type_of
+from transforms.loops.opened import at_place
+from transforms.loops.raising import NotRaised
+
+_WORD = re.compile(IDENTIFIER)
+
+
+def substituted(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
+    """Return a loop of stores alone, and the kernel without the names that it bound.
+
+    A loop that binds nothing, or whose names something else needs, stays as it is.
+    """
+    bound = {one.name for one in loop.body if isinstance(one, Bind | ScalarBind)}
+    bound -= kernel.arrays.keys() | kernel.aliases
+    if not bound or bound & _used_elsewhere(loop, kernel):
+        return loop, kernel
+    try:
+        body = _Iteration(kernel, bound).block(loop.body)
+    except NotRaised:
+        return loop, kernel
+    kept = {name: found for name, found in kernel.locals.items() if name not in bound}
+    return replace(loop, body=body), replace(kernel, locals=kept)
+
+
+def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
+    others = replaced(kernel.body, {id(loop): ()})
+    names = kernel.observed.union(*map(mentioned, others))
+    texts = (
+        part.text
+        for one in walk(others)
+        for value in values_of(one)
+        for part in parts_of(value)
+        if isinstance(part, Scalar)
+    )
+    return names.union(*map(_WORD.findall, texts))
+
+
+@dataclass(slots=True)
+class _Iteration:
+    """What names hold at one point of an iteration."""
+
+    kernel: Kernel
+    bound: set[str]
+    held: dict[str, Value] = field(default_factory=dict)
+
+    def block(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        made: list[Statement] = []
+        for one in body:
+            match one:
+                case Bind(name, value) | ScalarBind(name, value, combined=False) if (
+                    name in self.bound
+                ):
+                    self.held[name] = self.value(value)
+                case Store(array) if array in self.bound:
+                    self.changed(one)
+                case Store(array):
+                    value = self.value(one.value)
+                    # a number of its own, and not what a row is made of
+                    held = tuple((n, v) for n, v in self.held.items() if v in parts_of(value))
+                    self.forget(array)
+                    made.append(replace(one, value=value, held=(*one.held, *held)))
+                case Loop() if not written(one) & self.bound:
+                    for array in written(one):
+                        self.forget(array)
+                    made.append(replace(one, body=self.block(one.body)))
+                case _:
+                    raise NotRaised
+        return tuple(made)
+
+    def changed(self, store: Store) -> None:
+        """Note what an array of the iteration holds after a statement in place."""
+        known = type_of(Read(store.array, store.region), self.kernel)
+        value = self.value(store.value)
+        whole = is_whole(store.region, self.kernel.extents(store.array))
+        if not whole or type_of(value, self.kernel) != known:
+            raise NotRaised
+        self.held[store.array] = value
+
+    def forget(self, array: str) -> None:
+        """Drop what was computed from an array that changes."""
+        for name, value in list(self.held.items()):
+            if any(read.array == array for read in reads(value)):
+                del self.held[name]
+
+    def value(self, value: Value) -> Value:
+        """Return a value without the names of the iteration."""
+
+        def other(part: object) -> object:
+            if isinstance(part, Read) and part.array in self.bound:
+                return self.part(part)
+            if isinstance(part, Scalar) and self.bound & set(_WORD.findall(part.text)):
+                return self.number(ast.parse(part.text, mode="eval").body, part)
+            return part
+
+        return mapped(value, other)
+
+    def part(self, read: Read) -> Value:
+        """Return a part of an array of the iteration, which is all of it but for single places."""
+        value = self.held.get(read.array)
+        if value is None:
+            raise NotRaised
+        extents = self.kernel.extents(read.array)
+        for axis in reversed(range(len(read.region))):
+            part = read.region[axis]
+            if isinstance(part, Point):
+                value = at_place(value, axis, part.at, self.kernel)
+            elif not is_whole((part,), (extents[axis],)):
+                raise NotRaised
+        return value
+
+    def number(self, node: ast.expr, like: Scalar) -> Value:
+        """Return what the text of a number says with values in the place of names."""
+        match node:
+            case ast.Name(name) if name in self.bound:
+                if name not in self.held:
+                    raise NotRaised
+                return self.held[name]
+            case ast.Call(ast.Name(operation), args) if operation in ROWS:
+                return Elementwise(operation, tuple(self.number(one, like) for one in args))
+            case ast.UnaryOp(ast.USub(), operand):
+                return Elementwise("negative", (self.number(operand, like),))
+            case ast.Constant(int()):
+                return Scalar(ast.unparse(node), PYTHON_INTEGER)
+            case ast.Constant() | ast.Name() | ast.Attribute():
+                return replace(like, text=ast.unparse(node), span=None)
+        raise NotRaised
