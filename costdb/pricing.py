@@ -25,7 +25,6 @@ from costdb.expr import (
     maximum_over,
     minimum,
     num,
-    simplify,
     substitute,
     summation,
     sym,
@@ -184,6 +183,8 @@ def longest_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the largest `expr` over ``low..high``, 0 where that is empty."""
     if variable not in free_symbols(expr):
         return conditional(less_equal(low, high), expr, 0)
+    from costdb.expr.simplify import simplify  # few loops are spread over ranks
+
     return simplify(maximum_over(variable, low, high, expr))
 
 
