@@ -52,7 +52,7 @@ from costdb.calibration.section import (
 from costdb.expr import evaluate, num
 from costdb.lines.coefficients import Place, Scale, amounts, bytes_of, scale
 from costdb.machines import measured
-from costdb.repetition import RANKS
+from costdb.pricing import RANKS
 from costdb.work import Region
 
 _SEED = 6
