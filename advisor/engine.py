@@ -18,7 +18,6 @@ from advisor.finding import (
 from advisor.frontend import prefilter
 from advisor.frontend.prefilter import needs_decoding as needs_decoding
 from advisor.frontend.prefilter import needs_reading as needs_reading
-from advisor.steps import step
 from advisor.unread import coverage_of, of_one_function, unsupported
 from costdb.records import dataclass, field, replace
 
@@ -294,7 +293,6 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 
-    step()
     machine = load_machine(options.machine or "")
     sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
     ranked = rank(

@@ -51,7 +51,7 @@ class Priced:
         Ranges outside which the estimate is an extrapolation.
     repeats : tuple of Quantity
         Of each kind of work that is done: by which factor one launch of a program differs from
-        another one of the same (:mod:`costdb.repetition`).
+        another one of the same (:func:`costdb.evaluate.with_repetition`).
     omitted : tuple of Omission
         Parts that it leaves out, each once.
     """

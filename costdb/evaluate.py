@@ -21,7 +21,6 @@ from costdb.expr.functions import Conditional, Sum
 from costdb.expr.nodes import Add, Mul, Sym, Value
 from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field
-from costdb.repetition import with_repetition
 
 # Intervals of prices: functions of machine coefficients alone, over a box of these.
 #
@@ -346,6 +345,40 @@ def _at_middle(box: Box, names: Iterable[str]) -> Box:
         **box,
         **{name: Interval(box[name].mid, box[name].mid, box[name].mid) for name in names},
     }
+
+
+# How far two launches of one program differ.
+#
+# What two programs do alike misses alike and cancels in their ratio; what differs from launch to
+# launch (where memory lies, what the machine is at) does not, not even between a program and
+# itself. A profile may state, of each kind of work, a factor around 1 that holds nine in ten ratios
+# of two launches; one of published figures says nothing of it.
+
+
+def with_repetition(ratio: Ratio, above: Iterable[Quantity], below: Iterable[Quantity]) -> Ratio:
+    """Return a ratio whose interval also holds how two launches differ.
+
+    A factor holds ratios of two launches of one kind of work, so that either launch has half of
+    its square. Of several kinds in one program the one that repeats worst counts.
+    """
+    if not (math.isfinite(ratio.high) and ratio.low > 0):
+        return ratio
+    sides = [list(above), list(below)]
+    down, up = (
+        math.sqrt(sum(max((end(one) ** 2 for one in side), default=0.0) for side in sides) / 2)
+        for end in (_down, _up)
+    )
+    low = math.exp(-math.hypot(math.log(ratio.mid / ratio.low), down))
+    high = math.exp(math.hypot(math.log(ratio.high / ratio.mid), up))
+    return Ratio(ratio.mid * low, ratio.mid, ratio.mid * high)
+
+
+def _down(factor: Quantity) -> float:
+    return math.log(factor.value / factor.low)
+
+
+def _up(factor: Quantity) -> float:
+    return math.log(factor.high / factor.value)
 
 
 _SECONDS_PER_MICROSECOND = 1e-6

@@ -25,7 +25,6 @@ from costdb.expr import (
     maximum_over,
     minimum,
     num,
-    simplify,
     substitute,
     summation,
     sym,
@@ -36,7 +35,6 @@ from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
 from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
-from costdb.repetition import repeats_of
 from costdb.work import (
     Barrier,
     Branch,
@@ -184,6 +182,8 @@ def longest_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the largest `expr` over ``low..high``, 0 where that is empty."""
     if variable not in free_symbols(expr):
         return conditional(less_equal(low, high), expr, 0)
+    from costdb.expr.simplify import simplify  # few loops are spread over ranks
+
     return simplify(maximum_over(variable, low, high, expr))
 
 
@@ -220,6 +220,31 @@ def _only_if(test: Expr, domain: Domain) -> Domain:
     # What does not happen is in range, which any value inside says.
     inside = next((end for end in (domain.low, domain.high) if isfinite(end)), 0.0)
     return replace(domain, quantity=conditional(test, domain.quantity, num(inside)))
+
+
+LAUNCHES = "launches"
+ALONE, RANKS, THREADS = "alone_residual", "ranks_residual", "threads_residual"
+"""What one process does by itself, what ranks do, and what threads do together."""
+
+_KINDS: dict[type, str] = {
+    Message: RANKS,
+    PrefixScan: RANKS,
+    Collective: RANKS,
+    PickledMessage: RANKS,
+    PickledCollective: RANKS,
+    RemoteElements: RANKS,
+    RemoteGroup: RANKS,
+    Superstep: THREADS,
+}
+
+
+def repeats_of(works: Iterable[Work], machine: Machine) -> tuple[Quantity, ...]:
+    """Return what a machine states of each kind of work."""
+    kinds = dict.fromkeys(
+        _KINDS.get(type(work), ALONE) for work in works if not isinstance(work, Fixed | Unknown)
+    )
+    stated = (machine.quantity(LAUNCHES, kind) for kind in kinds)
+    return tuple(one for one in stated if one is not None)
 
 
 _Model = Callable[[Any, Machine], Priced | Missing]

@@ -30,25 +30,17 @@ _LINE_END = re.compile(r"(?<=\n)")
 def line_of(text: str, keys: Keys) -> int:
     """Return the line, from 1, of the statement that brings `keys` into a valid document.
 
-    A key exists from some line on: the first prefix of the document that parses and has it ends
-    with its value, and the longest shorter prefix that parses ends just before it. Both are
-    found by bisection, so that a long document costs a dozen parses. Only called for errors.
+    It ends with the first line up to which the document parses and has them, and begins behind the
+    last one before up to which it parses. Only called for errors.
     """
-    lines = _LINE_END.split(text)
-    without, having = 0, len(lines)
-    while having - without > 1:
-        middle = (without + having) // 2
-        # within a value of several lines no prefix parses: the next one above, else below
-        candidates = (*range(middle, without, -1), *range(middle + 1, having))
-        parsed = ((end, _parsed(lines[:end])) for end in candidates)
-        end, document = next((one for one in parsed if one[1] is not None), (having, None))
-        if document is None:
-            break
-        if _has(document, keys):
-            having = end
-        else:
-            without = end
-    return without + 1
+    lines, before = _LINE_END.split(text), 0
+    for end in range(1, len(lines) + 1):
+        document = _parsed(lines[:end])
+        if document is not None:
+            if _has(document, keys):
+                break
+            before = end
+    return before + 1
 
 
 def _parsed(lines: Sequence[str]) -> dict[str, Any] | None:
@@ -118,8 +110,6 @@ class Origin:
         """Return an error at a key below this place."""
         if not self.file:
             return ConfigError(f"advise: {message}")
-        from pathlib import Path
-
         text = Path(self.file).read_text(encoding="utf-8")
         line = line_of(text, (*self.keys, *key))
         return ConfigError(f"{shown_path(self.file)}:{line}: {message}")
@@ -235,8 +225,6 @@ def settle(layers: tuple[Layer, ...]) -> Settings:
 
 def shown_path(path: str) -> str:
     """Return the shorter of a path as it is and as seen from the current folder."""
-    import os
-
     relative = os.path.relpath(path)
     return min(relative, path, key=len)
 
@@ -348,8 +336,6 @@ def read_configuration(file: str, *, required: bool = False) -> Configuration | 
     try:
         return configuration_of(table, file)
     except _Problem as problem:
-        from advisor.config.files import line_of
-
         line = line_of(data.decode(), (*TABLE, *problem.keys))
         raise ConfigError(f"{shown}:{line}: {_dotted(problem.keys)}: {problem}") from None
 

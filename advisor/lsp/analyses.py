@@ -1,6 +1,6 @@
 """Which analyses run when: one at a time, and never for an old text.
 
-A change overtakes an analysis, which ends at its next step; what it found is dropped.
+What an analysis found of a text that has changed since is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from advisor.ir.kernel import Kernel
 from advisor.lsp.document import Document
 from advisor.report.rows import headline
 from advisor.source import Edit, ParseProblem, SourceProblem, Span, apply_edits, split_lines
-from advisor.steps import Overtaken, ending_when, step
 from costdb.records import dataclass, field, replace
 
 # The engine as the language server asks it: every outcome is a value, none ends the server.
@@ -246,7 +245,7 @@ class KernelMemo:
 
         Raises
         ------
-        SourceProblem, MachineError, Overtaken
+        SourceProblem, MachineError
             As the engine does.
         """
         from costdb.machines import load_machine
@@ -366,7 +365,7 @@ class Analyses:
     Attributes
     ----------
     analyse : callable
-        Path and text to analysis; runs in the worker, where it may raise `Overtaken`.
+        Path and text to analysis; runs in the worker.
     finished : callable
         Called with every file that has a new answer.
     """
@@ -487,13 +486,8 @@ class Analyses:
 
     def _analysed(self, file: OpenFile, stamp: int, text: str) -> Analysis | None:
         """Return what there is to say of a text, in the worker; None if that was overtaken."""
-        # it may have changed while it was waiting for its turn, and may any time
-        with ending_when(lambda: file.stamp != stamp):
-            try:
-                step()
-                return self.analyse(file.path, text)
-            except Overtaken:
-                return None
+        # it may have changed while it was waiting for its turn
+        return self.analyse(file.path, text) if file.stamp == stamp else None
 
     def _answer(self, file: OpenFile, analysis: Analysis) -> Answer:
         document = file.document

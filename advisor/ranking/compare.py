@@ -12,7 +12,6 @@ from advisor.ir.concrete import at_sizes, content_of, symbols_of, whole_numbers_
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from advisor.source import SourceProblem, Span
-from advisor.steps import step
 from costdb.crossovers import Crossover, crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
 from costdb.evaluate import compare, evaluate_price, middle, middles
@@ -212,8 +211,6 @@ def cost(kernel: Kernel, machine: Machine, *, parts: bool = True) -> Costed | Mi
     ------
     Unpriced
         When some statement is not understood, or the formula has no value at the kernel's sizes.
-    Overtaken
-        Nobody wants to know any more; see :mod:`advisor.steps`.
     """
     key = content_of(kernel), machine
     known = _costs.pop(key, None) or _cost(kernel, machine)
@@ -230,7 +227,7 @@ def cost_at(kernel: Kernel, machine: Machine, sizes: Mapping[str, Number]) -> Co
 
     Raises
     ------
-    Unpriced, Overtaken
+    Unpriced
         As :func:`cost` does.
     """
     return cost(at_sizes(kernel, sizes), machine, parts=False)
@@ -253,7 +250,6 @@ asks again for all variants of a kernel after an edit that changes none of them,
 
 
 def _cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
-    step()
     try:
         process = lower(kernel, reuse=bool(machine.section("arrays")))
     except ExprError as error:
@@ -301,14 +297,7 @@ def _rounded(time: float) -> float:
 
 
 def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:
-    """Return both estimates, and their ratio with shared coefficients moving together.
-
-    Raises
-    ------
-    Overtaken
-        Nobody wants to know any more.
-    """
-    step()
+    """Return both estimates, and their ratio with shared coefficients moving together."""
     return Compared(
         evaluate_price(before.priced, sizes),
         evaluate_price(after.priced, sizes),

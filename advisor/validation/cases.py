@@ -21,6 +21,7 @@ from advisor.validation.experiments import (
 )
 from advisor.verify.cases import alone, case_of
 from advisor.verify.running import Compared, Effort, keep, measure, speed_up
+from costdb.calibration.section import typical
 from costdb.choosing import SubjectError
 from costdb.documents import load_description
 from costdb.estimate import Estimate, Missing, Priced, Seconds
@@ -29,7 +30,6 @@ from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, 
 from costdb.machines import Machine
 from costdb.pgas.model import price_groups
 from costdb.records import dataclass, replace
-from costdb.repetition import typical
 
 Sizes = Mapping[str, int]
 _WORKER = "advisor.validation.worker"

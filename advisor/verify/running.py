@@ -20,12 +20,12 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ranking.compare import time_s
 from advisor.verify.cases import ORIGINAL, ArrayInput, Case, ProgramCase, Variant, inputs_of
+from costdb.calibration.section import typical
 from costdb.estimate import Ratio
 from costdb.evaluate import evaluate_price
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.machines import Machine
 from costdb.records import dataclass
-from costdb.repetition import typical
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.extract import store_path

@@ -34,7 +34,7 @@ from costdb.calibration.section import (
 )
 from costdb.expr import num
 from costdb.machines import Json, measured
-from costdb.repetition import ALONE
+from costdb.pricing import ALONE
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 Array: TypeAlias = NDArray[Any]

@@ -22,11 +22,11 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
-from costdb.calibration.section import Host, Quality, Timing
+from costdb.calibration.section import Host, Quality, Timing, typical
 from costdb.expr import evaluate
 from costdb.machines import Json, measured
+from costdb.pricing import LAUNCHES
 from costdb.profile_parts import grades_of
-from costdb.repetition import SECTION, typical
 from costdb.work import ArrayCall
 
 Vector = NDArray[np.float64]
@@ -199,7 +199,7 @@ def repetition_of(timings: Sequence[Timing]) -> Json:
 def repetition(kind: str, timings: Sequence[Timing]) -> dict[str, Json]:
     """Return the profile's part about launches of one kind of work; none where nothing tells."""
     stated = repetition_of(timings)
-    return {} if stated is None else {SECTION: {kind: stated}}
+    return {} if stated is None else {LAUNCHES: {kind: stated}}
 
 
 def graded_columns(sizes: Vector, limits: Sequence[float]) -> Columns:

@@ -13,7 +13,6 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ from costdb.calibration.section import (
 from costdb.expr import evaluate, num
 from costdb.lines.coefficients import Place, Scale, amounts, bytes_of, scale
 from costdb.machines import measured
-from costdb.repetition import RANKS
+from costdb.pricing import RANKS
 from costdb.work import Region
 
 _SEED = 6
@@ -180,8 +179,7 @@ KIB, MIB = 1 << 10, 1 << 20
 PROTOCOL_BYTES = (8 * KIB, 64 * KIB, MIB)
 _STEPS_BYTES = tuple(KIB << power for power in range(11))
 # Grades of lines: in a first-level cache, in a second-level one, in a shared one, in memory.
-_LINE_LIMITS = ((64 * KIB, 256 * KIB, MIB, 8 * MIB), (32 * KIB, 512 * KIB, 4 * MIB))
-_WAY_BYTES = (4 * KIB, 64 * KIB)
+_LINE_LIMITS = ((64 * KIB, 256 * KIB, MIB), (32 * KIB, 512 * KIB, 4 * MIB))
 
 # Where lines are of another size, the coefficients for each take it up.
 LINE_BYTES = 64
@@ -245,7 +243,7 @@ def document(by: Scale, coefficients: dict[str, float]) -> dict[str, Any]:
     def stated(place: str, unit: str = "us") -> dict[str, Any]:
         return {place.rpartition(".")[2]: measured(coefficients[place], unit)}
 
-    staging: dict[str, Any] = {"way_bytes": measured(by.way_bytes, "byte")}
+    staging: dict[str, Any] = {}
     for key in ("call_us", "loop_us", "element_us"):
         staging |= stated(f"staging.{key}")
     staging |= stated("staging.copy_us_per_byte", "us/byte")
@@ -277,14 +275,11 @@ def _best_scale(regions: Sequence[Region], times: Vector, given: Mask, line: int
     step = min(
         _STEPS_BYTES,
         key=lambda above: _left(
-            columns_of(rows, scale(line, KIB, (above,), PROTOCOL_BYTES, ())), times[whole]
+            columns_of(rows, scale(line, (above,), PROTOCOL_BYTES, ())), times[whole]
         ),
     )
     used = [region for region, is_given in zip(regions, given, strict=True) if is_given]
-    scales = [
-        scale(line, way, (step,), PROTOCOL_BYTES, limits)
-        for way, limits in product(_WAY_BYTES, _LINE_LIMITS)
-    ]
+    scales = [scale(line, (step,), PROTOCOL_BYTES, limits) for limits in _LINE_LIMITS]
     return min(scales, key=lambda by: _left(columns_of(used, by), times[given]))
 
 

@@ -50,8 +50,8 @@ from costdb.calibration.section import (
     World,
 )
 from costdb.machines import Json, measured
+from costdb.pricing import THREADS
 from costdb.records import dataclass
-from costdb.repetition import THREADS
 
 # Plans of supersteps.
 #

@@ -27,5 +27,4 @@ from costdb.expr.nodes import floor_div as floor_div
 from costdb.expr.nodes import num as num
 from costdb.expr.numbers import ExprError as ExprError
 from costdb.expr.parse import parse as parse
-from costdb.expr.simplify import simplify as simplify
 from costdb.expr.text import to_text as to_text

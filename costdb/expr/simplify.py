@@ -13,7 +13,6 @@ from functools import lru_cache
 from costdb.expr.functions import (
     Comparison,
     Conditional,
-    Equal,
     Extreme,
     Gcd,
     Less,
@@ -282,17 +281,8 @@ class _Simplifier:
                 whole = (expr.left - expr.right).is_whole(facts.whole)
                 if whole and facts.proves_at_least(expr.left, expr.right + 1):
                     return ZERO
-            case Equal():
-                whole = (expr.left - expr.right).is_whole(facts.whole)
-                for one, other in ((expr.left, expr.right), (expr.right, expr.left)):
-                    if whole and facts.proves_at_least(one, other + 1):
-                        return ZERO
             case Division():
                 return self.division(expr)
-            case Conditional(then=Conditional() as inner) if inner.test == expr.test:
-                return conditional(expr.test, inner.then, expr.orelse)
-            case Conditional(orelse=Conditional() as inner) if inner.test == expr.test:
-                return conditional(expr.test, expr.then, inner.orelse)
             case _:
                 pass
         return expr
@@ -374,7 +364,7 @@ class _Simplifier:
             coefficients = coefficients_in(body, index)
             assert coefficients is not None
             total = sum_below(coefficients, last + 1) - sum_below(coefficients, low)
-        if filled or not _may_fail(body, index, self.facts):
+        if filled or not _may_fail(body):
             return total
         return conditional(less_equal(low, high), total, ZERO)
 
@@ -386,28 +376,15 @@ def _parted(term: Expr, index: str) -> tuple[Expr, Expr]:
     return multiply(inside), multiply([one for one in factors if index not in free_symbols(one)])
 
 
-def _may_fail(expr: Expr, index: str, facts: Facts) -> bool:
-    """Tell whether a part without `index` could have no value, such as 1/N for N = 0.
+def _may_fail(expr: Expr) -> bool:
+    """Tell whether a part could have no value, such as 1/N for N = 0.
 
     A sum does not evaluate its body over an empty range, so its closed form must not either.
     """
-    if not expr.children:
-        return False
-    if index not in free_symbols(expr):
-        doubtful: Expr = ONE
-        if isinstance(expr, Pow):
-            doubtful = ONE if _is_plain(expr) else expr.base
-        elif isinstance(expr, Division):
-            doubtful = expr.divisor
-        elif isinstance(expr, Log2):
-            doubtful = expr.argument
-        if not isinstance(doubtful, Num) and not facts.proves_at_least(doubtful, ONE):
-            return True
-    return any(_may_fail(child, index, facts) for child in expr.children)
-
-
-def _is_plain(expr: Pow) -> bool:
-    return isinstance(expr.exponent, Num) and expr.exponent.value >= 0
+    partial = isinstance(expr, Division | Log2) or (
+        isinstance(expr, Pow) and not (isinstance(expr.exponent, Num) and expr.exponent.value >= 0)
+    )
+    return partial or any(map(_may_fail, expr.children))
 
 
 def _largest(body: Expr, index: str, facts: Facts) -> Expr | None:

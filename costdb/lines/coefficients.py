@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import ONE, Expr, ceil_div, conditional, gcd, less, less_equal, maximum, num, sym
+from costdb.expr import ONE, Expr, conditional, less, less_equal, num, sym
 from costdb.lines.symbolic import by_pitch, magnitude, region_line_bounds
 from costdb.machines import Json, Machine, MachineError
 from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking
@@ -30,8 +30,6 @@ class Marshalling:
         Of all elements.
     lines : Expr
         Touched, the mean of their bounds where the start is unknown.
-    crowding : Expr
-        By how much larger the region seems to a cache than its lines are, at least 1.
     """
 
     staged: Expr
@@ -39,7 +37,6 @@ class Marshalling:
     strided: Expr
     bytes: Expr
     lines: Expr
-    crowding: Expr
 
 
 def elements_of(region: Region) -> Expr:
@@ -55,17 +52,11 @@ def bytes_of(region: Region) -> Expr:
     return elements_of(region) * region.itemsize_bytes
 
 
-def marshalling_of(region: Region, line_bytes: int, way_bytes: int) -> Marshalling:
+def marshalling_of(region: Region, line_bytes: int) -> Marshalling:
     """Return what staging a region takes.
 
     Where the structure of sizes does not show that a dimension goes on where the one inside it
     ends, it is taken not to.
-
-    Parameters
-    ----------
-    line_bytes : int
-    way_bytes : int
-        Span of addresses that one way of the cache covers: lines so far apart share a set.
     """
     run, outer = _run(region)
     runs = ONE
@@ -74,16 +65,12 @@ def marshalling_of(region: Region, line_bytes: int, way_bytes: int) -> Marshalli
     single = less_equal(run, region.itemsize_bytes)
     inner = outer[0][0] if outer else ONE
     lower, upper = region_line_bounds(region, line_bytes)
-    # an empty message has no lines, and none that crowd
-    lines_each = maximum(1, ceil_div(run, line_bytes)) * line_bytes
-    shared = gcd(outer[0][1], way_bytes) if outer else ONE
     return Marshalling(
         staged=less(1, runs),
         loops=conditional(single, _product(outer[1:]), runs),
         strided=conditional(single, _product(outer[1:]) * inner, 0),
         bytes=bytes_of(region),
         lines=(lower + upper) / 2,
-        crowding=maximum(1, shared / lines_each),
     )
 
 
@@ -119,7 +106,7 @@ def _product(dimensions: list[tuple[Expr, Expr]]) -> Expr:
 # bytes are priced by grade of the message's size (:mod:`costdb.profile_parts`), a protocol adds a
 # step above the size where it takes over, and where the region is staged the copies cost a call,
 # their loops, their strided elements, their bytes, and the lines touched, by grade of the bytes
-# that these lines seem to fill. All coefficients are at least 0, so the price never falls when the
+# that these lines fill. All coefficients are at least 0, so the price never falls when the
 # message grows.
 #
 # The formula is a sum of amounts, each with the place of its coefficient in a profile's
@@ -158,16 +145,14 @@ class Scale:
 
     Attributes
     ----------
-    line_bytes, way_bytes : int
-        See :func:`marshalling_of`.
+    line_bytes : int
     protocols : tuple of float
         Bytes above which each costs extra.
     bytes, lines : tuple of Grade
-        By bytes of the message, and by bytes that the lines seem to fill.
+        By bytes of the message, and by bytes that the lines fill.
     """
 
     line_bytes: int
-    way_bytes: int
     protocols: tuple[float, ...]
     bytes: tuple[Grade, ...]
     lines: tuple[Grade, ...]
@@ -175,7 +160,6 @@ class Scale:
 
 def scale(
     line_bytes: int,
-    way_bytes: int,
     protocols: Sequence[float],
     byte_limits: Sequence[float],
     line_limits: Sequence[float],
@@ -183,7 +167,6 @@ def scale(
     """Return the scale with these limits; the last grade has none."""
     return Scale(
         line_bytes,
-        way_bytes,
         tuple(protocols),
         tuple(grades_of(byte_limits)),
         tuple(grades_of(line_limits)),
@@ -204,13 +187,9 @@ def scale_in(machine: Machine) -> Scale:
         It is malformed.
     """
     message = machine.section(*SECTION)
-    way = machine.quantity(*SECTION, "staging", "way_bytes")
     where = f"{machine.origin}: /{'/'.join(SECTION)}"
-    if way is None or way.value < 1 or way.value != int(way.value):
-        raise MachineError(f"{where}/staging/way_bytes: expected a positive whole number")
     return Scale(
         machine.cache_line_bytes,
-        int(way.value),
         tuple(_protocols(message.get("protocols", []), f"{where}/protocols")),
         grades(machine, *SECTION, "bytes"),
         grades(machine, *SECTION, "staging", "lines"),
@@ -225,16 +204,14 @@ def amounts(region: Region, by: Scale) -> Iterator[Amount]:
         yield Amount("start-up", ("protocols", number, "extra_us"), less(above, size))
     for number, grade in enumerate(by.bytes):
         yield Amount("bytes", ("bytes", number, "beta_us_per_byte"), grade.part(size))
-    copies = marshalling_of(region, by.line_bytes, by.way_bytes)
+    copies = marshalling_of(region, by.line_bytes)
     staged = copies.staged
     yield Amount("staging", ("staging", "call_us"), staged)
     yield Amount("staging", ("staging", "loop_us"), staged * copies.loops)
     yield Amount("staging", ("staging", "element_us"), staged * copies.strided)
     yield Amount("staging", ("staging", "copy_us_per_byte"), staged * copies.bytes)
-    # a line in a crowded set takes as much room as several
-    each = by.line_bytes * copies.crowding
     for number, grade in enumerate(by.lines):
-        units = staged * (grade.part(copies.lines * each) / each)
+        units = staged * (grade.part(copies.lines * by.line_bytes) / by.line_bytes)
         yield Amount("lines", ("staging", "lines", number, "gamma_us_per_line"), units)
 
 

@@ -24,10 +24,10 @@ from costdb.expr import (
     maximum,
     maximum_over,
     num,
-    simplify,
     summation,
 )
 from costdb.expr.nodes import add
+from costdb.expr.simplify import simplify
 from costdb.process.servers import Entry, Loop, Tidy, Vector, largest_element, largest_fixed
 from costdb.records import dataclass
 from costdb.work import (

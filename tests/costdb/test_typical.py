@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.calibration.fitting import repetition, repetition_of
-from costdb.calibration.section import Point, Timing
+from costdb.calibration.section import Point, Timing, typical, typical_of_launches
 from costdb.estimate import Priced, Ratio
-from costdb.evaluate import compare, evaluate_price
+from costdb.evaluate import compare, evaluate_price, with_repetition
 from costdb.expr import num, sym
 from costdb.machines import to_float
+from costdb.pricing import ALONE
 from costdb.quantity import Provenance, Quantity
-from costdb.repetition import ALONE, typical, typical_of_launches, with_repetition
 
 TIMES = st.floats(0.1, 1e6)
 

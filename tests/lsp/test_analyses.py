@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +14,6 @@ from advisor.finding import Remark
 from advisor.lsp.analyses import Analyses, Analysis, OpenFile
 from advisor.lsp.document import Document, Encoding
 from advisor.source import ParseProblem, SourceProblem, Span
-from advisor.steps import step
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///a.py"
@@ -37,9 +35,6 @@ class Engine:
         self.asked.append(text)
         assert self.go.wait(10)
         self.running -= 1
-        while text == "endless":
-            step()
-            time.sleep(0.001)
         if text == "broken":
             return Analysis(problem=ParseProblem(path, 1, 0, "does not parse"))
         if text == "wrong":

@@ -15,7 +15,8 @@ from advisor.analysis.placement import Along, dealt, in_blocks, taking_part
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from costdb.expr import Expr, evaluate, free_symbols, num, simplify, summation, sym
+from costdb.expr import Expr, evaluate, free_symbols, num, summation, sym
+from costdb.expr.simplify import simplify
 from costdb.work import (
     Branch,
     Collective,

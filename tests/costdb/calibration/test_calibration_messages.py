@@ -40,15 +40,13 @@ TRUTH = {
     "staging.lines.1.gamma_us_per_line": 0.001,
     "staging.lines.2.gamma_us_per_line": 0.002,
     "staging.lines.3.gamma_us_per_line": 0.006,
-    "staging.lines.4.gamma_us_per_line": 0.003,
 }
 KIB = 1024
 SCALE = scale(
     64,
-    64 * KIB,
     (8 * KIB,),
     (8 * KIB, 64 * KIB, KIB * KIB),
-    (64 * KIB, 256 * KIB, KIB * KIB, 8 * KIB * KIB),
+    (64 * KIB, 256 * KIB, KIB * KIB),
 )
 
 

@@ -23,7 +23,6 @@ from costdb.expr import (
     log2,
     maximum,
     num,
-    simplify,
     substitute,
     summation,
     sym,
@@ -31,6 +30,7 @@ from costdb.expr import (
 )
 from costdb.expr.functions import Sum
 from costdb.expr.nodes import MAX_DEPTH, MAX_SIZE, Num
+from costdb.expr.simplify import simplify
 
 N, P, X = sym("N"), sym("P"), sym("x")
 

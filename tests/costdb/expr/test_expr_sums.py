@@ -22,12 +22,12 @@ from costdb.expr import (
     minimum,
     num,
     parse,
-    simplify,
     summation,
     sym,
     to_text,
 )
 from costdb.expr.functions import Reduction
+from costdb.expr.simplify import simplify
 from costdb.pricing import added_over
 from tests.costdb.expr.expr_strategies import bindings, expressions
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from math import gcd, prod
+from math import prod
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from costdb.expr import evaluate, num
 from costdb.lines.coefficients import Marshalling, marshalling_of
 from costdb.work import Region
 
-LINE, WAY = 64, 4096
+LINE = 64
 
 Block = tuple[int, tuple[int, ...], tuple[int, ...]]
 
@@ -36,9 +36,7 @@ def blocks_of_region(draw: st.DrawFn) -> Block:
 
 def of(block: Block) -> Marshalling:
     itemsize, counts, pitches = block
-    return marshalling_of(
-        Region(itemsize, tuple(map(num, counts)), tuple(map(num, pitches))), LINE, WAY
-    )
+    return marshalling_of(Region(itemsize, tuple(map(num, counts)), tuple(map(num, pitches))), LINE)
 
 
 def addresses(block: Block) -> set[int]:
@@ -68,16 +66,3 @@ def test_runs_and_loops_equal_enumeration(block: Block) -> None:
     elif runs > 1:
         assert evaluate(made.strided, {}) == 0
         assert evaluate(made.loops, {}) == runs
-
-
-@given(blocks_of_region())
-def test_crowding_is_what_sets_a_pitch_shares(block: Block) -> None:
-    itemsize, _, _ = block
-    found, made = addresses(block), of(block)
-    runs = began(found, itemsize)
-    if runs == 1:
-        return
-    run = itemsize * len(found) // runs
-    pitch = min(address for address in found if address >= run and address - itemsize not in found)
-    lines_each = -(-run // LINE) * LINE
-    assert evaluate(made.crowding, {}) == max(1, gcd(pitch, WAY) / lines_each)

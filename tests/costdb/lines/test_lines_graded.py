@@ -22,7 +22,7 @@ from costdb.profile_check import check_profile
 from costdb.work import ArrayCall, ArrayOperation, Message, PrefixScan, Region, Visit
 from tests.costdb.made_up import HEADING, quantity
 
-LINE, WAY = 64, 4096
+LINE = 64
 N = sym("N")
 
 
@@ -52,7 +52,6 @@ def document() -> dict[str, Any]:
                     "loop_us": quantity(0.006, "us"),
                     "element_us": quantity(0.0001, "us"),
                     "copy_us_per_byte": quantity(0.00007, "us/byte"),
-                    "way_bytes": quantity(WAY, "byte"),
                     "lines": graded(LINE_LIMITS, "gamma_us_per_line", "us/line", LINE_RATES),
                 },
                 "residual": {**quantity(1, "1"), "low": 0.9, "high": 1.2},  # type: ignore[dict-item]
@@ -85,15 +84,11 @@ def by_hand(runs: int, width: int, pitch: int, item: int) -> float:
         return time
     lower, upper = region_line_bounds(region(runs, width, pitch, item), LINE)
     lines = float(evaluate(lower + upper, {})) / 2
-    power = 1
-    while pitch % (2 * power) == 0 and 2 * power <= WAY:
-        power *= 2
-    crowding = max(1.0, power / (-(-width * item // LINE) * LINE))
     time += 0.3 + 0.00007 * size
     time += 0.0001 * runs if width == 1 else 0.006 * runs
     if width == 1:
         time += 0.006
-    return time + by_grade(lines * LINE * crowding, LINE_LIMITS, LINE_RATES) / (LINE * crowding)
+    return time + by_grade(lines * LINE, LINE_LIMITS, LINE_RATES) / LINE
 
 
 def microseconds(priced: Priced | Missing, **sizes: int) -> float:
@@ -144,9 +139,7 @@ def test_runs_and_loops_against_enumeration(shape: list[tuple[int, int]], item: 
     pitches = [item] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         pitches[axis] = pitches[axis + 1] * extents[axis + 1]
-    found = marshalling_of(
-        Region(item, tuple(map(num, counts)), tuple(map(num, pitches))), LINE, WAY
-    )
+    found = marshalling_of(Region(item, tuple(map(num, counts)), tuple(map(num, pitches))), LINE)
     offsets = sorted(
         sum(i * pitch for i, pitch in zip(index, pitches, strict=True))
         for index in product(*map(range, counts))
@@ -172,7 +165,6 @@ def test_runs_and_loops_against_enumeration(shape: list[tuple[int, int]], item: 
 @pytest.mark.parametrize(
     ("place", "value", "complaint"),
     [
-        (("staging", "way_bytes"), quantity(0.5, "byte"), "expected a positive whole number"),
         (("protocols",), {}, "expected a list"),
         (("protocols",), [{}], "above_bytes: expected a number"),
         (("protocols",), [{"above_bytes": True}], "above_bytes: expected a number"),

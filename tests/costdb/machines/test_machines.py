@@ -124,7 +124,7 @@ def test_wrong_profiles_are_refused_in_one_line_with_the_place(tmp_path, text, m
 OTHER_UNITS = [
     ("lines", ("message", "beta_us_per_byte"), "us/byte", "ns/byte"),
     ("lines", ("message", "gamma_us_per_line"), "us/line", "us/byte"),
-    ("lines", ("message", "staging", "way_bytes"), "byte", "KiB"),
+    ("hardware", ("l1_bytes",), "byte", "KiB"),
     ("pgas", ("rates", "vector", "t4", "read"), "double words/s", "MB/s"),
     ("pgas", ("call_us", "vector", "t4", "read"), "us", "ms"),
     ("smp", ("good", "HrHwM-c", "p2", "R0", "ghrc"), "us/element", "ns/element"),

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, simplify, sym
+from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, sym
+from costdb.expr.simplify import simplify
 from costdb.process.compile import ProcessError, compile_process
 from costdb.work import (
     NOTHING,
