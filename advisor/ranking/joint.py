@@ -46,11 +46,14 @@ class JointPlan:
     costed : Costed
     compared : Compared
         With the kernel as written.
+    kernel : Kernel
+        As it is then.
     """
 
     steps: tuple[PlanStep, ...]
     costed: Costed
     compared: Compared
+    kernel: Kernel
 
     def __str__(self) -> str:
         """Describe the plan in one line, gain first."""
@@ -61,7 +64,6 @@ class JointPlan:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    kernel: Kernel
     plan: JointPlan
 
     @property
@@ -100,7 +102,7 @@ def best_plan(
         The fastest proposal of each rule for the kernel as written, with the rule's code, where
         that is known already.
     """
-    start = _State(kernel, JointPlan((), before, compared(before, before, sizes.values)))
+    start = _State(JointPlan((), before, compared(before, before, sizes.values), kernel))
     if singles is None:
         frontier = _grown(start, before, machine, sizes, transforms)
     else:
@@ -151,7 +153,7 @@ def _grown(
             continue
         tried = [
             applied
-            for proposal in shortlist(transform.propose(state.kernel), machine, sizes.values)
+            for proposal in shortlist(transform.propose(state.plan.kernel), machine, sizes.values)
             if (applied := _applied(proposal, machine, sizes))
         ]
         if tried:
@@ -167,7 +169,7 @@ def _followed(
 ) -> _State:
     steps = (*state.plan.steps, PlanStep(code, chosen.proposal.title))
     against = compared(before, chosen.costed, sizes.values)
-    return _State(chosen.proposal.variant, JointPlan(steps, chosen.costed, against))
+    return _State(JointPlan(steps, chosen.costed, against, chosen.proposal.variant))
 
 
 def _applied(proposal: Proposal, machine: Machine, sizes: Sizes) -> Candidate[Proposal] | None:
@@ -178,3 +180,17 @@ def _applied(proposal: Proposal, machine: Machine, sizes: Sizes) -> Candidate[Pr
         return Candidate(proposal, after, time_s(after, sizes.values))
     except (Unpriced, ExprError):
         return None
+
+
+def as_built(kernel: Kernel, plan: JointPlan, machine: Machine, sizes: Sizes) -> str | None:
+    """Return what a plan of a distributed kernel gains as a built program, or why it has no such.
+
+    None where the program that is built of it is no faster.
+    """
+    from advisor.ranking.built import plan_of
+
+    before, after = (plan_of(one, machine, sizes.values) for one in (kernel, plan.kernel))
+    if before.costed is None or after.costed is None:
+        return f"as modelled: {before.unknown or after.unknown}"
+    gain = time_s(before.costed, sizes.values) / time_s(after.costed, sizes.values)
+    return f"{gain:.2f}x of the built program" if gain >= WORTH else None
