@@ -9,7 +9,7 @@ from functools import update_wrapper
 from typing import Any
 
 from advisor.compiler.record import told
-from advisor.selection.plans import Plan, Sizes, Variant, plan_for, seen_in_short, variant_of
+from advisor.selection.plans import Plan, Sizes, Variant, kinds_of, plan_for, variant_of
 from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
 from costdb.launch.space import ours
@@ -152,14 +152,14 @@ class Selection:
         try:
             in_order = not named and len(args) == self._positional
             arguments = args if in_order else self._in_order(args, named)
-            kind, numbers = seen_in_short(arguments)
+            kind = kinds_of(arguments)
             prepared = self._plans.get(kind)
             if prepared is None:
                 prepared = self._plans[kind] = self._prepared(self._machine, arguments)
             plan = prepared.plan
             if plan.lacking:
                 return without_price(plan.lacking)
-            values = plan.values(arguments) if plan.direct is None else plan.direct(numbers)
+            values = plan.values(arguments)
             return prepared.known.get(values) or prepared.decided(values)
         except Exception as error:
             told("choosing a variant", error)
