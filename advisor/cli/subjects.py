@@ -56,8 +56,8 @@ def as_built(opened: Opened) -> Opened:
         It is no kernel, or is not built.
     """
     from advisor.analysis.lower import Unpriced
-    from advisor.build.plans import built_cost
     from advisor.build.text import NotBuiltError
+    from advisor.ranking.built import built_cost
     from advisor.ranking.subjects import KernelSubject
 
     subject, machine = opened.subject, opened.machine

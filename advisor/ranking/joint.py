@@ -78,3 +78,18 @@ def _steps_after(
                     yield transform.code, Candidate(proposal, after, time_s(after, values))
             except (Unpriced, ExprError):
                 continue
+
+
+def as_built(plan: JointPlan, subject: Subject) -> str | None:
+    """Return what a plan of a distributed kernel gains as a built program, or why it has no such.
+
+    None where the program that is built of it is no faster.
+    """
+    from advisor.ranking.built import plan_of
+
+    values, last = subject.sizes.values, plan.steps[-1][1].proposal.variant
+    before, after = (plan_of(one, subject.machine, values) for one in (subject.kernel, last))
+    if before.costed is None or after.costed is None:
+        return f"as modelled: {before.unknown or after.unknown}"
+    gain = time_s(before.costed, values) / time_s(after.costed, values)
+    return f"{gain:.2f}x of the built program" if gain >= WORTH else None

@@ -326,13 +326,17 @@ class _Ranking:
         self, before: Costed, singles: Sequence[tuple[str, Candidate[Proposal]]]
     ) -> Remark | None:
         """Return the best plan of several steps, if there is one that is worth telling."""
-        from advisor.ranking.joint import best_plan
+        from advisor.ranking.joint import as_built, best_plan
 
         subject = self.subject
         plan = best_plan(subject, before, self.transforms, singles)
         if plan is None or not self.worth("", plan.compared.ratio.mid):
             return None
-        return _remark(subject, f"best plan for kernel `{subject.kernel.name}`, {plan}")
+        built = as_built(plan, subject) if is_distributed(subject.kernel) else ""
+        if built is None:
+            return None
+        text = f"best plan for kernel `{subject.kernel.name}`, {plan}"
+        return _remark(subject, f"{text} ({built})" if built else text)
 
     def _open(self, before: Costed) -> Ranked:
         """Return findings that say where they pay, as nothing binds some size."""

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import update_wrapper
-from itertools import product
 from typing import Any
 
 from advisor.compiler.record import told
-from advisor.selection.plans import Plan, Sizes, Variant, plan_for, seen_in_short, variant_of
+from advisor.selection.plans import Plan, Sizes, Variant, kinds_of, plan_for, variant_of
 from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
 from costdb.launch.space import ours
@@ -27,25 +26,18 @@ PREDICTED, TIED, OUTSIDE, UNPRICED = "predicted", "tie", "outside range", "no pr
 MOST_DECISIONS = 4096
 """Decisions that are remembered; then all are forgotten, so that memory stays bounded."""
 
-CLEARLY = 1.1
-"""Where one variant is faster by this factor at all samples, nothing between them is priced."""
-
-MOST_SIZES = 4
-"""With more, a cell has too many corners to be sampled."""
-
-MOST_CELLS = 2000
-"""Cells that are remembered, so that memory stays bounded."""
-
 
 @dataclass(frozen=True, slots=True)
-class Prices:
-    """What a decision follows from.
+class Decision:
+    """Which variant is taken for arguments of certain sizes, and why.
 
     Attributes
     ----------
     variant : int
-    why, because : str
-        In one of the words above, and in a sentence.
+    why : str
+        ``"predicted"``, ``"tie"``, ``"outside range"`` or ``"no price"``.
+    because : str
+        Why, in a sentence.
     sizes : mapping of str to number
     times_us : tuple of float
         Predicted, by variant; empty without prices.
@@ -58,125 +50,44 @@ class Prices:
     times_us: tuple[float, ...] = ()
 
 
-@dataclass(slots=True)
-class Decision:
-    """Which variant is taken for arguments of certain sizes, and why.
-
-    Attributes
-    ----------
-    variant : int
-    why : str
-        ``"predicted"``, ``"tie"``, ``"outside range"`` or ``"no price"``.
-    """
-
-    variant: int
-    why: str
-    _prices: Prices | tuple[Plan, tuple[int | float, ...]]
-
-    @property
-    def prices(self) -> Prices:
-        """What it follows from, found when somebody asks."""
-        if isinstance(self._prices, tuple):
-            self._prices = prices_at(*self._prices)
-        return self._prices
-
-    @property
-    def because(self) -> str:
-        """Why, in a sentence."""
-        return self.prices.because
-
-    @property
-    def sizes(self) -> Mapping[str, int | float]:
-        """By name."""
-        return self.prices.sizes
-
-    @property
-    def times_us(self) -> tuple[float, ...]:
-        """Predicted, by variant; empty without prices."""
-        return self.prices.times_us
-
-
 def without_price(because: str) -> Decision:
     """Return the decision for the first variant, for want of a price."""
-    return Decision(0, UNPRICED, Prices(0, UNPRICED, because, {}))
+    return Decision(0, UNPRICED, because, {})
 
 
-def prices_at(plan: Plan, values: tuple[int | float, ...]) -> Prices:
+def decided_at(plan: Plan, values: tuple[int | float, ...]) -> Decision:
     """Price every variant of a plan at the values of its sizes, and say which is taken."""
     sizes = dict(zip(plan.names, values, strict=True))
     if any(value < 1 for value in values):
-        return Prices(0, OUTSIDE, "a size is below 1, where no model holds", sizes)
+        return Decision(0, OUTSIDE, "a size is below 1, where no model holds", sizes)
     times = plan.times_us(values)
     outside = plan.outside(values)
     if outside is not None:
         place, why = outside
         because = f"{plan.variants[place]} is outside the calibrated range: {why}"
-        return Prices(0, OUTSIDE, because, sizes, times)
+        return Decision(0, OUTSIDE, because, sizes, times)
     best = min(range(len(times)), key=times.__getitem__)
     if times[0] <= times[best] * TIE:
         if best == 0 and all(t > times[0] * TIE for t in times[1:]):
-            return Prices(0, PREDICTED, "predicted to be fastest", sizes, times)
+            return Decision(0, PREDICTED, "predicted to be fastest", sizes, times)
         because = f"as fast as any, within {TIE - 1:.0%}, so the first one is taken"
-        return Prices(0, TIED, because, sizes, times)
-    return Prices(best, PREDICTED, "predicted to be fastest", sizes, times)
+        return Decision(0, TIED, because, sizes, times)
+    return Decision(best, PREDICTED, "predicted to be fastest", sizes, times)
 
 
 @dataclass(slots=True)
 class Prepared:
-    """What is known for arguments of one kind: decisions by sizes, and what samples tell of sizes.
-
-    A cell is all sizes of the same number of binary digits, each. What samples tell of it follows
-    from the sizes alone and not from those that came before, so that processes that never talk
-    decide alike.
-    """
+    """What is known for arguments of one kind: a plan, and decisions by sizes."""
 
     plan: Plan
     known: dict[tuple[int | float, ...], Decision] = field(default_factory=dict)
-    cells: dict[tuple[int, ...], int | None] = field(default_factory=dict)
 
     def decided(self, values: tuple[int | float, ...]) -> Decision:
         """Return the decision for sizes that were not met before."""
-        clear = self._clear(values)
-        if clear is not None:
-            decision = Decision(clear, PREDICTED, (self.plan, values))
-        else:
-            prices = prices_at(self.plan, values)
-            decision = Decision(prices.variant, prices.why, prices)
         if len(self.known) >= MOST_DECISIONS:
             self.known.clear()
-        self.known[values] = decision
-        return decision
-
-    def _clear(self, values: Sequence[int | float]) -> int | None:
-        """Return the place of the variant that is clearly fastest, or None: prices must tell."""
-        try:
-            cell = tuple([value.bit_length() for value in values])  # type: ignore[union-attr]
-        except AttributeError:  # not a whole number
-            return None
-        if min(values, default=0) <= 0:
-            return None
-        if cell not in self.cells:
-            if len(self.cells) >= MOST_CELLS:
-                self.cells.clear()
-            self.cells[cell] = self._sampled(cell)
-        return self.cells[cell]
-
-    def _sampled(self, cell: tuple[int, ...]) -> int | None:
-        """Return the variant that is clearly fastest at the corners of a cell and in its middle."""
-        if len(cell) > MOST_SIZES:
-            return None
-        ends = [((1 << bits - 1), (1 << bits) - 1) for bits in cell]
-        middle = tuple([(low + high) // 2 for low, high in ends])
-        taken: int | None = None
-        for values in dict.fromkeys((middle, *product(*ends))):
-            prices = prices_at(self.plan, values)
-            best, *others = sorted(prices.times_us) or [0.0]
-            if prices.why != PREDICTED or (others and others[0] < best * CLEARLY):
-                return None
-            if taken not in (None, prices.variant):
-                return None
-            taken = prices.variant
-        return taken
+        self.known[values] = decided_at(self.plan, values)
+        return self.known[values]
 
 
 class Selection:
@@ -241,14 +152,14 @@ class Selection:
         try:
             in_order = not named and len(args) == self._positional
             arguments = args if in_order else self._in_order(args, named)
-            kind, numbers = seen_in_short(arguments)
+            kind = kinds_of(arguments)
             prepared = self._plans.get(kind)
             if prepared is None:
                 prepared = self._plans[kind] = self._prepared(self._machine, arguments)
             plan = prepared.plan
             if plan.lacking:
                 return without_price(plan.lacking)
-            values = plan.values(arguments) if plan.direct is None else plan.direct(numbers)
+            values = plan.values(arguments)
             return prepared.known.get(values) or prepared.decided(values)
         except Exception as error:
             told("choosing a variant", error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 from advisor.analysis.lower import Unpriced
@@ -25,7 +24,6 @@ from costdb.machines import Machine
 from costdb.records import dataclass, field, replace
 
 Sizes = Callable[..., Mapping[str, int]]
-Direct = Callable[[list[Any]], tuple[int, ...]]
 
 # Functions as kernels.
 
@@ -180,9 +178,6 @@ class Plan:
         Sizes that every call of this kind has.
     variants : tuple of str
         Names of the variants.
-    direct : callable or None
-        Does the same as `taken` where every size is an extent or a whole number as it stands,
-        from the numbers that `seen_in_short` finds.
     """
 
     names: tuple[str, ...] = ()
@@ -192,7 +187,6 @@ class Plan:
     stated: Sizes | None = None
     fixed: Mapping[str, int] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
-    direct: Direct | None = None
     _bound: tuple[tuple[Expr, tuple[Expr, ...]], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -270,31 +264,23 @@ def _is_communicator(kind: Any) -> bool:
     )
 
 
-def seen_in_short(arguments: Sequence[Any]) -> tuple[Hashable, list[Any]]:
-    """Return what a plan depends on, and all extents and arguments that could be sizes.
-
-    A plan depends on the kind of each argument, and on which arrays share their sizes.
-    """
+def kinds_of(arguments: Sequence[Any]) -> Hashable:
+    """Return what a plan depends on: kinds of arguments, and which arrays share their sizes."""
     kinds: list[Hashable] = []
     shapes: list[object] = []
-    numbers: list[Any] = []
     for argument in arguments:
         kind: Any = type(argument)
-        if kind is int:
-            kinds.append(kind)
-            numbers.append(argument)
-        elif hasattr(argument, "strides"):
+        if hasattr(argument, "strides"):
             shape, flags = argument.shape, argument.flags
             kinds.append((argument.dtype, len(shape), flags.c_contiguous, flags.f_contiguous))
             shapes.append(shape)
-            numbers += shape
         elif _is_communicator(kind):
             kinds.append((kind, argument.Get_size()))
         else:
             kinds.append(kind)
     if len(shapes) > 1:
         kinds.append(tuple(map(shapes.index, shapes)))
-    return tuple(kinds), numbers
+    return tuple(kinds)
 
 
 def plan_for(
@@ -342,27 +328,7 @@ def plan_for(
             return Plan(lacking=f"size {name} {why}: pass sizes= to select")
     taken = tuple(places.get(name) for name in sizes)
     called = tuple(variant.name for variant in variants)
-    direct = _direct(taken, arguments) if stated is None else None
-    return Plan(sizes, prices, "", taken, stated, fixed, called, direct)
-
-
-def _direct(taken: Sequence[Taken | None], arguments: Sequence[Any]) -> Direct | None:
-    """Return the function from numbers to sizes; None where one is not found just so."""
-    offsets: list[int] = []
-    total = 0
-    for argument in arguments:
-        offsets.append(total)
-        total += 1 if type(argument) is int else len(getattr(argument, "shape", ()))
-    found: list[int] = []
-    for place in taken:
-        if place is None or (place.offset, place.divisor) != (0, 1):
-            return None
-        if place.axis is None and type(arguments[place.argument]) is not int:
-            return None
-        found.append(offsets[place.argument] + (place.axis or 0))
-    if len(found) > 1:
-        return itemgetter(*found)
-    return (lambda numbers: (numbers[found[0]],)) if found else lambda _: ()
+    return Plan(sizes, prices, "", taken, stated, fixed, called)
 
 
 def _places(

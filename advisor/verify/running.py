@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from advisor.build.plans import Plan, on_ranks, plan_of, proposed
 from advisor.build.program import NotBuiltError, build
 from advisor.distribution import NotDistributed
 from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
+from advisor.ranking.built import Plan, on_ranks, plan_of, proposed
 from advisor.ranking.compare import time_s
 from advisor.verify.cases import ORIGINAL, ArrayInput, Case, ProgramCase, Variant, inputs_of
 from costdb.calibration.section import typical

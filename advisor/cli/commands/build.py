@@ -30,11 +30,11 @@ def build(
     output: Annotated[str | None, options.output_file_option("program")] = None,
 ) -> int:
     """Write annotated kernels as a program for mpi4py or Dask."""
-    from advisor.build.plans import AS_WRITTEN, BEST, on_ranks
     from advisor.build.program import DASK, MPI
     from advisor.build.program import build as program_of
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
+    from advisor.ranking.built import AS_WRITTEN, BEST, on_ranks
 
     if plan not in (AS_WRITTEN, BEST):
         raise wrong_use(f"--plan {plan}: expected {AS_WRITTEN} or {BEST}")
@@ -86,9 +86,9 @@ def _best(
     ranks: int | None,
 ) -> tuple[list[Kernel], str]:
     """Return kernels as the rules would have them on a machine, and what they say."""
-    from advisor.build.plans import best_plan, on_ranks
     from advisor.cli.subjects import settings_of
     from advisor.config.files import choose_machine
+    from advisor.ranking.built import best_plan, on_ranks
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.build.plans import plan_of, proposed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
+from advisor.ranking.built import plan_of, proposed
 from advisor.transform_registry import transforms
 from advisor.verify.running import BuiltCase, built_case, run_built
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from advisor.build.module import Module
-from advisor.build.plans import on_ranks, plan_of, proposed
 from advisor.build.work import calls_of
 from advisor.build.writer import write
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
+from advisor.ranking.built import on_ranks, plan_of, proposed
 from advisor.transform_registry import transforms
 from costdb.expr import evaluate
 from costdb.work import (

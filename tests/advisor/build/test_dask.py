@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.build.plans import on_ranks, plan_of, proposed
 from advisor.build.program import DASK, build
 from advisor.build.text import NotBuiltError
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
+from advisor.ranking.built import on_ranks, plan_of, proposed
 from advisor.transform_registry import transforms
 from advisor.verify.cases import inputs_of
 

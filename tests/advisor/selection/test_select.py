@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 import threading
@@ -26,7 +25,6 @@ from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.machines import load_machine
 from tests.advisor.selection import selected_kernels as kernels
-from tests.costdb.made_up import HEADING, quantities
 
 ROOT = Path(__file__).parents[3]
 FILE = Path(kernels.__file__)
@@ -80,69 +78,6 @@ GRADED = {
     "apart_line_us": {"b100000": 0.01, "beyond": 0.2},
     "conflict_line_us": {"b100000": 0.1, "beyond": 0.4},
 }
-
-
-def graded_machine(path: Path) -> Path:
-    """Write a machine whose rates change where arrays leave its caches."""
-    scan = {**GRADED, "element_us": 0.004}
-    rates = {"copy": GRADED, "binary": GRADED, "scan": scan, "scan_across": scan}
-    document = {
-        **{**HEADING, "name": "graded"},
-        "hardware": quantities({"cache_line_bytes": 64}, "byte"),
-        "arrays": {
-            "levels": quantities({"b10000": 10_000, "b100000": 100_000}, "byte"),
-            "rates": {
-                "view": {"any": quantities({"call_us": 0.2})},
-                **{key: {"float64": quantities(value)} for key, value in rates.items()},
-            },
-        },
-    }
-    path.write_text(json.dumps(document))
-    return path
-
-
-@pytest.fixture(scope="module")
-def choosers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Selection]:
-    """Choosers of box sums on machines of three kinds."""
-    graded = graded_machine(tmp_path_factory.mktemp("machines") / "graded.json")
-    return {
-        machine: select(kernels.box_by_shifts, kernels.box_by_scan, machine=machine)
-        for machine in ("t3e", "sp2", str(graded))
-    }
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_samples_tell_costs_next_to_nothing(
-    choosers: dict[str, Selection], place: int
-) -> None:
-    best = list(choosers.values())[place]
-    store, rng = np.zeros(400 * 400), random.Random(place)
-    swift, taken, other = 0, set(), 0
-    for _ in range(400):
-        n, m, b = rng.randint(1, 400), rng.randint(1, 400), rng.randint(1, 24)
-        decision = best.decide(store[: n * m].reshape(n, m), b)
-        swift += isinstance(decision._prices, tuple)
-        taken.add(decision.variant)
-        # the prices are found now, in full
-        times = decision.prices.times_us
-        assert times[decision.variant] <= 1.02 * min(times)
-        other += (decision.variant, decision.why) != (decision.prices.variant, decision.prices.why)
-    assert taken == {0, 1}
-    # caches lose their data in steps, so that fewer cells of the graded machine have one price
-    assert swift > 100
-    assert other <= 4
-
-
-def test_samples_tell_the_same_whatever_came_before() -> None:
-    """Ranks that have met other sizes must take the same variant of the next call."""
-    fresh, used = (select(kernels.box_by_shifts, kernels.box_by_scan, machine="t3e") for _ in "ab")
-    rng = random.Random(3)
-    shapes = [(rng.randint(1, 400), rng.randint(1, 400), rng.randint(1, 24)) for _ in range(60)]
-    for n, m, b in reversed(shapes):
-        used.decide(np.zeros((n, m)), b)
-    for n, m, b in shapes[::3]:
-        image = np.zeros((n, m))
-        assert fresh.decide(image, b).variant == used.decide(image, b).variant
 
 
 def test_the_chosen_variant_is_called_with_the_same_arguments() -> None:
