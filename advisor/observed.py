@@ -264,8 +264,8 @@ def messages_from(document: Mapping[str, Any]) -> SeenMessages:
     )
 
 
-VARIES = "arrays of several types or shapes"
-"""What a name comes to denote whose type or shape changes."""
+VARIES = "an array of a type or shape that changes"
+"""What a name comes to denote that is not always the same array."""
 
 
 def either(one: What, other: What) -> What:
@@ -276,13 +276,14 @@ def either(one: What, other: What) -> What:
         case SeenArray(), SeenArray():
             one, other = (replace(array, strides_bytes=None) for array in (one, other))
             return one if one == other else VARIES
-    return one if one == other else f"{_word(one)} and {_word(other)}"
+    words = (word for what in (one, other) for word in _word(what).split(" and "))
+    return one if one == other else " and ".join(dict.fromkeys(words))
 
 
 def _word(what: What) -> str:
     match what:
-        case SeenArray(dtype=dtype):
-            return f"array of {dtype}"
+        case SeenArray():
+            return VARIES
         case SeenNumber(dtype=dtype):
             return dtype
     return what

@@ -57,6 +57,8 @@ NEUTRAL = {"add": "0", "subtract": "0", "multiply": "1"}
 
 ASSIGNMENT = "this kind of assignment is not understood"
 
+LEFT_EARLY = "a loop that may be left early: how often it runs is not known"
+
 RESULT = "<returned>"
 """The name under which an unnamed returned expression is bound."""
 
@@ -85,8 +87,7 @@ class SimpleStatements:
             case cst.Pass() | cst.Import() | cst.ImportFrom():
                 return ()
             case cst.Break():
-                reason = "how often the loop runs is not known: it may be left here"
-                return (Unknown(reason, frozenset(), span),)
+                return (Unknown(LEFT_EARLY, frozenset(), span),)
             case cst.Assert():
                 return evaluated(node.test, self.scope, span)
             case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):

@@ -43,7 +43,7 @@ from advisor.frontend.indices import (
 from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.scope import Scope, looks_up, part_of
 from advisor.frontend.seen_names import may_call
-from advisor.frontend.simple_statements import SimpleStatements
+from advisor.frontend.simple_statements import LEFT_EARLY, SimpleStatements
 from advisor.frontend.stores import (
     bind_item,
     chosen_stores,
@@ -76,9 +76,6 @@ from costdb.expr.functions import chance
 
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
-
-
-LEFT_EARLY = "a loop that may be left early: how often it runs is not known"
 
 
 class Body(SimpleStatements):
@@ -729,7 +726,11 @@ class Body(SimpleStatements):
         if rest is not None and not holds:
             return self._parts(rest, of_loop=True)
         if rest is not None:
-            return self._parts(_before_continue(node.body), of_loop=False)
+            span, made = self.scope.span(node), self._parts(_before_continue(node.body), False)
+            left = (isinstance(one, Unknown) and one.reason == LEFT_EARLY for one in made)
+            # what decides it is what there is to see
+            parts = zip(made, left, strict=True)
+            return tuple(replace(one, span=span) if here else one for one, here in parts)
         return self.block(node.body) if holds else self._else(node)
 
     def _else(self, node: cst.If) -> tuple[Statement, ...]:

@@ -28,6 +28,8 @@ MOST_EVENTS = 200_000
 """Lines that are looked at in one run; each takes less than a microsecond."""
 _FRUITLESS = 1000
 """After so many lines with nothing to see, a frame runs on untraced."""
+_WAKES = 20_000
+"""After so many calls in lines with nothing to see, nothing more is seen of a frame."""
 
 Look = Callable[[str, Any], SeenArray | SeenNumber | str | None]
 """Says what a value is; None for what takes no array's place."""
@@ -172,6 +174,7 @@ class _Frame:
     shared: dict[tuple[str, str], None]
     line: int = 0
     fruitless: int = 0
+    wakes: int = _WAKES
 
 
 @dataclass(slots=True)
@@ -184,6 +187,8 @@ class Bindings:
         What a value is; which of some arrays share memory with one.
     ends : bool
         Whether somebody calls :meth:`end`, also for a frame that is not traced, and :meth:`back`.
+    watching : int
+        Frames of all threads that are looked at.
     """
 
     look: Look
@@ -195,6 +200,8 @@ class Bindings:
     _shared: dict[object, dict[tuple[str, str], None]] = field(default_factory=dict)
     _here: Any = field(default_factory=threading.local)
     _events: int = 0
+    watching: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def names(self, code: CodeType) -> Names:
         """Return the names of a function, which are looked up once."""
@@ -224,6 +231,8 @@ class Bindings:
         if sys.gettrace() not in (None, self._trace):
             return
         self._calls[code] = calls + 1
+        with self._lock:
+            self.watching += 1
         self._frames[frame] = _Frame(
             names,
             code.co_filename,
@@ -253,18 +262,19 @@ class Bindings:
         frames: dict[FrameType, _Frame] = self._here.frames
         return frames
 
-    def elsewhere(self) -> None:
-        """Trace nothing while another function runs."""
-        if self._frames and sys.gettrace() == self._trace:
+    def elsewhere(self, frame: FrameType) -> None:
+        """Trace nothing while a function runs that is not looked at."""
+        if sys.gettrace() == self._trace and frame not in self._frames:
             sys.settrace(None)
 
     def back(self, frame: FrameType | None) -> None:
         """Go on with a frame to which control comes back in a line that is still to be seen."""
         known = None if frame is None else self._frames.get(frame)
-        if frame is None or known is None or sys.gettrace() is not None:
+        if frame is None or known is None or not known.wakes:
             return
-        if frame.f_lineno in known.times:
-            known.line, known.fruitless = frame.f_lineno, 0
+        known.wakes -= 1
+        if frame.f_lineno in known.times and sys.gettrace() is None:
+            known.line, known.fruitless, known.wakes = frame.f_lineno, 0, _WAKES
             frame.f_trace, frame.f_trace_lines = self._trace, True
             sys.settrace(self._trace)
 
@@ -272,6 +282,8 @@ class Bindings:
         """Look a last time at a frame that ends, and forget it."""
         known = self._frames.pop(frame, None)
         if known is not None:
+            with self._lock:
+                self.watching -= 1
             with guarded("looking at what names are bound to"):
                 self._settled(frame, known)
         if not self._frames and sys.gettrace() == self._trace:

@@ -96,9 +96,8 @@ def _scalar(name: str, value: Any, dtype: str) -> SeenNumber | str | None:
 
 MOST_SHAPES = 1000
 """Different sets of arguments that are kept of one program."""
-MOST_CALLS = 10_000
-"""After so many calls of a function nothing new is expected of it: they are only counted."""
-_FOREIGN = -1
+FIRST_CALLS = 1000
+"""So many calls of a function are each looked at; then one where a hundredth more were made."""
 _MOST_WORK = 1000
 """Solutions that are tried for whether views with steps have an element in common."""
 _MOST_ITEMS = 8
@@ -106,7 +105,7 @@ _MOST_ITEMS = 8
 _LOOKED_INTO = 2
 """Calls with arguments of one kind and one set of sizes whose lines are looked at."""
 _LATER = frozenset({10, 100, 1000})
-"""Later ones, by their number."""
+"""Later ones whose lines are looked at, by their number."""
 _OTHERWISE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -120,6 +119,18 @@ def _items(name: str, value: Any) -> tuple[SeenNumber, ...]:
 
 
 @dataclass(slots=True)
+class _Counted:
+    """How often a function was called, and from which call on it is to be looked at again."""
+
+    code: CodeType
+    is_own: bool
+    calls: int = 0
+    next: int = 0
+    # of the calls with arguments as in the last one that was looked at
+    last: list[int] = field(default_factory=lambda: [0])
+
+
+@dataclass(slots=True)
 class Calls:
     """Counts calls by function and by the types and sizes of arguments.
 
@@ -130,9 +141,9 @@ class Calls:
     """
 
     folder: str
-    _seen: dict[tuple[str, Seen], int] = field(default_factory=dict)
-    _calls: dict[CodeType, int] = field(default_factory=dict)
-    _last: dict[CodeType, tuple[str, Seen]] = field(default_factory=dict)
+    _seen: dict[tuple[str, Seen], list[int]] = field(default_factory=dict)
+    # by their identity: to hash a code object takes longer than a call
+    _calls: dict[int, _Counted] = field(default_factory=dict)
     _values: dict[tuple[CodeType, str], int | None] = field(default_factory=dict)
     _bindings: Bindings = field(default_factory=lambda: Bindings(seen_argument, overlapping))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -167,29 +178,31 @@ class Calls:
 
     def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
-            self._bindings.elsewhere()
             self._entered(frame)
-        elif event == "c_return":
-            self._bindings.back(frame)
-        elif event == "return":
-            self._bindings.end(frame)
-            self._bindings.back(frame.f_back)
+            if self._bindings.watching:
+                self._bindings.elsewhere(frame)
+        elif self._bindings.watching:
+            if event == "c_return":
+                self._bindings.back(frame)
+            elif event == "return":
+                self._bindings.end(frame)
+                self._bindings.back(frame.f_back)
 
     def _entered(self, frame: FrameType) -> bool:
         """Count a call; return whether its function is one of the program's."""
         code = frame.f_code
-        calls = self._calls.get(code)
-        if calls is None:
-            calls = 0 if self._is_own(code) else _FOREIGN
-        if calls == _FOREIGN:
-            self._calls[code] = calls
+        counted = self._calls.get(id(code))
+        if counted is None:
+            counted = self._calls[id(code)] = _Counted(code, self._is_own(code))
+        if not counted.is_own:
             return False
-        self._calls[code] = calls + 1
-        with guarded("looking at the arguments of a function"):
-            if calls < MOST_CALLS:
-                self._note(frame, calls)
-            elif code in self._last:
-                self._seen[self._last[code]] += 1
+        counted.calls += 1
+        if counted.calls < counted.next:
+            counted.last[0] += 1
+        else:
+            counted.next = counted.calls + 1 + max(0, counted.calls - FIRST_CALLS) // 100
+            with guarded("looking at the arguments of a function"):
+                self._note(frame, counted)
         return True
 
     def _is_own(self, code: CodeType) -> bool:
@@ -202,7 +215,7 @@ class Calls:
             and os.path.realpath(file).startswith(os.path.join(self.folder, ""))  # noqa: PTH118
         )
 
-    def _note(self, frame: FrameType, calls: int) -> None:
+    def _note(self, frame: FrameType, counted: _Counted) -> None:
         code, given = frame.f_code, frame.f_locals
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         values = {name: given[name] for name in names if name in given}
@@ -229,11 +242,14 @@ class Calls:
         )
         key = code.co_filename, seen
         with self._lock:
-            known = self._seen.get(key, 0)
-            if known or len(self._seen) < MOST_SHAPES:
-                self._seen[key] = known + 1
-                self._last[code] = key
-        if alone and (known < _LOOKED_INTO or calls in _LATER):
+            known = self._seen.get(key)
+            if known is None and len(self._seen) < MOST_SHAPES:
+                known = self._seen[key] = [0]
+            if known is not None:
+                known[0] += 1
+                counted.last = known
+        few = known is not None and known[0] <= _LOOKED_INTO
+        if alone and (few or counted.calls in _LATER):
             entry = {
                 name: repr(value) if f"{name}[0]" in facts else facts[name]
                 for name, value in values.items()
@@ -260,7 +276,7 @@ class Calls:
                     key[0],
                     replace(
                         key[1],
-                        calls=count,
+                        calls=count[0],
                         overlaps=(*key[1].overlaps, *self._bindings.shared(key)),
                         bindings=self._bindings.of(key),
                     ),
