@@ -439,7 +439,11 @@ def _proposal(
     edits: Callable[[], tuple[Edit, ...]],
     kernel: Kernel,
 ) -> Proposal:
-    legality = compiled(kernel) or Legality(Applicability.UNSAFE, pattern.condition)
+    condition = pattern.condition
+    used = {kernel.dtype(read.array) for value in values_of(statement) for read in reads(value)}
+    if used & {"float32", "complex64"}:
+        condition = condition.replace("to rounding", "to the rounding of float32")
+    legality = compiled(kernel) or Legality(Applicability.UNSAFE, condition)
     span = first_line(statement.span, kernel.context)
     return Proposal(pattern.title, pattern.reason, span, variant, legality, edits)
 

@@ -39,7 +39,7 @@ from transforms.kit.rewrite import (
     stands_alone,
     statements_at,
 )
-from transforms.loops.array_text import is_count, lines
+from transforms.loops.array_text import counted, is_count, lines
 from transforms.loops.raising import (
     METHODS,
     NotRaised,
@@ -151,7 +151,7 @@ def proposal(
         f"replace {loops_named(gone)} by {by}",
         reason,
         first_line(loop.span, kernel.context),
-        kernel.with_body(with_statement(kernel.body, loop, made)),
+        kernel.with_body(with_statement(kernel.body, loop, counted(made, kernel))),
         argued,
         edits,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
@@ -26,7 +27,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import Expr
 from costdb.expr.nodes import Add, Num
-from transforms.kit.kernels import ZERO, type_of
+from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.kit.rewrite import python_text
 from transforms.loops.raising import METHODS
 
@@ -113,6 +114,17 @@ def is_count(value: Value, kernel: Kernel) -> bool:
         case Reduction(operand, _, "add", "int64", fused=False):
             return type_of(operand, kernel).dtype == "bool"
     return False
+
+
+def counted(statements: tuple[Statement, ...], kernel: Kernel) -> tuple[Statement, ...]:
+    """Return statements that count where they are written so."""
+
+    def other(part: object) -> object:
+        if isinstance(part, Reduction) and is_count(part, kernel):
+            return replace(part, operation="count_nonzero")
+        return part
+
+    return mapped(statements, other)
 
 
 def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
