@@ -377,6 +377,8 @@ class Arrays:
             case Part(operand, region):
                 made, source = self._made(operand)
                 shown = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
+                if not is_local(source.placement):
+                    raise NotPriced("a subscript of an expression that ranks share out")
                 lies = region_placement(source.placement, region)
                 made += [shown] * self.in_calls
                 return made, _fresh(describe(value, self.type_of), lies)

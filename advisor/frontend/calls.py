@@ -531,6 +531,9 @@ class Calls(Generic[A]):
                 raise NotUnderstood("a norm other than the Euclidean one")
             if len(found.extents) != 1:
                 raise NotUnderstood("the spectral norm of a matrix")
+        if axes is None and not kept and found.dtype == dtype:
+            # all of them go through one product
+            return self._applied("sqrt", self._summed(operand, operand, None))
         squares = self._applied("square", operand)
         # the squares of complex numbers are not what is summed
         operation = "add" if found.dtype == dtype else "spread"

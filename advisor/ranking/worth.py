@@ -16,6 +16,7 @@ from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.statements import (
+    Bind,
     Choice,
     Loop,
     Scatter,
@@ -26,7 +27,7 @@ from advisor.ir.statements import (
     values_of,
     walk,
 )
-from advisor.ir.values import reads
+from advisor.ir.values import parts_of, reads
 from advisor.ranking.compare import cost_at, time_s
 from advisor.source import Edit
 from costdb.estimate import Missing
@@ -299,14 +300,22 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
 
 
 def _changed(kernel: Kernel, variant: Kernel) -> frozenset[str]:
-    """Return the arrays in statements that a variant does not have: not only in another order."""
+    """Return the arrays that statements depend on which a variant does not have.
+
+    Not those that it has in another order.
+    """
     kept = set(map(_accesses, walk(variant.body)))
     gone = (
         statement
         for statement in walk(kernel.body)
         if not isinstance(statement, Loop) and _accesses(statement) not in kept
     )
-    return frozenset().union(*map(mentioned, gone))
+    found = frozenset[str]().union(*map(mentioned, gone))
+    binds = [one for one in walk(kernel.body) if isinstance(one, Bind)]
+    for bind in reversed(binds):
+        if bind.name in found:
+            found |= mentioned(bind)
+    return found
 
 
 def _accesses(statement: Statement) -> object:
@@ -316,7 +325,12 @@ def _accesses(statement: Statement) -> object:
         for value in values_of(statement)
         for read in reads(value)
     )
-    return type(statement), statement.span, mentioned(statement), found
+    done = tuple(
+        (type(part), *(getattr(part, name, None) for name in ("operation", "function", "fused")))
+        for value in values_of(statement)
+        for part in parts_of(value)
+    )
+    return type(statement), statement.span, mentioned(statement), found, done
 
 
 def _may_be_empty(kernel: Kernel) -> bool:

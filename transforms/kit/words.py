@@ -71,7 +71,7 @@ def _subscript(text: str) -> str:
 
 
 def _filled(form: str, index: str) -> str:
-    return form.format(index if form.strip(":") == "{}" else _tight(index))
+    return form.format(index if "{}" not in form or form.strip(":") == "{}" else _tight(index))
 
 
 def _is_free(at: Span, kernel: Kernel) -> bool:

@@ -112,12 +112,15 @@ def _chain(value: Value) -> Factors:
 
 
 def _ordered(value: Value, kernel: Kernel) -> Iterator[Value]:
-    """Yield a chain of products from either end."""
+    """Yield a chain of products from the end that has a vector; of matrices, from either one."""
     chain = _chain(value)
-    if len(chain) < 3 or {len(type_of(one, kernel).extents) for one in chain[1:-1]} != {2}:
+    ranks = [_rank(one, kernel) for one in chain]
+    if len(chain) < 3 or {*ranks[1:-1]} != {2} or ranks[0] == ranks[-1] == 1:
         return
-    yield reduce(lambda done, one: product(one, done, kernel), chain[-2::-1], chain[-1])
-    yield reduce(lambda done, one: product(done, one, kernel), chain[1:], chain[0])
+    if ranks[0] == 2:
+        yield reduce(lambda done, one: product(one, done, kernel), chain[-2::-1], chain[-1])
+    if ranks[-1] == 2:
+        yield reduce(lambda done, one: product(done, one, kernel), chain[1:], chain[0])
 
 
 def _solved(value: Value, kernel: Kernel) -> Iterator[Value]:
@@ -163,6 +166,7 @@ def _scaled(value: Value, kernel: Kernel) -> Iterator[Value]:
                     (_rank(matrix, kernel), _rank(scale, kernel)) != (2, 0)
                     or (operation == "divide" and not first)
                     or kinds not in (Kind.FLOATING, Kind.COMPLEX)
+                    or type_of(side, kernel).dtype != type_of(matrix, kernel).dtype
                     or {_rank(part, kernel) for part in found} == {2}
                 ):
                     continue
@@ -174,7 +178,9 @@ def _scaled(value: Value, kernel: Kernel) -> Iterator[Value]:
 def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Called("trace", (MatMul(left, right),), dtype=dtype):
-            if type_of(left, kernel).extents == type_of(right, kernel).extents[::-1]:
+            one, other = type_of(left, kernel), type_of(right, kernel)
+            # narrow whole numbers wrap around before they are added up
+            if one.extents == other.extents[::-1] and dtype == one.dtype == other.dtype:
                 terms = Elementwise("multiply", (left, _turned(right, kernel)))
                 yield Reduction(terms, None, "add", dtype)
 
@@ -433,7 +439,11 @@ def _proposal(
     edits: Callable[[], tuple[Edit, ...]],
     kernel: Kernel,
 ) -> Proposal:
-    legality = compiled(kernel) or Legality(Applicability.UNSAFE, pattern.condition)
+    condition = pattern.condition
+    used = {kernel.dtype(read.array) for value in values_of(statement) for read in reads(value)}
+    if used & {"float32", "complex64"}:
+        condition = condition.replace("to rounding", "to the rounding of float32")
+    legality = compiled(kernel) or Legality(Applicability.UNSAFE, condition)
     span = first_line(statement.span, kernel.context)
     return Proposal(pattern.title, pattern.reason, span, variant, legality, edits)
 

@@ -41,7 +41,7 @@ from transforms.kit.rewrite import (
     stands_alone,
     statements_at,
 )
-from transforms.loops.array_text import is_count, lines
+from transforms.loops.array_text import counted, is_count, lines
 from transforms.loops.listed import doubt, edits_of
 from transforms.loops.masked import overflows
 from transforms.loops.raising import (
@@ -204,7 +204,7 @@ def proposal(
         f"replace {loops_named(gone)} by {by}",
         reason,
         first_line(loop.span, kernel.context),
-        kernel.with_body(with_statement(kernel.body, loop, made)),
+        kernel.with_body(with_statement(kernel.body, loop, counted(made, kernel))),
         argued,
         edits,
     )

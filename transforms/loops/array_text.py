@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from advisor.ir.kernel import Kernel
@@ -35,7 +36,7 @@ from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Add, Num
 from costdb.expr.parse import parse
-from transforms.kit.kernels import ZERO, type_of
+from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.kit.rewrite import python_text
 from transforms.loops.axes import chain, kept_axis
 from transforms.loops.lift import COUNTED, METHODS
@@ -134,6 +135,17 @@ def is_count(value: Value, kernel: Kernel) -> bool:
 def text_of(value: Value, kernel: Kernel) -> str | None:
     """Return a value as source; None where it has no words."""
     return _text(value, kernel)
+
+
+def counted(statements: tuple[Statement, ...], kernel: Kernel) -> tuple[Statement, ...]:
+    """Return statements that count where they are written so."""
+
+    def other(part: object) -> object:
+        if isinstance(part, Reduction) and is_count(part, kernel):
+            return replace(part, operation="count_nonzero")
+        return part
+
+    return mapped(statements, other)
 
 
 def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:

@@ -1,0 +1,158 @@
+"""ADV505: values come to the same in other words, also for data that sorts and sums trip over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.finding import Applicability
+from advisor.source import apply_edits
+from tests.transforms.checks import only_kernel
+from transforms.loops.array_algebra import TRANSFORM
+
+HEAD = """\
+import numpy as np
+
+# advise: kernel
+# advise: a: {t}[N, N]
+# advise: b: {t}[N, N]
+# advise: x: {t}[N]
+# advise: y: {t}[N]
+# advise: alpha: {number}
+def f(a, b, x, y, alpha):
+    {line}
+"""
+WRITTEN = [
+    # linear algebra
+    ("return np.linalg.inv(a) @ x", "return np.linalg.solve(a, x)"),
+    ("return np.dot(np.linalg.inv(a + b), b)", "return np.linalg.solve(a + b, b)"),
+    ("return b @ np.linalg.inv(a)", "return np.linalg.solve(a.T, b.T).T"),
+    ("return x @ np.linalg.inv(a)", "return np.linalg.solve(a.T, x)"),
+    ("return np.linalg.inv(a)", None),
+    ("return np.linalg.inv(a) * x", None),
+    (
+        "c = np.linalg.inv(a)\n    return c @ x + 1.0",
+        "return np.linalg.solve(a, x) + 1.0",
+    ),
+    ("c = np.linalg.inv(a)\n    return c @ x + c[0]", None),
+    ("c = np.linalg.inv(a)\n    a[0] = x\n    return c @ x", None),
+    ("return a @ b @ x", "return a @ (b @ x)"),
+    ("return np.dot(np.dot(a, b), x)", "return a @ (b @ x)"),
+    ("return x @ (a @ b)", "return (x @ a) @ b"),
+    ("return a @ b @ a @ x", "return a @ (b @ (a @ x))"),
+    ("return a @ (b @ x)", None),
+    ("return np.diag(x) @ a", "return x[:, None] * a"),
+    ("return a @ np.diag(x + y)", "return a * (x + y)"),
+    ("return np.diag(x) @ y", "return x * y"),
+    ("return np.trace(a @ b)", "return (a * b.T).sum()"),
+    # scaled matrices
+    ("return alpha * a @ x", "return alpha * (a @ x)"),
+    ("return a / alpha @ x", "return (a @ x) / alpha"),
+    ("y[:] = y @ (2.5 * a) @ x - x[0]", "y[:] = (2.5 * (y @ a)) @ x - x[0]"),
+    ("y += (2.5 * a) @ x", "y += 2.5 * (a @ x)"),
+    ("return np.sqrt(-a @ x * a @ x)", None),
+    ("return alpha / a @ x", None),
+    ("return alpha * x @ a.T", None),
+    ("return y[:, None] * a @ x", None),
+    # sums
+    ("return np.sum(x * y)", "return np.dot(x, y)"),
+    ("return (x**2).sum() + 1", "return np.dot(x, x) + 1"),
+    ("return np.sqrt(np.sum(a * b))", "return np.sqrt(np.vdot(a, b))"),
+    ("return np.sum(a * x, axis=1)", "return a @ x"),
+    ("return np.sum(a * x, axis=0)", None),
+    ("return np.sum(x * 2.0)", None),
+    ("return np.sum(x > y) + 1", "return np.count_nonzero(x > y) + 1"),
+    ("return sum(x) / 2", "return x.sum() / 2"),
+    ("return max(x + y)", "return (x + y).max()"),
+    ("return x**3 + y", "return (x * x * x) + y"),
+    ("return (x + y) ** 3", None),
+    ("return alpha**3", None),
+    # sorts
+    ("return np.sort(x)[0]", "return np.fmin.reduce(x)"),
+    ("return np.sort(x)[-1]", "return x.max()"),
+    ("return np.sort(x)[2]", "return np.partition(x, 2)[2]"),
+    ("return np.sort(x)[-2:]", "return np.sort(np.partition(x, -2)[-2:])"),
+    ("return np.sort(x)[::-1][:2]", "return np.sort(np.partition(x, -2)[-2:])[::-1]"),
+    ("return np.sort(x)[:2]", "return np.sort(np.partition(x, 2 - 1)[:2])"),
+    ("return sorted(x)[1]", "return np.partition(x, 1)[1]"),
+    ("return np.argsort(x)[-1]", "return x.argmax()"),
+    ("return np.argsort(x, kind='stable')", None),
+    (
+        "s = sorted(x)\n    n = len(s)\n    return (s[n // 2 - 1] + s[n // 2]) / 2",
+        "s = np.partition(x, [a.shape[0] // 2 - 1, a.shape[0] // 2])\n    n = len(s)\n"
+        "    return (s[n // 2 - 1] + s[n // 2]) / 2",
+    ),
+    ("s = sorted(x)\n    return s * 2", None),
+    ("s = np.sort(x)\n    return s[1] + s.sum()", None),
+]
+_NO_NAN = ("sorted", "max(", "argsort")
+
+
+@pytest.mark.parametrize(("line", "wanted"), WRITTEN)
+def test_values_are_written_in_other_words(line: str, wanted: str | None) -> None:
+    source = HEAD.format(t="f8", number="float", line=line)
+    found = [one for one in TRANSFORM.propose(only_kernel(source)) if one.edits()]
+    if wanted is None:
+        assert not found
+        return
+    texts = [apply_edits(source, one.edits()) for one in found]
+    assert source.replace(line, wanted) in texts
+    assert {one.legality.applicability for one in found} == {Applicability.UNSAFE}
+    for text in texts:
+        for data in _data(nan="sort" in line and not any(one in line for one in _NO_NAN)):
+            one, other = (_run(program, data) for program in (source, text))
+            for before, after in zip(one, other, strict=True):
+                np.testing.assert_allclose(after, before, 1e-9, 1e-9)
+
+
+def _data(*, nan: bool) -> list[dict[str, Any]]:
+    random = np.random.default_rng(1)
+    made = []
+    for n in (2, 5, 6):
+        a, b = (random.standard_normal((n, n)) + n * np.eye(n) for _ in range(2))
+        made.append({"a": a, "b": b, "x": random.standard_normal(n), "y": np.ones(n)})
+    made = made[1:] + [one for one in made[:1] if not nan]
+    if nan:
+        with_nan = {name: array.copy() for name, array in made[0].items()}
+        with_nan["x"][[1, 3]] = np.nan
+        made.append(with_nan)
+    # as many as are selected, and repeated values
+    made.append(made[0] | {"x": np.array([1.0, -2.0, 7.0, 1.0, 0.5])})
+    return made
+
+
+def _run(text: str, data: dict[str, Any]) -> tuple[Any, Any]:
+    names, given = dict[str, Any](), {name: array.copy() for name, array in data.items()}
+    exec(compile(text, "program.py", "exec"), names)
+    returned = names["f"](**given, alpha=1.25)
+    return given["y"], given["y"] if returned is None else returned
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("i8", "int"), ("f4", "f8")])
+def test_whole_numbers_and_wider_ones_stay(dtype: str, number: str) -> None:
+    source = HEAD.format(t=dtype, number=number, line="return alpha * a @ x")
+    assert not [one for one in TRANSFORM.propose(only_kernel(source)) if one.edits()]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["np.sum(x * y)", "x**3", "np.trace(a @ b) / 2", "max(x)", "np.sort(x)[0]", "np.sum(a * b)"],
+)
+def test_element_types_stay(line: str) -> None:
+    """Sums of whole numbers are widened, products are not."""
+    for dtype in ("i4", "u1", "f4", "f2", "c16", "bool"):
+        source = HEAD.format(t=dtype, number="int", line=f"return {line}")
+        for one in TRANSFORM.propose(only_kernel(source)):
+            after = apply_edits(source, one.edits())
+            kinds = np.dtype(dtype)
+            data: dict[str, Any] = {
+                name: (np.arange(shape[0] * shape[-1]) % 9).astype(kinds)[: shape[0]]
+                if len(shape) == 1
+                else (np.arange(25) % 9).astype(kinds).reshape(shape)
+                for name, shape in {"a": (5, 5), "b": (5, 5), "x": (5,), "y": (5,)}.items()
+            }
+            before, changed = (_run(text, data)[1] for text in (source, after))
+            assert np.asarray(before).dtype == np.asarray(changed).dtype
+            np.testing.assert_allclose(changed, before, 1e-3)
