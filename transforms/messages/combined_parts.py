@@ -23,14 +23,24 @@ from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
-from advisor.source import Span
+from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import FLOATS, array_payload, new_array, payload_of
 from transforms.kit.names import argument, bound_names, is_uniform, loaded_names, occurrences
 from transforms.kit.programs import collective, offer
 from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
-from transforms.kit.rewrite import fresh_name, in_place_of, span_of, starts_line, stretch, tree_of
+from transforms.kit.rewrite import (
+    fresh_name,
+    in_place_of,
+    line_of,
+    span_of,
+    stands_alone,
+    starts_line,
+    stretch,
+    together,
+    tree_of,
+)
 
 _ROWS = frozenset({"array", "stack"})
 _JOINS = frozenset({"concatenate", "vstack", "hstack"}) | _ROWS
@@ -50,12 +60,15 @@ class _Made:
         The statements that make it, on the root alone or on all ranks.
     value : ast.expr or None
         The expression, of a `_NUMBER`; of a sum that a loop makes what it begins with.
+    inside : tuple of ast.stmt
+        The statements that make it, where the root goes on to do more in the same branch.
     """
 
     how: str
     name: str
     nodes: list[ast.stmt]
     value: ast.expr | None = None
+    inside: tuple[ast.stmt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +151,11 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     back = (
         _back(program, step, made, behind[0], steps) if behind and step.root is not None else None
     )
-    if step.op is Op.REDUCE and back is None:
+    if (step.op is Op.REDUCE and back is None) or (made.inside and back is not None):
         return None
     ended = behind[0] if back is not None else made.nodes[-1] if made.nodes else nodes[at]
     last = span_of(ended, context.lines)
-    inside = stretch(step.statement, last)
+    inside = stretch(step.statement, span_of([ended, *made.inside][-1], context.lines))
     # nothing else may use the parts, or on the root what is made of them in between
     for name in names:
         used = [p for p in occurrences(name, function, program) if not inside.contains(p)]
@@ -253,6 +266,10 @@ def _made(
             ast.unparse(t) for o in others if isinstance(o, ast.Assign) for t in o.targets
         }
         found = _of_statements(body, names, step, nodes, program)
+        for some in (1, 2):
+            if found is None and some < len(body) and nodes == [node] and not node.orelse:
+                found = _of_statements(body[:some], names, step, [], program)
+                found = found and replace(found, inside=tuple(body[:some]))
         if found is None or not set_to_none <= {found.name}:
             return None
         return found
@@ -510,13 +527,11 @@ def _joining(
     more = f", root={where}" if op is Op.GATHER else ""
     at_root = f" if {step.receiver}.Get_rank() == {where} else None" if op is Op.GATHER else ""
     if not alike:
-        each = f"{text}.size" if tail else f"len({text})"
-        lines.append(f"{counts} = {step.receiver}.{op.value}({each}{more})")
-        extent = f"sum({counts})" if not tail else f"(-1, {tail})"
-        into = f"({whole}, {counts}){at_root}" if at_root else f"({whole}, {counts})"
+        lines.append(f"{counts} = {step.receiver}.{op.value}(len({text}){more})")
+        extent = f"(sum({counts}), {tail})" if tail else f"sum({counts})"
+        each = f"[one * {numpy}.prod({text}.shape[1:]) for one in {counts}]" if tail else counts
+        into = f"({whole}, {each}){at_root}"
     made = f"{numpy}.empty({extent.replace(', )', ',)')}, dtype={text}.dtype)"
-    if not alike and tail:
-        made = f"{numpy}.empty(sum({counts}), dtype={text}.dtype).reshape({extent})"
     lines.append(f"{whole} = {made}{at_root}")
     method = f"{op.value.capitalize()}{'' if alike else 'v'}"
     lines.append(f"{step.receiver}.{method}({numpy}.ascontiguousarray({text}), {into}{more})")
@@ -585,7 +600,10 @@ def _proposal(
         for one in visit.block[visit.position :]
         if stretch(way.first, way.last).contains(one.span)
     ]
-    if starts_line(place, context) is False or "#" in context.text(place):
+    gone = [span_of(one, context.lines) for one in way.made.inside]
+    if not all(starts_line(one, context) for one in (place, *gone)) or any(
+        "#" in context.text(one) or not stands_alone(context, one) for one in (place, *gone)
+    ):
         lines = None
     return offer(
         function,
@@ -597,5 +615,10 @@ def _proposal(
         tuple(before),
         after,
         f"{argument_}; nothing else uses the parts",
-        None if lines is None else in_place_of(place, lines, context),
+        None
+        if lines is None
+        else together(
+            in_place_of(place, lines, context),
+            lambda: tuple(Edit(line_of(one.start_line, one.end_line), "") for one in gone),
+        ),
     )
