@@ -27,8 +27,15 @@ from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import FLOATS, array_payload, new_array, payload_of
-from transforms.kit.names import argument, bound_names, is_uniform, loaded_names, occurrences
-from transforms.kit.programs import collective, offer
+from transforms.kit.names import (
+    argument,
+    bound_names,
+    is_binding,
+    is_uniform,
+    loaded_names,
+    occurrences,
+)
+from transforms.kit.programs import collective, offer, sent_text
 from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
 from transforms.kit.rewrite import (
     fresh_name,
@@ -38,6 +45,7 @@ from transforms.kit.rewrite import (
     stands_alone,
     starts_line,
     stretch,
+    suite_at,
     together,
     tree_of,
 )
@@ -120,10 +128,10 @@ def _ways(program: Program, function: SpmdFunction) -> Iterator[tuple[Visit, _Wa
 def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communicate) -> _Way | None:
     """Return what is made of the result of a call, if nothing else is."""
     context = program.context
-    block = _block_of(step.statement, program)
-    if block is None or step.send is None:
+    suite = suite_at(step.statement, context)
+    if suite is None or step.send is None:
         return None
-    at, nodes = block
+    nodes, at = suite
     if step.result is None:
         return _at_once(program, step, nodes[at])
     brought = [step]
@@ -156,35 +164,16 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     ended = behind[0] if back is not None else made.nodes[-1] if made.nodes else nodes[at]
     last = span_of(ended, context.lines)
     inside = stretch(step.statement, span_of([ended, *made.inside][-1], context.lines))
-    # nothing else may use the parts, or on the root what is made of them in between
-    for name in names:
-        used = [p for p in occurrences(name, function, program) if not inside.contains(p)]
-        if used and name != made.name:
-            return None
+    # nothing else may use the parts, or what is made of them in between
+    gone = {*names, *bound_names([*made.nodes, *made.inside])} - {made.name}
+    gone -= set(names if step.op is Op.REDUCE else ())
     if back is not None and back.result not in (None, made.name):
-        places = occurrences(made.name, function, program)
-        if any(not inside.contains(p) and p.start_line > last.end_line for p in places):
+        gone.add(made.name)
+    for name in gone:
+        places = occurrences(name, function, program)
+        if any(not inside.contains(one) and not is_binding(one, program) for one in places):
             return None
     return _Way(tuple(brought), made, back, step.statement, last)
-
-
-def _block_of(statement: Span, program: Program) -> tuple[int, list[ast.stmt]] | None:
-    """Return the statements that one stands among, and its place there."""
-    for parent in ast.walk(_tree(program)):
-        for part in ("body", "orelse", "finalbody"):
-            nodes = getattr(parent, part, None)
-            if not isinstance(nodes, list) or not nodes:
-                continue
-            for at, node in enumerate(nodes):
-                if isinstance(node, ast.stmt) and (
-                    span_of(node, program.context.lines) == statement
-                ):
-                    return at, nodes
-    return None
-
-
-def _tree(program: Program) -> ast.Module:
-    return tree_of(program.context.source)
 
 
 def _at_once(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
@@ -371,7 +360,7 @@ def _is_rank(node: ast.expr, step: Communicate, program: Program) -> bool:
     if not isinstance(node, ast.Name):
         return ast.unparse(node) in asked
     given: list[str] = []
-    for one in ast.walk(_tree(program)):
+    for one in ast.walk(tree_of(program.context.source)):
         if isinstance(one, ast.Assign):
             for target in one.targets:
                 pairs = [(target, one.value)]
@@ -479,7 +468,7 @@ def _added(program: Program, way: _Way, view: View, *, root: bool) -> _Found:
     return (
         (call,),
         lines,
-        f"let `{op.value.capitalize()}` add up `{_short(step)}`, do not gather it to add",
+        f"let `{op.value.capitalize()}` add up `{sent_text(step)}`, do not gather it to add",
         "the same terms are added, in another order: sums of floating-point numbers agree to"
         " rounding; parts of different shapes, which are added with broadcasting, are not",
     )
@@ -501,7 +490,7 @@ def _joined(program: Program, way: _Way, view: View, *, root: bool) -> _Found:
     return (
         (call,) if alike else (counts, call),
         lines,
-        f"join `{_short(step)}` of all ranks by `{call.method}{'' if alike else 'v'}`",
+        f"join `{sent_text(step)}` of all ranks by `{call.method}{'' if alike else 'v'}`",
         "the same elements come in the order of ranks, as one array, of the element type that the"
         " source shows",
     )
@@ -547,7 +536,7 @@ def _gathered_to_all(program: Program, way: _Way) -> _Found:
     return (
         (call,),
         lines,
-        f"gather `{_short(step)}` on all ranks at once, by `allgather`",
+        f"gather `{sent_text(step)}` on all ranks at once, by `allgather`",
         "every rank gets the list that the root got and sent on",
     )
 
@@ -573,15 +562,10 @@ def _reduced_to_all(program: Program, way: _Way) -> _Found:
     return (
         calls,
         lines,
-        f"reduce `{_short(way.brought[0])}` to all ranks at once, by `allreduce`",
+        f"reduce `{sent_text(way.brought[0])}` to all ranks at once, by `allreduce`",
         "every rank makes of the same results what the root made of them; sums of floating-point"
         " numbers may be collected in another order",
     )
-
-
-def _short(step: Communicate) -> str:
-    text = "" if step.send is None else " ".join(step.send.text.split())
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _proposal(
