@@ -26,12 +26,22 @@ from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import dataclass, replace
-from transforms.kit.memory import FLOATS, array_payload, new_array, payload_of
+from transforms.kit.memory import (
+    FLOATS,
+    array_payload,
+    may_share,
+    new_array,
+    payload_of,
+    plain_array,
+    same_memory,
+)
 from transforms.kit.names import (
     argument,
     bound_names,
     is_binding,
+    is_simple,
     is_uniform,
+    keywords,
     loaded_names,
     occurrences,
 )
@@ -50,6 +60,7 @@ from transforms.kit.rewrite import (
     tree_of,
 )
 
+_ON_ALL = {Op.GATHER: Op.ALLGATHER, Op.REDUCE: Op.ALLREDUCE}
 _ROWS = frozenset({"array", "stack"})
 _JOINS = frozenset({"concatenate", "vstack", "hstack"}) | _ROWS
 _SUM, _SAME, _NUMBER = "sum", "same", "number"
@@ -92,10 +103,52 @@ class _Way:
 
 def combined_parts(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collective that brings what is made of the parts, not the parts."""
+    yield from _sent_on(program, function)
     for visit, way in _ways(program, function):
         found = _instead(program, way)
         if found is not None:
             yield _proposal(program, function, visit, way, *found)
+
+
+def _sent_on(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield the collective on all ranks for one to the root, from where a broadcast follows."""
+    for visit, step in function.operations():
+        behind = visit.block[visit.position + 1 :]
+        back = behind[0] if behind else None
+        if step.op not in _ON_ALL or step.pickled or step.varying or not step.blocking:
+            continue
+        if not isinstance(back, Communicate) or back.op is not Op.BCAST or back.pickled:
+            continue
+        got, sent = plain_array(step.receive), plain_array(step.send)
+        brought = plain_array(back.send)
+        if got is None or sent is None or brought is None or back.root != step.root:
+            continue
+        alike = same_communicator(step.communicator, back.communicator) and back.blocking
+        if not alike or not got.is_whole or not brought.is_whole or not same_memory(got, brought):
+            continue
+        if may_share(sent, got) or not on_all_ranks(function.visits(), visit):
+            continue
+        call = replace(
+            collective(step, _ON_ALL[step.op], step.send, back.send), operation=step.operation
+        )
+        own, into = argument(step, "sendbuf", program), argument(back, "buf", program)
+        given = [own, into, *keywords(step, ("op",), program)]
+        next_to = step.statement.end_line + 1 == back.statement.start_line
+        writable = next_to and is_simple(step, program) and is_simple(back, program)
+        place = stretch(step.statement, back.statement)
+        line = f"{step.receiver}.{call.method}({', '.join(map(str, given))})"
+        yield offer(
+            function,
+            visit,
+            step.span,
+            f"bring `{sent_text(step)}` to all ranks at once, by `{call.method}`",
+            "the root has to have all of it before it can send it on",
+            (step, back),
+            (call,),
+            "every rank gets what the root got; sums of floating-point numbers may be collected in"
+            " another order",
+            in_place_of(place, [line], program.context) if writable and own and into else None,
+        )
 
 
 def combined(program: Program) -> frozenset[Span]:

@@ -75,16 +75,20 @@ from costdb.records import dataclass, replace
 from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
 from transforms.kit.names import is_simple, words
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.ranks import named_rank
+from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     in_place_of,
+    span_of,
     starts_line,
     statement_at,
     stretch,
     together,
 )
 from transforms.messages.repeated_collectives import repeated_collectives
+
+_ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
+"""Collectives that do the same with every element, whatever else they carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +206,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         if giver is not None and taker is not None and _agree(giver, taker):
             yield _proposal(program, giver, taker)
     for function in program.functions:
+        yield from _swept(program, function)
         yield from repeated_collectives(program, function)
 
 
@@ -223,6 +228,66 @@ def _loop(program: Program, end: End) -> _Loop | None:
     if whole is None or not is_stretch(whole) or not _is_by_element(view, loop.variable):
         return None
     return _Loop(end, loop, payload, whole, _text(program, payload, loop))
+
+
+def _swept(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield one collective for a loop that calls one for each piece of an array, in order."""
+    for visit, step in function.operations():
+        buffers = [one for one in (step.send, step.receive) if one is not None]
+        if not visit.loops or step.pickled or step.op not in _ELEMENTWISE or not buffers:
+            continue
+        loop = visit.loops[-1]
+        if step not in loop.body or not is_counted(loop) or loop.by_rank or not step.blocking:
+            continue
+        others = [one for one in loop.body if one != step]
+        if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
+            continue
+        if step.root is not None and loop.variable in free_symbols(step.root):
+            continue
+        carried: dict[Span, Payload] = {}
+        texts: dict[Span, str] = {}
+        for one in buffers:
+            view = plain_array(one)
+            whole = None if view is None else swept(view, loop.variable, loop.low, loop.high)
+            if whole is not None and is_stretch(whole):
+                carried[one.span] = replace(one, view=whole, count=whole.count)
+                text = _text(program, one, loop)
+                texts |= {} if text is None else {one.span: text}
+        if len(carried) < len(buffers) or not on_all_ranks(function.visits(), visit):
+            continue
+        yield offer(
+            function,
+            visit.loops[:-1],
+            step.span,
+            f"call `{step.method}` once, not once for each `{buffers[0].text}`",
+            "every collective costs its start-up time, and a call from Python",
+            (loop,),
+            (
+                replace(
+                    step,
+                    send=step.send and carried[step.send.span],
+                    receive=step.receive and carried[step.receive.span],
+                ),
+            ),
+            "the same elements come to the same places; sums of floating-point numbers may be"
+            " collected in another order",
+            _in_one(program, loop, step, texts) if len(texts) == len(buffers) else None,
+        )
+
+
+def _in_one(
+    program: Program, loop: Loop, step: Communicate, texts: dict[Span, str]
+) -> Edits | None:
+    context, start = program.context, step.statement
+    node, text = statement_at(loop.span, context), context.text(start)
+    if not is_simple(step, program) or not starts_line(loop.span, context):
+        return None
+    if not isinstance(node, ast.For) or node.orelse or start.start_line != start.end_line:
+        return None
+    for place in sorted(texts, reverse=True):
+        ahead, behind = (c - start.start_column for c in (place.start_column, place.end_column))
+        text = f"{text[:ahead]}{texts[place]}{text[behind:]}"
+    return in_place_of(span_of(node, context.lines), [text], context)
 
 
 def _is_by_element(view: View, variable: str) -> bool:
