@@ -165,9 +165,11 @@ def _best(
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
         if unbound:
-            if _runs_once(first):
-                return None
             stand_ins = _stand_ins(program, unbound)
+            usual = {**sizes.values, **stand_ins}
+            least = min(time_s(costed, usual) for _, costed in candidates)
+            if _runs_once(first) and time_s(before.costed, usual) - least < ONCE_S:
+                return None
             best_open = best_where_open(before.costed, candidates, lost, sizes, stand_ins, RANKS)
             if best_open is None or not worth(transform.code, best_open.gain):
                 return None

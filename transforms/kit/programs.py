@@ -14,6 +14,9 @@ from costdb.records import dataclass, replace
 from transforms.kit.rewrite import Edits
 from transforms.kit.rule import PagedRule
 
+_TITLE = 40
+"""Characters of what is sent that a title shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramRule(PagedRule):
@@ -69,6 +72,17 @@ def offer(
         place.loops if isinstance(place, Visit) else place,
         edits or tuple,
     )
+
+
+def shortened(text: str) -> str:
+    """Return a piece of source on one line, for a title."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _TITLE else f"{flat[: _TITLE - 3]}..."
+
+
+def sent_text(step: Communicate) -> str:
+    """Return what a step sends, for a title."""
+    return "" if step.send is None else shortened(step.send.text)
 
 
 def collective(

@@ -150,6 +150,26 @@ def tree_of(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
+@lru_cache(maxsize=4)
+def _suites_of(source: str) -> Mapping[tuple[int, int], tuple[list[ast.stmt], int]]:
+    found: dict[tuple[int, int], tuple[list[ast.stmt], int]] = {}
+    lines = lines_of(source)
+    for parent in ast.walk(tree_of(source)):
+        for part in ("body", "orelse", "finalbody"):
+            nodes = getattr(parent, part, None)
+            if not isinstance(nodes, list):
+                continue  # of a lambda or a conditional expression
+            for at, node in enumerate(nodes):
+                span = span_of(node, lines)
+                found[span.start_line, span.start_column] = (nodes, at)
+    return found
+
+
+def suite_at(span: Span, context: SourceContext) -> tuple[list[ast.stmt], int] | None:
+    """Return the statements that the one which starts where a span does stands among, and where."""
+    return _suites_of(context.source).get((span.start_line, span.start_column))
+
+
 def statement_at(span: Span, context: SourceContext) -> ast.stmt | None:
     """Return the statement that starts where a span does."""
     return statements_at(context).get((span.start_line, span.start_column))

@@ -16,7 +16,7 @@ from costdb.expr import num
 from costdb.records import replace
 from transforms.kit.memory import SENDABLE, new_array, payload_of
 from transforms.kit.names import argument, is_simple, is_uniform
-from transforms.kit.programs import offer
+from transforms.kit.programs import offer, sent_text
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -41,9 +41,9 @@ def announced(
         return
     alike = step.op is Op.ALLTOALL and _are_alike(program, step, part)
     lines = _lines(program, step, part, alike=alike)
-    title = f"tell the shapes of `{_short(step)}` first, then send them as buffers"
+    title = f"tell the shapes of `{sent_text(step)}` first, then send them as buffers"
     if alike:
-        title = f"exchange `{_short(step)}` as one buffer, by `Alltoall`"
+        title = f"exchange `{sent_text(step)}` as one buffer, by `Alltoall`"
     yield offer(
         function,
         visit,
@@ -131,11 +131,6 @@ def _steps(step: Communicate, part: Payload) -> tuple[Step, ...]:
     ranks = num(1) if step.op in (Op.BCAST, Op.SCATTER) else size
     work = Compute(None, (), ranks * _INTERPRETED, "interpreted", span)
     return replace(step, send=shapes), work, *packed, call
-
-
-def _short(step: Communicate) -> str:
-    text = "" if step.send is None else " ".join(step.send.text.split())
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 # --- what is written ------------------------------------------------------------------------------

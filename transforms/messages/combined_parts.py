@@ -23,15 +23,44 @@ from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
-from advisor.source import Span
+from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import dataclass, replace
-from transforms.kit.memory import FLOATS, array_payload, new_array, payload_of
-from transforms.kit.names import argument, bound_names, is_uniform, loaded_names, occurrences
-from transforms.kit.programs import collective, offer
+from transforms.kit.memory import (
+    FLOATS,
+    array_payload,
+    may_share,
+    new_array,
+    payload_of,
+    plain_array,
+    same_memory,
+)
+from transforms.kit.names import (
+    argument,
+    bound_names,
+    is_binding,
+    is_simple,
+    is_uniform,
+    keywords,
+    loaded_names,
+    occurrences,
+)
+from transforms.kit.programs import collective, offer, sent_text
 from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
-from transforms.kit.rewrite import fresh_name, in_place_of, span_of, starts_line, stretch, tree_of
+from transforms.kit.rewrite import (
+    fresh_name,
+    in_place_of,
+    line_of,
+    span_of,
+    stands_alone,
+    starts_line,
+    stretch,
+    suite_at,
+    together,
+    tree_of,
+)
 
+_ON_ALL = {Op.GATHER: Op.ALLGATHER, Op.REDUCE: Op.ALLREDUCE}
 _ROWS = frozenset({"array", "stack"})
 _JOINS = frozenset({"concatenate", "vstack", "hstack"}) | _ROWS
 _SUM, _SAME, _NUMBER = "sum", "same", "number"
@@ -50,12 +79,15 @@ class _Made:
         The statements that make it, on the root alone or on all ranks.
     value : ast.expr or None
         The expression, of a `_NUMBER`; of a sum that a loop makes what it begins with.
+    inside : tuple of ast.stmt
+        The statements that make it, where the root goes on to do more in the same branch.
     """
 
     how: str
     name: str
     nodes: list[ast.stmt]
     value: ast.expr | None = None
+    inside: tuple[ast.stmt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +103,52 @@ class _Way:
 
 def combined_parts(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collective that brings what is made of the parts, not the parts."""
+    yield from _sent_on(program, function)
     for visit, way in _ways(program, function):
         found = _instead(program, way)
         if found is not None:
             yield _proposal(program, function, visit, way, *found)
+
+
+def _sent_on(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield the collective on all ranks for one to the root, from where a broadcast follows."""
+    for visit, step in function.operations():
+        behind = visit.block[visit.position + 1 :]
+        back = behind[0] if behind else None
+        if step.op not in _ON_ALL or step.pickled or step.varying or not step.blocking:
+            continue
+        if not isinstance(back, Communicate) or back.op is not Op.BCAST or back.pickled:
+            continue
+        got, sent = plain_array(step.receive), plain_array(step.send)
+        brought = plain_array(back.send)
+        if got is None or sent is None or brought is None or back.root != step.root:
+            continue
+        alike = same_communicator(step.communicator, back.communicator) and back.blocking
+        if not alike or not got.is_whole or not brought.is_whole or not same_memory(got, brought):
+            continue
+        if may_share(sent, got) or not on_all_ranks(function.visits(), visit):
+            continue
+        call = replace(
+            collective(step, _ON_ALL[step.op], step.send, back.send), operation=step.operation
+        )
+        own, into = argument(step, "sendbuf", program), argument(back, "buf", program)
+        given = [own, into, *keywords(step, ("op",), program)]
+        next_to = step.statement.end_line + 1 == back.statement.start_line
+        writable = next_to and is_simple(step, program) and is_simple(back, program)
+        place = stretch(step.statement, back.statement)
+        line = f"{step.receiver}.{call.method}({', '.join(map(str, given))})"
+        yield offer(
+            function,
+            visit,
+            step.span,
+            f"bring `{sent_text(step)}` to all ranks at once, by `{call.method}`",
+            "the root has to have all of it before it can send it on",
+            (step, back),
+            (call,),
+            "every rank gets what the root got; sums of floating-point numbers may be collected in"
+            " another order",
+            in_place_of(place, [line], program.context) if writable and own and into else None,
+        )
 
 
 def combined(program: Program) -> frozenset[Span]:
@@ -107,10 +181,10 @@ def _ways(program: Program, function: SpmdFunction) -> Iterator[tuple[Visit, _Wa
 def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communicate) -> _Way | None:
     """Return what is made of the result of a call, if nothing else is."""
     context = program.context
-    block = _block_of(step.statement, program)
-    if block is None or step.send is None:
+    suite = suite_at(step.statement, context)
+    if suite is None or step.send is None:
         return None
-    at, nodes = block
+    nodes, at = suite
     if step.result is None:
         return _at_once(program, step, nodes[at])
     brought = [step]
@@ -138,40 +212,21 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     back = (
         _back(program, step, made, behind[0], steps) if behind and step.root is not None else None
     )
-    if step.op is Op.REDUCE and back is None:
+    if (step.op is Op.REDUCE and back is None) or (made.inside and back is not None):
         return None
     ended = behind[0] if back is not None else made.nodes[-1] if made.nodes else nodes[at]
     last = span_of(ended, context.lines)
-    inside = stretch(step.statement, last)
-    # nothing else may use the parts, or on the root what is made of them in between
-    for name in names:
-        used = [p for p in occurrences(name, function, program) if not inside.contains(p)]
-        if used and name != made.name:
-            return None
+    inside = stretch(step.statement, span_of([ended, *made.inside][-1], context.lines))
+    # nothing else may use the parts, or what is made of them in between
+    gone = {*names, *bound_names([*made.nodes, *made.inside])} - {made.name}
+    gone -= set(names if step.op is Op.REDUCE else ())
     if back is not None and back.result not in (None, made.name):
-        places = occurrences(made.name, function, program)
-        if any(not inside.contains(p) and p.start_line > last.end_line for p in places):
+        gone.add(made.name)
+    for name in gone:
+        places = occurrences(name, function, program)
+        if any(not inside.contains(one) and not is_binding(one, program) for one in places):
             return None
     return _Way(tuple(brought), made, back, step.statement, last)
-
-
-def _block_of(statement: Span, program: Program) -> tuple[int, list[ast.stmt]] | None:
-    """Return the statements that one stands among, and its place there."""
-    for parent in ast.walk(_tree(program)):
-        for part in ("body", "orelse", "finalbody"):
-            nodes = getattr(parent, part, None)
-            if not isinstance(nodes, list) or not nodes:
-                continue
-            for at, node in enumerate(nodes):
-                if isinstance(node, ast.stmt) and (
-                    span_of(node, program.context.lines) == statement
-                ):
-                    return at, nodes
-    return None
-
-
-def _tree(program: Program) -> ast.Module:
-    return tree_of(program.context.source)
 
 
 def _at_once(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
@@ -253,6 +308,10 @@ def _made(
             ast.unparse(t) for o in others if isinstance(o, ast.Assign) for t in o.targets
         }
         found = _of_statements(body, names, step, nodes, program)
+        for some in (1, 2):
+            if found is None and some < len(body) and nodes == [node] and not node.orelse:
+                found = _of_statements(body[:some], names, step, [], program)
+                found = found and replace(found, inside=tuple(body[:some]))
         if found is None or not set_to_none <= {found.name}:
             return None
         return found
@@ -354,7 +413,7 @@ def _is_rank(node: ast.expr, step: Communicate, program: Program) -> bool:
     if not isinstance(node, ast.Name):
         return ast.unparse(node) in asked
     given: list[str] = []
-    for one in ast.walk(_tree(program)):
+    for one in ast.walk(tree_of(program.context.source)):
         if isinstance(one, ast.Assign):
             for target in one.targets:
                 pairs = [(target, one.value)]
@@ -462,7 +521,7 @@ def _added(program: Program, way: _Way, view: View, *, root: bool) -> _Found:
     return (
         (call,),
         lines,
-        f"let `{op.value.capitalize()}` add up `{_short(step)}`, do not gather it to add",
+        f"let `{op.value.capitalize()}` add up `{sent_text(step)}`, do not gather it to add",
         "the same terms are added, in another order: sums of floating-point numbers agree to"
         " rounding; parts of different shapes, which are added with broadcasting, are not",
     )
@@ -484,7 +543,7 @@ def _joined(program: Program, way: _Way, view: View, *, root: bool) -> _Found:
     return (
         (call,) if alike else (counts, call),
         lines,
-        f"join `{_short(step)}` of all ranks by `{call.method}{'' if alike else 'v'}`",
+        f"join `{sent_text(step)}` of all ranks by `{call.method}{'' if alike else 'v'}`",
         "the same elements come in the order of ranks, as one array, of the element type that the"
         " source shows",
     )
@@ -510,13 +569,11 @@ def _joining(
     more = f", root={where}" if op is Op.GATHER else ""
     at_root = f" if {step.receiver}.Get_rank() == {where} else None" if op is Op.GATHER else ""
     if not alike:
-        each = f"{text}.size" if tail else f"len({text})"
-        lines.append(f"{counts} = {step.receiver}.{op.value}({each}{more})")
-        extent = f"sum({counts})" if not tail else f"(-1, {tail})"
-        into = f"({whole}, {counts}){at_root}" if at_root else f"({whole}, {counts})"
+        lines.append(f"{counts} = {step.receiver}.{op.value}(len({text}){more})")
+        extent = f"(sum({counts}), {tail})" if tail else f"sum({counts})"
+        each = f"[one * {numpy}.prod({text}.shape[1:]) for one in {counts}]" if tail else counts
+        into = f"({whole}, {each}){at_root}"
     made = f"{numpy}.empty({extent.replace(', )', ',)')}, dtype={text}.dtype)"
-    if not alike and tail:
-        made = f"{numpy}.empty(sum({counts}), dtype={text}.dtype).reshape({extent})"
     lines.append(f"{whole} = {made}{at_root}")
     method = f"{op.value.capitalize()}{'' if alike else 'v'}"
     lines.append(f"{step.receiver}.{method}({numpy}.ascontiguousarray({text}), {into}{more})")
@@ -532,7 +589,7 @@ def _gathered_to_all(program: Program, way: _Way) -> _Found:
     return (
         (call,),
         lines,
-        f"gather `{_short(step)}` on all ranks at once, by `allgather`",
+        f"gather `{sent_text(step)}` on all ranks at once, by `allgather`",
         "every rank gets the list that the root got and sent on",
     )
 
@@ -558,15 +615,10 @@ def _reduced_to_all(program: Program, way: _Way) -> _Found:
     return (
         calls,
         lines,
-        f"reduce `{_short(way.brought[0])}` to all ranks at once, by `allreduce`",
+        f"reduce `{sent_text(way.brought[0])}` to all ranks at once, by `allreduce`",
         "every rank makes of the same results what the root made of them; sums of floating-point"
         " numbers may be collected in another order",
     )
-
-
-def _short(step: Communicate) -> str:
-    text = "" if step.send is None else " ".join(step.send.text.split())
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _proposal(
@@ -585,7 +637,10 @@ def _proposal(
         for one in visit.block[visit.position :]
         if stretch(way.first, way.last).contains(one.span)
     ]
-    if starts_line(place, context) is False or "#" in context.text(place):
+    gone = [span_of(one, context.lines) for one in way.made.inside]
+    if not all(starts_line(one, context) for one in (place, *gone)) or any(
+        "#" in context.text(one) or not stands_alone(context, one) for one in (place, *gone)
+    ):
         lines = None
     return offer(
         function,
@@ -597,5 +652,10 @@ def _proposal(
         tuple(before),
         after,
         f"{argument_}; nothing else uses the parts",
-        None if lines is None else in_place_of(place, lines, context),
+        None
+        if lines is None
+        else together(
+            in_place_of(place, lines, context),
+            lambda: tuple(Edit(line_of(one.start_line, one.end_line), "") for one in gone),
+        ),
     )

@@ -3,8 +3,9 @@
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
 (`Scatter`, `Bcast`), a loop of exchanges with every rank (`Alltoall`), a loop in which rows go
-round a ring until every rank has all of them (`Allgather`), and a chain of blocking messages, in
-which each rank waits for the one before it although what it sends is ready (`Sendrecv`).
+round a ring until every rank has all of them (`Allgather`) or has added all (`Allreduce`), and a
+chain of blocking messages, or an exchange in turns, in which ranks wait for others although what
+they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -54,22 +55,48 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.ir.spmd.memory import At, Order, Part, View, Whole
-from advisor.ir.spmd.payloads import Payload
+from advisor.ir.spmd.payloads import Payload, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
 from costdb.expr import Expr, num, substitute, sym
-from transforms.kit.memory import by_rank, is_counted, may_share, plain_array, same_memory
-from transforms.kit.names import BASE, bound_in_lines, is_simple, occurrences
+from transforms.kit.memory import (
+    SENDABLE,
+    by_rank,
+    is_counted,
+    may_share,
+    new_array,
+    payload_of,
+    plain_array,
+    same_memory,
+)
+from transforms.kit.names import (
+    BASE,
+    bound_in_lines,
+    bound_names,
+    is_simple,
+    loaded_names,
+    occurrences,
+    words,
+)
 from transforms.kit.programs import ProgramRule, collective, offer
-from transforms.kit.ranks import Move, modulo, move_of, named_rank
+from transforms.kit.ranks import (
+    Move,
+    is_shift,
+    modulo,
+    move_of,
+    named_rank,
+    on_all_ranks,
+)
 from transforms.kit.rewrite import (
     Edits,
     comments_within,
     in_place_of,
+    span_of,
     stands_alone,
     starts_line,
     statement_at,
     stretch,
+    suite_at,
 )
 from transforms.messages.rank_chains import chains
 from transforms.messages.root_loops import root_loops
@@ -88,9 +115,11 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
 
 def rank_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collective that a loop of exchanges with all ranks, or round all, stands for."""
-    for wanted in (_all_to_all, _all_gather):
+    for wanted in (_all_to_all, _all_gather, _all_reduce):
         for visit, step in function.operations():
-            if not visit.loops or step.op is not Op.SENDRECV or step.pickled or step.replaces:
+            if not visit.loops or step.op is not Op.SENDRECV or step.replaces:
+                continue
+            if step.pickled and wanted is not _all_reduce:
                 continue
             if "status" not in step.places and is_counted(visit.loops[-1]):
                 found = wanted(program, function, visit, step)
@@ -193,6 +222,97 @@ def _all_gather(
         " in the same order on all ranks",
         _instead(loop, step, function, program, call) if name != given.text else None,
     )
+
+
+def _all_reduce(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> ProgramProposal | None:
+    """Return one `Allreduce` for blocks that go round a ring, each rank adding what comes by."""
+    loop, sent, context = visit.loops[-1], step.send, program.context
+    on = move_of(named_rank(step.dest), step.communicator)
+    if loop.high - loop.low != step.communicator.size - 1 or not is_shift(step):
+        return None
+    if on is None or on.by not in (num(1), num(-1)):
+        return None
+    suite = suite_at(loop.span, context)
+    if sent is None or sent.dtype not in SENDABLE or suite is None:
+        return None
+    nodes, at = suite
+    node = nodes[at]
+    given = ast.unparse(ast.parse(sent.text.strip())) if step.pickled else sent.text
+    names = _added_round(node, step, given)
+    if names is None:
+        return None
+    total, block = names
+    if not _begins_with_block(nodes[:at], total, block):
+        return None
+    place = span_of(node, context.lines)
+    used = occurrences(block, function, program)
+    if any(one.start_line > place.end_line for one in used) or not on_all_ranks(
+        function.visits(), visit
+    ):
+        return None
+    memory = payload_of(new_array(total, sent.dtype, (elements(sent),), step.span), step.span)
+    call = replace(collective(step, Op.ALLREDUCE, None, memory), pickled=False, operation="SUM")
+    mpi = program.mpi_module
+    line = f"{step.receiver}.Allreduce({mpi}.IN_PLACE, {total}, op={mpi}.SUM)"
+    writable = mpi is not None and starts_line(place, context)
+    return offer(
+        function,
+        visit.loops[:-1],
+        step.span,
+        f"let one `Allreduce` add up `{total}`, not a loop round a ring",
+        "round a ring every rank sends all blocks; a reduction of large arrays sends two, of small"
+        " ones takes as many steps as the logarithm of the number of ranks",
+        (loop,),
+        (call,),
+        "the same terms are added, in another order, the same on each rank: sums of floating-point"
+        " numbers agree to rounding; a collective has to come in the same order on all ranks",
+        in_place_of(place, [line], context) if writable else None,
+    )
+
+
+def _added_round(node: ast.stmt, step: Communicate, given: str) -> tuple[str, str] | None:
+    """Return the total and the block of a loop that passes on a block and adds what comes."""
+    if not isinstance(node, ast.For) or node.orelse or len(node.body) < 2:
+        return None
+    received = step.result if step.pickled else step.receive and step.receive.text
+    match node.body[1]:
+        case ast.AugAssign(target=ast.Name(id=total), op=ast.Add(), value=ast.Name(id=added)):
+            pass
+        case ast.Assign(
+            targets=[ast.Name(id=total)],
+            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=ast.Name(id=added)),
+        ) if left == total:
+            pass
+        case _:
+            return None
+    if added != received or total in (given, received):
+        return None
+    passed = [ast.unparse(one) for one in node.body[2:]]
+    if step.pickled:
+        return (total, given) if received == given and not passed else None
+    pairs = ((given, received), (received, given))
+    swaps = [ast.unparse(ast.parse(f"{a}, {b} = {b}, {a}")) for a, b in pairs]
+    return (total, given) if len(passed) == 1 and passed[0] in swaps else None
+
+
+def _begins_with_block(nodes: list[ast.stmt], total: str, block: str) -> bool:
+    """Return whether a total begins as a copy of what goes round, and nothing touches either."""
+    given: dict[str, str] = {}
+    between: list[ast.stmt] = []
+    for node in nodes[::-1]:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in (total, block):
+                given.setdefault(name, ast.unparse(value))
+            case _:
+                between.append(node)
+        if len(given) == 2:
+            break
+    own = given.get(total, "").removesuffix(".copy()")
+    touched = bound_names(between) | loaded_names(between)
+    copied = given.get(total) == f"{own}.copy()" and given.get(block) in (own, f"{own}.copy()")
+    return copied and not touched & {total, block, *words(own)}
 
 
 def _is_of_numbers(step: object) -> bool:

@@ -3,12 +3,10 @@
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
 that broadcast or reduce something small in every iteration: one collective carries all of it, and
-what only adds up its sums adds first. Where ranks form a pipeline, each receiving a row, working on
-it and passing it on, it tries how many rows to pass on at once.
+what only adds up its sums adds first.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
-thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python. In a
-pipeline larger pieces let the last rank start later, so that some size is best.
+thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
 
 **Example**
 
@@ -39,15 +37,15 @@ comm.Allreduce(MPI.IN_PLACE, received)
 out[:len(received)] = received
 ```
 
-**When it stays quiet.** Loops of messages that do anything besides, but for pipelines as above;
-loops of collectives that end early, send the same each time, differ from rank to rank, or use in
-one iteration what an earlier one received; other ends that are not found or may be others; tags or
-partners that change from message to message; elements that do not lie one after another in memory.
+**When it stays quiet.** Loops of messages that do anything besides; loops of collectives that end
+early, send the same each time, differ from rank to rank, or use in one iteration what an earlier
+one received; other ends that are not found or may be others; tags or partners that change from
+message to message; elements that do not lie one after another in memory.
 
 **Fix safety.** The same elements come to the same places. The fix is unsafe, because one large
 message waits for its receiver where small ones may be buffered: a program that relies on that,
 which MPI does not promise, would then wait for ever. Sums that one collective makes agree to
-rounding, and arrays that go by two names are taken to be two. Pieces of pipelines are shown only.
+rounding, and arrays that go by two names are taken to be two.
 
 **Models used.** Lines or message grades (messages), and the interpreter's time for an iteration.
 
@@ -61,38 +59,36 @@ from collections.abc import Iterator
 from itertools import compress
 
 from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.ranks import Partner, PartnerKind
+from advisor.ir.spmd.ranks import Partner
 from advisor.ir.spmd.steps import (
-    Allocate,
-    Branch,
     Communicate,
-    Compute,
-    Copy,
     Loop,
-    LoopKind,
     Op,
-    Step,
     Visit,
 )
 from advisor.source import Span
-from costdb.expr import Expr, ceil_div, free_symbols, num
+from costdb.expr import Expr, free_symbols, num
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
 from transforms.kit.names import is_simple, words
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.ranks import named_rank, same_communicator
+from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     in_place_of,
+    span_of,
     starts_line,
     statement_at,
     stretch,
     together,
 )
 from transforms.messages.repeated_collectives import repeated_collectives
+
+_ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
+"""Collectives that do the same with every element, whatever else they carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +206,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         if giver is not None and taker is not None and _agree(giver, taker):
             yield _proposal(program, giver, taker)
     for function in program.functions:
+        yield from _swept(program, function)
         yield from repeated_collectives(program, function)
-        yield from pipelines(function)
 
 
 def _loop(program: Program, end: End) -> _Loop | None:
@@ -232,6 +228,66 @@ def _loop(program: Program, end: End) -> _Loop | None:
     if whole is None or not is_stretch(whole) or not _is_by_element(view, loop.variable):
         return None
     return _Loop(end, loop, payload, whole, _text(program, payload, loop))
+
+
+def _swept(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield one collective for a loop that calls one for each piece of an array, in order."""
+    for visit, step in function.operations():
+        buffers = [one for one in (step.send, step.receive) if one is not None]
+        if not visit.loops or step.pickled or step.op not in _ELEMENTWISE or not buffers:
+            continue
+        loop = visit.loops[-1]
+        if step not in loop.body or not is_counted(loop) or loop.by_rank or not step.blocking:
+            continue
+        others = [one for one in loop.body if one != step]
+        if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
+            continue
+        if step.root is not None and loop.variable in free_symbols(step.root):
+            continue
+        carried: dict[Span, Payload] = {}
+        texts: dict[Span, str] = {}
+        for one in buffers:
+            view = plain_array(one)
+            whole = None if view is None else swept(view, loop.variable, loop.low, loop.high)
+            if whole is not None and is_stretch(whole):
+                carried[one.span] = replace(one, view=whole, count=whole.count)
+                text = _text(program, one, loop)
+                texts |= {} if text is None else {one.span: text}
+        if len(carried) < len(buffers) or not on_all_ranks(function.visits(), visit):
+            continue
+        yield offer(
+            function,
+            visit.loops[:-1],
+            step.span,
+            f"call `{step.method}` once, not once for each `{buffers[0].text}`",
+            "every collective costs its start-up time, and a call from Python",
+            (loop,),
+            (
+                replace(
+                    step,
+                    send=step.send and carried[step.send.span],
+                    receive=step.receive and carried[step.receive.span],
+                ),
+            ),
+            "the same elements come to the same places; sums of floating-point numbers may be"
+            " collected in another order",
+            _in_one(program, loop, step, texts) if len(texts) == len(buffers) else None,
+        )
+
+
+def _in_one(
+    program: Program, loop: Loop, step: Communicate, texts: dict[Span, str]
+) -> Edits | None:
+    context, start = program.context, step.statement
+    node, text = statement_at(loop.span, context), context.text(start)
+    if not is_simple(step, program) or not starts_line(loop.span, context):
+        return None
+    if not isinstance(node, ast.For) or node.orelse or start.start_line != start.end_line:
+        return None
+    for place in sorted(texts, reverse=True):
+        ahead, behind = (c - start.start_column for c in (place.start_column, place.end_column))
+        text = f"{text[:ahead]}{texts[place]}{text[behind:]}"
+    return in_place_of(span_of(node, context.lines), [text], context)
 
 
 def _is_by_element(view: View, variable: str) -> bool:
@@ -311,106 +367,6 @@ def _edit(one: _Loop, program: Program) -> Edits | None:
 
 def _start(span: Span) -> tuple[int, int]:
     return span.start_line, span.start_column
-
-
-# --- pipelines of ranks: how many rows to pass on at once -----------------------------------------
-
-
-PIECES = (4, 16, 64, 256)
-"""Rows at once that are tried."""
-
-
-def pipelines(function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield larger pieces for every loop that receives a row, works on it and passes it on."""
-    for visit in function.visits():
-        if isinstance(visit.step, Loop) and is_counted(visit.step) and not visit.step.by_rank:
-            yield from _larger(function, visit, visit.step)
-
-
-def _larger(function: SpmdFunction, visit: Visit, loop: Loop) -> Iterator[ProgramProposal]:
-    found = _stages(loop)
-    if found is None or loop.trips is None:
-        return
-    send, work = found
-    assert send.send is not None and send.send.count is not None
-    # the last rank starts when the first row has come through all others
-    late = send.communicator.size - 1
-    before = replace(loop, trips=loop.trips + late, body=(send, *work))
-    for piece in PIECES:
-        if isinstance(loop.trips, Num) and loop.trips.value < 2 * piece:
-            continue
-        rows = Loop(LoopKind.COUNTED, "", num(0), num(piece), 1, num(piece), work, loop.span)
-        sent = replace(send, send=replace(send.send, count=send.send.count * piece))
-        turns = ceil_div(loop.trips, num(piece)) + late
-        yield offer(
-            function,
-            visit,
-            send.span,
-            f"pass on {piece} rows at once along the pipeline, not each by itself",
-            "every message costs a start-up time besides its bytes; larger pieces need fewer of"
-            " them, but let the last rank start later",
-            (before,),
-            (replace(loop, trips=turns, body=(sent, rows)),),
-            "rows come in the same order, so many at once; both ends change together",
-            conditions=("no rank needs a row back from the next one before it goes on",),
-        )
-
-
-def _stages(loop: Loop) -> tuple[Communicate, tuple[Step, ...]] | None:
-    """Return the send of a loop that receives, works and sends, in this order, and the work."""
-    if len(loop.body) < 3:
-        return None
-    first, *work, last = loop.body
-    receive, send = _end(first, Op.RECV), _end(last, Op.SEND)
-    if receive is None or send is None or not all(map(_is_work, work)):
-        return None
-    # rows come from one neighbour and go to the opposite one
-    there = _apart(send.dest, send.communicator.rank)
-    back = _apart(receive.source, receive.communicator.rank)
-    if there is None or back is None or there != (back[0], -back[1]):
-        return None
-    given, got = _row(send.send, loop), _row(receive.receive, loop)
-    alike = same_communicator(send.communicator, receive.communicator) and given == got
-    return (send, tuple(work)) if alike and given is not None else None
-
-
-def _end(step: Step, op: Op) -> Communicate | None:
-    """Return an end of a message, alone or where only some ranks have that neighbour."""
-    if isinstance(step, Branch) and len(step.then) == 1 and not step.orelse:
-        (step,) = step.then
-    if not isinstance(step, Communicate) or step.op is not op:
-        return None
-    return step if step.blocking and not step.pickled else None
-
-
-def _is_work(step: Step) -> bool:
-    """Return whether a step works on its rank's arrays and does nothing else."""
-    if isinstance(step, Loop):
-        return all(map(_is_work, step.body))
-    return isinstance(step, Compute | Copy | Allocate)
-
-
-def _apart(partner: Partner | None, rank: Expr) -> tuple[int | None, int] | None:
-    """Return along which axis of a mesh a neighbour is, if it is one, and on which side."""
-    if partner is None:
-        return None
-    if partner.kind is PartnerKind.NEIGHBOUR and partner.displacement in (1, -1):
-        assert partner.displacement is not None
-        return partner.axis, partner.displacement
-    if partner.kind is PartnerKind.RANK and partner.rank is not None:
-        difference = partner.rank - rank
-        if isinstance(difference, Num) and difference.value in (1, -1):
-            return None, int(difference.value)
-    return None
-
-
-def _row(payload: Payload | None, loop: Loop) -> Expr | None:
-    """Return the length of a payload that is another piece of an array in each iteration."""
-    if payload is None or payload.kind is not PayloadKind.ARRAY or payload.view is None:
-        return None
-    if payload.count is None or loop.variable in free_symbols(payload.count):
-        return None
-    return payload.count if loop.variable in symbols_of(payload.view) else None
 
 
 TRANSFORM = ProgramRule("ADV603", "message-per-element", __doc__, propose)

@@ -70,7 +70,7 @@ from transforms.kit.memory import (
     written,
 )
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
-from transforms.kit.programs import ProgramRule, offer
+from transforms.kit.programs import ProgramRule, offer, sent_text
 from transforms.kit.ranks import is_shift, named_rank, on_all_ranks
 from transforms.kit.rewrite import Edits, fresh_name, in_place_of, together
 from transforms.messages.announced import announced
@@ -136,7 +136,7 @@ def _collective(
         function,
         visit,
         step.span,
-        f"send `{_shortened(step)}` as a buffer, by `{step.method.capitalize()}`",
+        f"send `{sent_text(step)}` as a buffer, by `{step.method.capitalize()}`",
         _REASON,
         (step,),
         _as_buffers(step, view),
@@ -144,11 +144,6 @@ def _collective(
         None if lines is None else in_place_of(step.statement, lines, program.context),
         safe=safe,
     )
-
-
-def _shortened(step: Communicate) -> str:
-    text = " ".join(step.send.text.split()) if step.send is not None else ""
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _as_buffers(step: Communicate, view: View) -> tuple[Step, ...]:
@@ -295,7 +290,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             first.function,
             first.visit,
             first.step.span,
-            f"send `{_shortened(first.step)}` as a buffer, by `{first.step.method.capitalize()}`"
+            f"send `{sent_text(first.step)}` as a buffer, by `{first.step.method.capitalize()}`"
             " and `Recv`",
             _REASON,
             tuple(step for step, _ in both),

@@ -15,6 +15,7 @@ from transforms.kit.memory import apart, same_memory, written_sizes
 from transforms.kit.names import argument, is_simple
 from transforms.kit.programs import offer
 from transforms.kit.ranks import (
+    ALL,
     END,
     FIRST,
     Bound,
@@ -149,10 +150,11 @@ def _text(partner: Partner | None) -> str:
 
 
 def _ring(program: Program, visit: Visit) -> _Chain | None:
-    """Return a ring in which one rank sends first, and every other one after it has received.
+    """Return a ring in which some ranks send first, and all others after they have received.
 
     All send `k` ranks on and receive from `k` ranks before, with `k` 1 or -1: that is one ring.
-    With several that start, as in an exchange of even and odd ranks, nobody waits for long.
+    Where one rank starts it, the last one waits for all others; where every other one does, as in
+    an exchange of even and odd ranks, all wait for one message.
     """
     branch = visit.step
     if not isinstance(branch, Branch) or len(branch.then) != 2 or len(branch.orelse) != 2:
@@ -167,9 +169,9 @@ def _ring(program: Program, visit: Visit) -> _Chain | None:
     communicator = passed.communicator
     if not (_alike(send, passed) and _alike(receive, taken)):
         return None
-    starts = starting_rank(branch, communicator)
+    starts, waits = starting_rank(branch, communicator), communicator.size
     if starts is None or starts[1] != (first == branch.then):
-        return None
+        starts, waits = (ALL, True), num(2)
     on = move_of(named_rank(passed.dest), communicator)
     back = move_of(named_rank(taken.source), communicator)
     if on not in (Move(1, num(1)), Move(1, num(-1))) or back != Move(1, -on.by):
@@ -180,7 +182,7 @@ def _ring(program: Program, visit: Visit) -> _Chain | None:
         return None
     place = _place(program, branch, send, receive, taken, passed)
     dest, source = _text(passed.dest), _text(taken.source)
-    return _Chain(passed, taken, communicator.size, dest, source, place)
+    return _Chain(passed, taken, waits, dest, source, place)
 
 
 def _alike(one: Communicate, other: Communicate) -> bool:

@@ -32,8 +32,8 @@ from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import SENDABLE, may_share, new_array, payload_of, reads_of, written
-from transforms.kit.names import argument, bound_names, loaded_names, occurrences
-from transforms.kit.programs import collective, offer
+from transforms.kit.names import argument, bound_names, is_binding, loaded_names, occurrences
+from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
@@ -366,7 +366,7 @@ def _added_first(
         function,
         visit,
         step.span,
-        f"add up `{_short(parts.sent)}` on every rank first, then call `{step.method}` once",
+        f"add up `{shortened(parts.sent)}` on every rank first, then call `{step.method}` once",
         _REASON,
         (parts.steps,),
         _steps(parts, whole=False),
@@ -397,13 +397,13 @@ def _collected(
     program: Program, function: SpmdFunction, visit: Visit, parts: _Parts
 ) -> ProgramProposal:
     step = parts.step
-    lines = _lines(parts, program)
+    lines = _lines(parts, function, program)
     rounded = step.op in _REDUCTIONS and step.operation in ("SUM", "PROD")
     return offer(
         function,
         visit,
         step.span,
-        f"let one `{step.method.capitalize()}` carry `{_short(parts.sent)}` of all iterations",
+        f"let one `{step.method.capitalize()}` carry `{shortened(parts.sent)}` of all iterations",
         _REASON,
         (parts.steps,),
         _steps(parts, whole=True),
@@ -412,12 +412,17 @@ def _collected(
     )
 
 
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 40 else f"{flat[:37]}..."
+def _is_used_elsewhere(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
+    """Return whether the index of a loop may be asked for where the loop has ended."""
+    place = span_of(parts.node, program.context.lines)
+    return any(
+        not place.contains(one) and not is_binding(one, program)
+        for name in parts.targets
+        for one in occurrences(name, function, program)
+    )
 
 
-def _lines(parts: _Parts, program: Program) -> list[str] | None:
+def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str] | None:
     """Return the two loops and the call between them; None where they cannot be written."""
     step, context, sent = parts.step, program.context, parts.step.send
     numpy, mpi = context.array_module, program.mpi_module
@@ -426,7 +431,7 @@ def _lines(parts: _Parts, program: Program) -> list[str] | None:
     scalar = sent.kind is PayloadKind.SCALAR
     listed, got = (fresh_name(n, context.identifiers) for n in ("sent", "received"))
     lines = [f"{listed} = [{parts.sent} {parts.header()}]"]
-    if parts.before:
+    if parts.before or _is_used_elsewhere(parts, function, program):
         inner = " " * (parts.node.body[0].col_offset - parts.node.col_offset)
         each = parts.sent if scalar else f"{parts.sent}.copy()"
         lines = [f"{listed} = []", f"{parts.header()}:", *_body(parts.before, parts, program)]

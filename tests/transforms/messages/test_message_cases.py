@@ -17,8 +17,6 @@ import pytest
 
 from advisor.engine import Options, check_source
 from advisor.ir.spmd.program import ProgramTransform
-from advisor.ir.spmd.steps import Loop
-from costdb.expr import evaluate
 from tests.transforms.spmd_running import program_text, proposals, rewritten, run_side_by_side
 from transforms.messages import (
     fused_reductions,
@@ -132,46 +130,3 @@ def test_of_what_happens_once_only_what_saves_time_counts() -> None:
     repeated = ONCE.replace("total", "for step in range(3):\n    total", 1)
     assert (told(4), told(4, repeated)) == (0, 1)
     assert told(100_000) == 1
-
-
-PIPELINE = """
-rank, size = comm.Get_rank(), comm.Get_size()
-a = np.ones((2000, 30))
-for i in range(2000):
-    if rank > 0:
-        comm.Recv(a[i, :1], source=rank - 1)
-    a[i, 1:] += a[i, 0]
-    if rank < size - 1:
-        comm.Send(a[i, -1:], dest=rank + 1)
-return a
-"""
-
-
-def test_a_pipeline_is_tried_with_larger_pieces() -> None:
-    found = proposals(program_text(PIPELINE), message_loops.TRANSFORM)
-    assert [one.title.split()[2] for one in found] == ["4", "16", "64", "256"]
-    assert len({one.span for one in found}) == 1
-    assert {str(one.legality.applicability) for one in found} == {"display"}
-    (before,), (after,) = found[1].before, found[1].after
-    assert isinstance(before, Loop) and isinstance(after, Loop)
-    assert before.trips is not None and after.trips is not None
-    # as many turns as there are pieces, and one for each rank before the last
-    assert evaluate(before.trips, {"P": 5}) == 2000 + 4
-    assert evaluate(after.trips, {"P": 5}) == 125 + 4
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("dest=rank + 1", "dest=(rank + 2) % size"),
-        ("source=rank - 1", "source=MPI.ANY_SOURCE"),
-        ("a[i, :1]", "a[0, :1]"),
-        ("    a[i, 1:] += a[i, 0]\n", ""),
-        ("    a[i, 1:] += a[i, 0]\n", "    a[i, 1:] += comm.allreduce(a[i, 0])\n"),
-        ("range(2000)", "range(7)"),
-    ],
-)
-def test_what_is_no_pipeline(change: tuple[str, str]) -> None:
-    source = program_text(PIPELINE.replace(*change))
-    assert source != program_text(PIPELINE)
-    assert proposals(source, message_loops.TRANSFORM) == []
