@@ -502,9 +502,9 @@ class Arrays:
 
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)
-        if placement is None and isinstance(value, Fill):
-            # places, of which each rank makes its own
-            return whole_placement(value.shape)
+        if placement is None and not reads(value):
+            # of numbers each rank makes its own
+            return whole_placement(describe(value, self.type_of).extents)
         if placement is None:
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
