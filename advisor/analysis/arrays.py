@@ -574,9 +574,9 @@ class Arrays:
 
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)
-        if placement is None and isinstance(value, Fill):
-            # places, of which each rank makes its own
-            return local(value.shape)
+        if placement is None and not reads(value):
+            # of numbers each rank makes its own
+            return local(describe(value, self.type_of).extents)
         if placement is None:
             if all(map(is_local, self.placed.values())):
                 return local(describe(value, self.type_of).extents)
