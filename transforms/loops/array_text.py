@@ -104,12 +104,22 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
                 found = f"{inner}.{METHODS[operation]}(initial={place})"
                 return None if inner is None else f"{place} = {found}"
     text = _text(value, kernel)
-    if text is not None and is_total(store) and is_count(value, kernel):
+    if text is not None and is_total(store) and (is_count(value, kernel) or _is_place(value)):
         # NumPy's number where Python's was is not what every reader of it takes
         text = None if "int" in kernel.context.not_builtins else f"int({text})"
     if place == store.array and sign == "=" and not is_total(store):
         place = f"{place}[:]"
     return None if text is None else f"{place} {sign} {text}"
+
+
+def _is_place(value: Value) -> bool:
+    """Return whether a value is a place in an array, counted from somewhere."""
+    match value:
+        case Elementwise("add", (one, Scalar())):
+            return _is_place(one)
+        case Reduction(operation="argmin" | "argmax"):
+            return True
+    return False
 
 
 def is_count(value: Value, kernel: Kernel) -> bool:

@@ -37,16 +37,52 @@ from advisor.numpy_table import PYTHON_INTEGER, ROWS
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import mapped, replaced, type_of
 from transforms.loops.opened import at_place
-from transforms.loops.raising import NotRaised
+from transforms.loops.raising import NotRaised, ShapeConflict
+from transforms.loops.searched import is_search, searched
 
 _WORD = re.compile(IDENTIFIER)
 
 
-def substituted(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
-    """Return a loop of stores alone, and the kernel without the names that it bound.
+def substituted(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel
+) -> tuple[Loop, Kernel, tuple[str, ...]]:
+    """Return a loop of stores alone, the kernel without the names that it bound, and conditions.
 
     A loop that binds nothing, or whose names something else needs, stays as it is.
     """
+    found, conditions = _found(loop, outer, kernel)
+    body = kernel.body
+    if found is not loop:
+        kernel = replace(kernel, body=replaced(kernel.body, {id(loop): (found,)}))
+    plain, known = _bound_where_used(found, kernel)
+    known = replace(known, body=body)
+    if plain is found and conditions:
+        return loop, replace(kernel, body=body), ()
+    return plain, known, conditions
+
+
+def _found(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Loop, tuple[str, ...]]:
+    """Return a loop with numbers in the place of searches within it, and when these are right."""
+    body: list[Statement] = []
+    conditions: list[str] = []
+    for one in loop.body:
+        if not isinstance(one, Loop):
+            body.append(one)
+            continue
+        inner, known, more = substituted(one, (*outer, loop), kernel)
+        if not is_search(inner):
+            body.append(one)
+            continue
+        try:
+            found = searched(inner, (*outer, loop), known)
+        except (NotRaised, ShapeConflict):
+            return loop, ()
+        body += [ScalarBind(s.array, s.value, s.span) for s in (found.place, found.best)]
+        conditions += [found.condition, *more]
+    return (replace(loop, body=tuple(body)), tuple(conditions)) if conditions else (loop, ())
+
+
+def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
     bound = {one.name for one in loop.body if isinstance(one, Bind | ScalarBind)}
     bound -= kernel.arrays.keys() | kernel.aliases
     if not bound or bound & _used_elsewhere(loop, kernel):
