@@ -391,7 +391,7 @@ def _moved(statement: Statement, name: str, place: Read) -> Statement:
     if isinstance(statement, Store) and statement.array == name and not statement.region:
         value = with_part(statement.value, Read(name, ()), place)
         return replace(
-            statement, array=place.array, region=place.region, value=value, in_variable=True
+            statement, array=place.array, region=place.region, value=value, variable=name
         )
     return statement
 

@@ -442,7 +442,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
     begun = {name for _, one in loops((loop,)) for name, _ in one.starts}
-    changed = {one.array for one in stores_in(after)}
+    changed = {one.variable or one.array for one in stores_in(after)}
     own: set[str] = set()
     for part in ast.walk(node):
         match part:

@@ -79,7 +79,9 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
 
 def _stored(store: Store, kernel: Kernel) -> str | None:
     target = Read(store.array, store.region)
-    place = store.array if is_total(store) else _text(target, kernel)
+    # the source goes on with the number that the element is made of
+    own = store.array if is_total(store) else store.variable
+    place = own or _text(target, kernel)
     if place is None:
         return None
     sign, value = "=", store.value

@@ -376,7 +376,7 @@ class Lift:
         value, own = self.value(store.value, rank - axis)
         made = self.aligned(value, own, self.rank(store.value), rank, axis)
         held = tuple(self.held(store, rank - axis))
-        return replace(store, region=region, value=made, held=held, in_variable=False)
+        return replace(store, region=region, value=made, held=held, variable="")
 
     def held(self, store: Store, behind: int | None) -> Iterator[tuple[str, Value]]:
         """Yield what variables hold, for all iterations."""
@@ -594,7 +594,7 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
     value = Elementwise(operation, (own, made))
     held = tuple(lift.held(store, None))
-    return replace(store, value=value, in_place=True, held=held, in_variable=False)
+    return replace(store, value=value, in_place=True, held=held)
 
 
 def _reduced(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
