@@ -360,7 +360,8 @@ class SimpleStatements:
             scope.bind_element(name, own)
             return (Store(name, (), made, span, True, held, compared=found.compared),)
         scope.numbers[name] = dtype
-        if not is_of_elements(value):
+        spread = any(array.spec.mesh.axes for array in scope.declared.values())
+        if not is_of_elements(value) and spread:
             return (ScalarBind(name, value, span, combined=True),)
         scope.totals[name] = ArrayType(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
@@ -29,7 +30,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import Expr
-from costdb.expr.nodes import Add, Num
+from costdb.expr.nodes import Add, Num, Sym
 from transforms.kit.kernels import ZERO, type_of
 from transforms.kit.rewrite import python_text
 from transforms.loops.axes import chain, kept_axis
@@ -47,6 +48,7 @@ _SIGNS = {
     **{"logical_and": ("&", _AND), "logical_or": ("|", _OR)},
 }
 _EXTREMES = ("maximum", "minimum")
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
@@ -335,9 +337,12 @@ def _joined(
     return None if one is None or other is None else _within(f"{one} {sign} {other}", own, level)
 
 
-def _size_text(expr: Expr, kernel: Kernel) -> str | None:
-    """Return the source of a size, by a name that the kernel has for most of it."""
-    texts = kernel.context.scalar_texts
+def _size_text(expr: Expr, kernel: Kernel, extents: Mapping[str, str] = _NONE) -> str | None:
+    """Return the source of a size, by a name that the kernel has for most of it.
+
+    Of `extents` that have no other name the array itself tells.
+    """
+    texts = {**extents, **kernel.context.scalar_texts}
     plain = python_text(expr, texts)
     for name, value in kernel.context.computed:
         rest = expr - value
@@ -364,18 +369,23 @@ def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None
         return read.array
     extents = kernel.extents(read.array)
     parts: list[str] = []
+    sizes = {
+        one.name: f"{read.array}.shape[{axis}]"
+        for axis, one in enumerate(extents)
+        if isinstance(one, Sym)
+    }
     for axis, (part, extent) in enumerate(zip(read.region, extents, strict=True)):
         own = f"{read.array}.shape[{axis}] - "
         ends: list[str | None]
         match part:
             case Point(at):
-                ends = [_size_text(at, kernel)]
+                ends = [_size_text(at, kernel, sizes)]
             case Range(low, high):
-                ends = ["" if low == ZERO else _size_text(low, kernel)]
-                ends.append("" if high == extent else _size_text(high, kernel))
+                ends = ["" if low == ZERO else _size_text(low, kernel, sizes)]
+                ends.append("" if high == extent else _size_text(high, kernel, sizes))
             case _:
-                ends = ["" if part.start == ZERO else _size_text(part.start, kernel)]
-                ends.append("" if part.stop == extent else _size_text(part.stop, kernel))
+                ends = ["" if part.start == ZERO else _size_text(part.start, kernel, sizes)]
+                ends.append("" if part.stop == extent else _size_text(part.stop, kernel, sizes))
                 ends.append(str(part.step))
         if any(end is None for end in ends):
             return None

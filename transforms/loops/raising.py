@@ -508,7 +508,8 @@ class Lift:
         if value.axis is None:
             vector, moving = (one, other) if self.is_free(one) else (other, one)
             if not self.is_free(vector):
-                raise NotRaised
+                # a product of each row with another
+                return self._reduction(replace(value, fused=False))
             matrix, place = self.value(moving)
             if place == 0:
                 return _times(matrix, vector, value), 0

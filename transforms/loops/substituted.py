@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field, replace
+from operator import is_
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole
@@ -50,36 +51,43 @@ def substituted(
 
     A loop that binds nothing, or whose names something else needs, stays as it is.
     """
-    found, conditions = _found(loop, outer, kernel)
-    body = kernel.body
+    found, within, conditions = _found(loop, outer, kernel)
     if found is not loop:
-        kernel = replace(kernel, body=replaced(kernel.body, {id(loop): (found,)}))
-    plain, known = _bound_where_used(found, kernel)
-    known = replace(known, body=body)
-    if plain is found and conditions:
-        return loop, replace(kernel, body=body), ()
-    return plain, known, conditions
+        within = replace(within, body=replaced(kernel.body, {id(loop): (found,)}))
+    plain, known = _bound_where_used(found, within)
+    if any(isinstance(one, ScalarBind) for one in plain.body) and conditions:
+        # what is found is used in a way that is not followed
+        return loop, kernel, ()
+    return plain, replace(known, body=kernel.body), conditions
 
 
-def _found(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Loop, tuple[str, ...]]:
-    """Return a loop with numbers in the place of searches within it, and when these are right."""
+def _found(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel
+) -> tuple[Loop, Kernel, tuple[str, ...]]:
+    """Return a loop with those within it in this form, and numbers in the place of searches."""
     body: list[Statement] = []
     conditions: list[str] = []
+    known = kernel
     for one in loop.body:
         if not isinstance(one, Loop):
             body.append(one)
             continue
-        inner, known, more = substituted(one, (*outer, loop), kernel)
+        inner, own, more = substituted(one, (*outer, loop), kernel)
+        dropped = kernel.locals.keys() - own.locals.keys()
+        known = replace(known, locals={n: t for n, t in known.locals.items() if n not in dropped})
+        conditions += more
         if not is_search(inner):
-            body.append(one)
+            body.append(inner)
             continue
         try:
-            found = searched(inner, (*outer, loop), known)
+            found = searched(inner, (*outer, loop), own)
         except (NotRaised, ShapeConflict):
-            return loop, ()
+            return loop, kernel, ()
         body += [ScalarBind(s.array, s.value, s.span) for s in (found.place, found.best)]
-        conditions += [found.condition, *more]
-    return (replace(loop, body=tuple(body)), tuple(conditions)) if conditions else (loop, ())
+        conditions.append(found.condition)
+    if all(map(is_, body, loop.body)) and len(body) == len(loop.body):
+        return loop, kernel, ()
+    return replace(loop, body=tuple(body)), known, tuple(conditions)
 
 
 def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
