@@ -443,9 +443,9 @@ class Body(SimpleStatements):
         known = scope.numbers.keys() | scope.scalars.keys() | scope.elements.keys()
         found = {name for name in passed_on(node, self._function) if name in known}
         for one in searches(node):
-            if one.best in known and not scope.has_array(one.place):
+            if one.best in known:
                 found |= {one.best, one.place}
-        return found
+        return {name for name in found if not scope.has_array(name)}
 
     def _start(self, name: str) -> Value:
         """Return what a number holds before a loop, by its name where nothing else is known."""
