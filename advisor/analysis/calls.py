@@ -385,7 +385,7 @@ def single(store: Store) -> Interpretation:
 
 def steps_of(value: Value) -> Interpretation:
     """Return what is interpreted for a number that is computed from single elements."""
-    number = Store("", (), value, Span(1, 0, 1, 0), in_variable=True)
+    number = Store("", (), value, Span(1, 0, 1, 0), variable="number")
     return _Steps(number, set()).interpretation(num(1), loop=False)
 
 
@@ -400,7 +400,7 @@ class _Steps:
         """Return the steps of the store."""
         store = self.store
         self._value(store.value)
-        if not is_total(store) and not store.in_variable:
+        if not is_total(store) and not store.variable:
             self.counts[_STORE] += 1
         return Interpretation(
             iterations,
@@ -414,7 +414,7 @@ class _Steps:
     def _value(self, value: Value) -> None:
         """Count what it takes to have a value."""
         store = self.store
-        if store.in_variable and value == Read(store.array, store.region):
+        if store.variable and value == Read(store.array, store.region):
             return
         if any(value == known for _, known in store.held):
             if value in self.known or value in self.computed:

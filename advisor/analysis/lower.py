@@ -34,6 +34,7 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     Unrolled,
+    is_total,
     unrolled,
     walk,
     written,
@@ -298,7 +299,7 @@ def owned_by(loop: Loop, arrays: Arrays) -> Along | None:
     for statement in walk(loop.body):
         if isinstance(statement, Loop):
             continue
-        if not isinstance(statement, Store):
+        if not isinstance(statement, Store) or is_total(statement):
             return None
         placement = arrays.placement(statement.array)
         places = [

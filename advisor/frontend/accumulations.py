@@ -233,6 +233,69 @@ def passed_on(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """``if value < best: best = value; place = index``, of which the first one wins.
+
+    Attributes
+    ----------
+    best, place, index : str
+    operation : {"minimum", "maximum"}
+    value : CSTNode
+    """
+
+    best: str
+    place: str
+    index: str
+    operation: str
+    value: cst.BaseExpression
+
+
+def search(node: cst.CSTNode) -> Search | None:
+    """Return what a statement looks for; None for any other statement."""
+    if not isinstance(node, cst.If) or node.orelse is not None:
+        return None
+    smalls = [
+        small
+        for part in node.body.body
+        for small in (part.body if isinstance(part, cst.SimpleStatementLine) else [part])
+    ]
+    match node.test, smalls:
+        case (
+            cst.Comparison(
+                comparisons=[cst.ComparisonTarget(operator=cst.LessThan() | cst.GreaterThan())]
+            ),
+            [cst.Assign() as one, cst.Assign() as other],
+        ):
+            pairs = ((one, other), (other, one))
+        case _:
+            return None
+    for first, second in pairs:
+        match _kept_extreme(first, node.test), second:
+            case (
+                (cst.Name(value=best), operation, value),
+                cst.Assign(
+                    targets=[cst.AssignTarget(target=cst.Name(value=place))],
+                    value=cst.Name(value=index),
+                ),
+            ) if best not in names_in(value) and place not in names_in(value):
+                return Search(best, place, index, operation, value)
+    return None
+
+
+def searches(loop: cst.For | cst.While) -> Iterator[Search]:
+    """Yield what a loop looks for and does nothing else with."""
+    everywhere = counted_names(loop)
+    for node in loop.body.body:
+        found = search(node)
+        if found is None or not isinstance(loop, cst.For) or found.best == found.place:
+            continue
+        own = counted_names(node)
+        alone = all(everywhere[name] == own[name] for name in (found.best, found.place))
+        if alone and _is_name(loop.target, found.index) and own[found.place] == 1:
+            yield found
+
+
 def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
     """Yield the statements of a suite and of loops within it, none twice."""
     for part in body.body:
@@ -337,7 +400,7 @@ def _moved(statement: Statement, name: str, place: Read) -> Statement:
     if isinstance(statement, Store) and statement.array == name and not statement.region:
         value = with_part(statement.value, Read(name, ()), place)
         return replace(
-            statement, array=place.array, region=place.region, value=value, in_variable=True
+            statement, array=place.array, region=place.region, value=value, variable=name
         )
     return statement
 

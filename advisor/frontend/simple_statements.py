@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from advisor.frontend.accumulations import Combination
+from advisor.frontend.accumulations import Combination, Search
 from advisor.frontend.arguments import function_of
 from advisor.frontend.arrays import base_of, several_of, sorted_list, value_of, whole_read
 from advisor.frontend.bindings import names_in, resolve
@@ -154,6 +154,9 @@ class SimpleStatements:
 
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         scope = self.scope
+        if isinstance(node, cst.Name) and node.value == "None":
+            scope.forget(name)
+            return ()
         if self._is_table(name, node):
             scope.forget(name)
             scope.written_out[name] = node
@@ -357,6 +360,30 @@ class SimpleStatements:
         known = isinstance(added, Scalar) and not self.scope.by_element
         return () if known else (ScalarBind(name, added, span, combined=True),)
 
+    def sought(self, found: Search, span: Span) -> Sequence[Statement]:
+        """Read a statement that keeps the first extreme that the loop has found, and its place."""
+        scope = self.scope
+        best, place, value = (
+            Read(found.best, ()),
+            Read(found.place, ()),
+            value_of(found.value, scope),
+        )
+        if not is_of_elements(value):
+            raise NotUnderstood("an extreme of what is computed twice")
+        kept = Elementwise(found.operation, (best, value))
+        scope.totals[found.best] = ArrayType(strong(scope.type_of(kept).dtype), ())
+        relation = "less" if found.operation == "minimum" else "greater"
+        better = Elementwise(relation, (value, best))
+        index = Scalar(found.index, PYTHON_INTEGER)
+        held = scope.held_in(value)
+        for one in (found.best, found.place):
+            scope.changed(one)
+            scope.bind_element(one, Read(one, ()))
+        return (
+            Store(found.place, (), Elementwise("where", (better, index, place)), span, held=held),
+            Store(found.best, (), kept, span, True, held, compared="first"),
+        )
+
     def combined(self, found: Combination, span: Span) -> Sequence[Statement]:
         """Read a statement that combines a number, which the loops only accumulate, with a value.
 
@@ -388,7 +415,8 @@ class SimpleStatements:
             scope.bind_element(name, own)
             return (Store(name, (), made, span, True, held, compared=found.compared),)
         scope.numbers[name] = dtype
-        if not is_of_elements(value):
+        spread = any(array.spec.mesh.axes for array in scope.declared.values())
+        if not is_of_elements(value) and spread:
             return (ScalarBind(name, value, span, combined=True),)
         scope.totals[name] = ArrayType(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))

@@ -19,6 +19,8 @@ from advisor.frontend.accumulations import (
     only_statement,
     passed_on,
     scattered_at_once,
+    search,
+    searches,
     stored_totals,
 )
 from advisor.frontend.arrays import value_of
@@ -584,7 +586,11 @@ class Body(SimpleStatements):
             # ranks would have to pass them on to each other
             return set()
         known = scope.numbers.keys() | scope.scalars.keys() | scope.elements.keys()
-        return {name for name in passed_on(node, self._function) if name in known}
+        found = {name for name in passed_on(node, self._function) if name in known}
+        for one in searches(node):
+            if one.best in known:
+                found |= {one.best, one.place}
+        return {name for name in found if not scope.has_array(name)}
 
     def _start(self, name: str) -> Value:
         """Return what a number holds before a loop, by its name where nothing else is known."""
@@ -592,7 +598,9 @@ class Body(SimpleStatements):
         if name in scope.scalars:
             return value_of(scope.scalars[name], scope)
         known = scope.elements.get(name) or scope.started.get(name)
-        return known if known is not None else Scalar(name, scope.numbers[name])
+        if known is not None:
+            return known
+        return Scalar(name, scope.numbers.get(name, PYTHON_INTEGER))
 
     def _once_around(
         self,
@@ -650,6 +658,9 @@ class Body(SimpleStatements):
         found = None if probability is not None else self._combination(node)
         if found is not None:
             return self.combined(found, span)
+        sought = None if probability is not None else search(node)
+        if sought is not None and {sought.best, sought.place} <= self.scope.passed_on:
+            return self.sought(sought, span)
         looked_for = None if probability is not None else extreme(node, span, self.scope)
         if looked_for is not None:
             return (looked_for,)

@@ -30,8 +30,8 @@ class Store:
 
     Where a number is `compared`, as the "first" or the "last" of two, Python finds the extreme.
 
-    Values that are `held` are in variables of these names, computed once for all their uses. Where
-    the element is `in_variable`, so is it while it is combined. Neither changes the result.
+    Values that are `held` are in variables of these names, computed once for all their uses. While
+    the element is combined it may be in a `variable`. Neither changes the result.
     """
 
     array: str
@@ -40,7 +40,7 @@ class Store:
     span: Span
     in_place: bool = field(default=False, compare=False)
     held: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
-    in_variable: bool = field(default=False, compare=False)
+    variable: str = field(default="", compare=False)
     compared: str = field(default="", compare=False)
 
 

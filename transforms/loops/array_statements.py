@@ -54,6 +54,7 @@ from transforms.loops.raising import (
     sequential,
 )
 from transforms.loops.running import Passed, legality, passed
+from transforms.loops.searched import is_search, searched
 from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
@@ -81,7 +82,11 @@ _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
-        plain, known = substituted(loop, kernel)
+        plain, known, conditions = substituted(loop, outer, kernel)
+        if is_search(plain):
+            if of_elements:
+                yield from _found(loop, plain, outer, known)
+            continue
         scanned = [one for _, inner in loops((plain,)) for one in passed(inner, known)]
         numbers = [one.store for one in scanned]
         before = tuple(one for one in stores_in(plain.body) if one not in numbers)
@@ -94,8 +99,9 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             if argued is None:
                 continue
             argued = next(_doubted(argued, scanned, known), argued)
-            if condition and argued.applicability is not Applicability.DISPLAY:
-                argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
+            for one in conditions:
+                argued = _on(argued, one)
+            argued = _on(argued, condition) if condition else argued
             try:
                 statements, variant = tidied(after, known)
             except NotRaised:
@@ -106,6 +112,29 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             if (of_elements and not kept and not lists) or edits():
                 by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
+
+
+def _on(argued: Legality, condition: str) -> Legality:
+    """Return an argument that holds on a condition."""
+    if argued.applicability is Applicability.DISPLAY:
+        return argued
+    return Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
+
+
+def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> Iterator[Proposal]:
+    """Yield what a search finds."""
+    try:
+        found = searched(plain, outer, kernel)
+    except (NotRaised, ShapeConflict):
+        return
+    argued = Legality(Applicability.SAFE, "the first of equal ones is found, as in the loop")
+    argued = compiled(kernel) or _on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
+    lines_after = kernel.context.lines[loop.span.end_line : kernel.context.whole[1]]
+    used = found.best.array in _WORD.findall("\n".join(lines_after))
+    after = (found.place, found.best) if used or outer else (found.place,)
+    edits = partial(edit, loop, after, kernel)
+    if edits():
+        yield proposal(loop, after, kernel, argued, edits, True, "a search of arrays")
 
 
 def _doubted(argued: Legality, scanned: Sequence[Passed], kernel: Kernel) -> Iterator[Legality]:
@@ -195,7 +224,7 @@ def proposal(
             fetched = "a statement over a slice fetches all that it needs of other ranks at once"
             reason = f"{fetched}, and {reason}"
     made = tuple(
-        ScalarBind(one.array, operands(one.value)[1], one.span)
+        ScalarBind(one.array, (combined(one) or ("", one.value))[1], one.span)
         if isinstance(one, Store) and is_total(one)
         else one
         for one in after
@@ -429,7 +458,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
     begun = {name for _, one in loops((loop,)) for name, _ in one.starts}
-    changed = {one.array for one in stores_in(after)}
+    changed = {one.variable or one.array for one in stores_in(after)}
     own: set[str] = set()
     for part in ast.walk(node):
         match part:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in, masked
@@ -34,7 +35,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import ONE, Expr
-from costdb.expr.nodes import Add, Num
+from costdb.expr.nodes import Add, Num, Sym
 from costdb.expr.parse import parse
 from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.kit.rewrite import python_text
@@ -54,6 +55,7 @@ _SIGNS = {
     **{"logical_and": ("&", _AND), "logical_or": ("|", _OR)},
 }
 _EXTREMES = ("maximum", "minimum")
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
@@ -91,7 +93,9 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
         made = None if inner is None else in_list(inner, store, kernel)
         return None if made is None else f"{store.array} = {made}"
     target = Read(store.array, store.region)
-    place = store.array if is_total(store) else _text(target, kernel)
+    # the source goes on with the number that the element is made of
+    own = store.array if is_total(store) else store.variable
+    place = own or _text(target, kernel)
     if place is None:
         return None
     sign, value = "=", store.value
@@ -116,12 +120,22 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
                 found = f"{inner}.{METHODS[operation]}(initial={place})"
                 return None if inner is None else f"{place} = {found}"
     text = _text(value, kernel)
-    if text is not None and is_total(store) and is_count(value, kernel):
+    if text is not None and is_total(store) and (is_count(value, kernel) or _is_place(value)):
         # NumPy's number where Python's was is not what every reader of it takes
         text = None if "int" in kernel.context.not_builtins else f"int({text})"
     if place == store.array and sign == "=" and not is_total(store):
         place = f"{place}[:]"
     return None if text is None else f"{place} {sign} {text}"
+
+
+def _is_place(value: Value) -> bool:
+    """Return whether a value is a place in an array, counted from somewhere."""
+    match value:
+        case Elementwise("add", (one, Scalar())):
+            return _is_place(one)
+        case Reduction(operation="argmin" | "argmax"):
+            return True
+    return False
 
 
 def is_count(value: Value, kernel: Kernel) -> bool:
@@ -391,9 +405,12 @@ def _joined(
     return None if one is None or other is None else _within(f"{one} {sign} {other}", own, level)
 
 
-def _size_text(expr: Expr, kernel: Kernel) -> str | None:
-    """Return the source of a size, by a name that the kernel has for most of it."""
-    texts = kernel.context.scalar_texts
+def _size_text(expr: Expr, kernel: Kernel, extents: Mapping[str, str] = _NONE) -> str | None:
+    """Return the source of a size, by a name that the kernel has for most of it.
+
+    Of `extents` that have no other name the array itself tells.
+    """
+    texts = {**extents, **kernel.context.scalar_texts}
     plain = python_text(expr, texts)
     for name, value in kernel.context.computed:
         rest = expr - value
@@ -429,18 +446,23 @@ def read_text(
         return read.array
     extents = kernel.extents(read.array)
     parts: list[str] = []
+    sizes = {
+        one.name: f"{read.array}.shape[{axis}]"
+        for axis, one in enumerate(extents)
+        if isinstance(one, Sym)
+    }
     for axis, (part, extent) in enumerate(zip(read.region, extents, strict=True)):
         own = f"{read.array}.shape[{axis}] - "
         ends: list[str | None]
         match part:
             case Point(at):
-                ends = [_size_text(at, kernel)]
+                ends = [_size_text(at, kernel, sizes)]
             case Range(low, high):
-                ends = ["" if low == ZERO else _size_text(low, kernel)]
-                ends.append("" if high == extent else _size_text(high, kernel))
+                ends = ["" if low == ZERO else _size_text(low, kernel, sizes)]
+                ends.append("" if high == extent else _size_text(high, kernel, sizes))
             case _:
-                ends = ["" if part.start == ZERO else _size_text(part.start, kernel)]
-                ends.append("" if part.stop == extent else _size_text(part.stop, kernel))
+                ends = ["" if part.start == ZERO else _size_text(part.start, kernel, sizes)]
+                ends.append("" if part.stop == extent else _size_text(part.stop, kernel, sizes))
                 ends.append(str(part.step))
         if any(end is None for end in ends):
             return None

@@ -302,7 +302,7 @@ class Lift:
         value, own = self.value(store.value, rank - axis)
         made = self.aligned(value, own, self.rank(store.value), rank, axis)
         held = tuple(self.held(store, rank - axis))
-        return replace(store, region=region, value=made, held=held, in_variable=False)
+        return replace(store, region=region, value=made, held=held, variable="")
 
     def held(self, store: Store, behind: int | None) -> Iterator[tuple[str, Value]]:
         """Yield what variables hold, for all iterations."""
@@ -536,7 +536,8 @@ class Lift:
         if value.axis is None:
             vector, moving = (one, other) if self.is_free(one) else (other, one)
             if not self.is_free(vector):
-                raise NotRaised
+                # a product of each row with another
+                return self._reduction(replace(value, fused=False))
             matrix, place = self.value(moving)
             if place == 0:
                 return times(matrix, vector, value), 0

@@ -3,10 +3,12 @@
 **What it does.** Finds loops whose iterations are array statements already, a row, a column or a
 product at a time, and proposes one statement over all iterations: the index of the loop becomes an
 axis. Where each iteration adds to the same elements, the sum over the index becomes a product of
-matrices or vectors. Where each reduces a window that moves with the index, a loop over the places
-in the window, or its few places written out, takes the place of the loop over windows. A loop that
-fills both halves of a symmetric matrix becomes one product. What of a recurrence does not wait for
-an earlier iteration is computed before the loop.
+matrices or vectors. A function of a row, a column or a window (a mean, a deviation, a median, a
+quantile, a norm, a sort) becomes the same function along an axis, of windows as
+`sliding_window_view` shows them; sums of windows also a loop over the places in the window, or its
+few places written out. Functions of ever longer slices are scans. What an iteration binds for
+itself is put where it is used. A loop that fills both halves of a symmetric matrix becomes one
+product. What of a recurrence does not wait for an earlier iteration is computed before the loop.
 
 **Why it costs.** Every array statement costs the interpreter and NumPy a microsecond or more,
 whatever its length, and many short ones leave caches and vector units idle. A product of matrices
@@ -26,14 +28,16 @@ c[i, :i + 1] += alpha * (a[:i + 1, :] @ a[i, :])
 ```
 
 **When it stays quiet.** Iterations that read what an earlier one wrote; slices whose ends move with
-the index, but for windows and both halves of a matrix; an index used as a number; transforms, sorts
-and scans; what a compiler takes. Of the loops around, each is tried alone; inner ones that add up
-or wait may stay loops.
+the index, but for whole windows, prefixes and both halves of a matrix; windows that may be cut off
+at an end; an index used as a number; names that are bound in the loop and used after it; what a
+compiler takes. Of the loops around, each is tried alone; inner ones that add up or wait may stay
+loops.
 
 **Fix safety.** Safe where every element is computed by the same operations, each rounded exactly,
 and no two arrays of the caller are involved that might overlap in memory. Unsafe for sums and
 products of floating-point numbers, whose terms come in another order, and where only loops with
-iterations show that elements are there.
+iterations show that elements are there, or where a number (the width of a window) has to be
+positive.
 
 **Models used.** Arrays (calls, elements, cache lines), where the profile has their rates.
 

@@ -208,7 +208,7 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
     value = Elementwise(operation, (own, made))
     held = tuple(lift.held(store, None))
-    return replace(store, value=value, in_place=True, held=held, in_variable=False)
+    return replace(store, value=value, in_place=True, held=held)
 
 
 def _reduced(value: Value, operation: str, dtype: str, lift: Lift) -> Value:

@@ -65,7 +65,7 @@ def passed(loop: Loop, kernel: Kernel) -> tuple[Passed, ...]:
                 dtype = type_of(own, kernel).dtype
                 start = dict(loop.starts).get(store.array, Scalar(store.array, dtype))
                 if start == Scalar(store.array, dtype):
-                    start = _bound_before(store.array, loop, kernel) or start
+                    start = bound_before(store.array, loop, kernel) or start
                 found.append(_passed(store, operation, term, start, loop, kernel))
     return tuple(found)
 
@@ -83,7 +83,7 @@ def _passed(
     return Passed(store, operation, term, start, neutral or same)
 
 
-def _bound_before(name: str, loop: Loop, kernel: Kernel) -> Value | None:
+def bound_before(name: str, loop: Loop, kernel: Kernel) -> Value | None:
     """Return the element that a number was bound to before a loop; None where it may differ."""
     found: Value | None = None
     for one in kernel.body:

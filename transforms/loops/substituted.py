@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field, replace
+from operator import is_
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole
@@ -37,16 +38,59 @@ from advisor.numpy_table import PYTHON_INTEGER, ROWS
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import mapped, replaced, type_of
 from transforms.loops.opened import at_place
-from transforms.loops.raising import NotRaised
+from transforms.loops.raising import NotRaised, ShapeConflict
+from transforms.loops.searched import is_search, searched
 
 _WORD = re.compile(IDENTIFIER)
 
 
-def substituted(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
-    """Return a loop of stores alone, and the kernel without the names that it bound.
+def substituted(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel
+) -> tuple[Loop, Kernel, tuple[str, ...]]:
+    """Return a loop of stores alone, the kernel without the names that it bound, and conditions.
 
     A loop that binds nothing, or whose names something else needs, stays as it is.
     """
+    found, within, conditions = _found(loop, outer, kernel)
+    if found is not loop:
+        within = replace(within, body=replaced(kernel.body, {id(loop): (found,)}))
+    plain, known = _bound_where_used(found, within)
+    if any(isinstance(one, ScalarBind) for one in plain.body) and conditions:
+        # what is found is used in a way that is not followed
+        return loop, kernel, ()
+    return plain, replace(known, body=kernel.body), conditions
+
+
+def _found(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel
+) -> tuple[Loop, Kernel, tuple[str, ...]]:
+    """Return a loop with those within it in this form, and numbers in the place of searches."""
+    body: list[Statement] = []
+    conditions: list[str] = []
+    known = kernel
+    for one in loop.body:
+        if not isinstance(one, Loop):
+            body.append(one)
+            continue
+        inner, own, more = substituted(one, (*outer, loop), kernel)
+        dropped = kernel.locals.keys() - own.locals.keys()
+        known = replace(known, locals={n: t for n, t in known.locals.items() if n not in dropped})
+        conditions += more
+        if not is_search(inner):
+            body.append(inner)
+            continue
+        try:
+            found = searched(inner, (*outer, loop), own)
+        except (NotRaised, ShapeConflict):
+            return loop, kernel, ()
+        body += [ScalarBind(s.array, s.value, s.span) for s in (found.place, found.best)]
+        conditions.append(found.condition)
+    if all(map(is_, body, loop.body)) and len(body) == len(loop.body):
+        return loop, kernel, ()
+    return replace(loop, body=tuple(body)), known, tuple(conditions)
+
+
+def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
     bound = {one.name for one in loop.body if isinstance(one, Bind | ScalarBind)}
     bound -= kernel.arrays.keys() | kernel.aliases
     if not bound or bound & _used_elsewhere(loop, kernel):

@@ -3,9 +3,11 @@
 **What it does.** Finds loops over single elements whose iterations do not wait for one another,
 and proposes array statements over slices in their place: of the whole nest, or of its inner loops
 where outer ones carry a dependence. Loops that only accumulate, into a number or into elements,
-become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Loops in which
-each element is the one before it and a term become a prefix sum. Conditions on elements become
-choices (`np.where`), numbers that an iteration computes for itself arrays of that name.
+become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Numbers that are
+stored on the way become a scan: a running sum, product or extreme; loops in which each element is
+the one before it and a term, too. Loops that look for the first least or greatest term become
+`argmin` or `argmax`. Conditions on elements become choices (`np.where`), numbers that an iteration
+computes for itself arrays of that name.
 
 Loops are raised one at a time, the innermost first: an element becomes a vector, a vector a matrix.
 Where an inner loop adds up or waits for itself, it also is offered as a loop around statements over
@@ -34,7 +36,8 @@ out[1:n, :m] = image[:n - 1, :m] + image[1:n, :m]
 are not an index and a distance; functions that a compiler takes, of arrays that are not
 distributed, where only the order of loops matters (ADV501); an index used as a number; an element
 of a branch that is not known to be inside the array, for a slice would silently be shorter; a bound
-that may be negative, for it would count from the end; loops that end early.
+that may be negative, for it would count from the end; loops that end early; numbers that are reset
+or clamped on the way, or used after the loop; searches in which the last of equal ones wins.
 
 **Fix safety.** Safe where all elements are of one type, every operation is one that is rounded
 exactly, and no two arrays of the loops can overlap in memory: then each element is computed by
@@ -43,7 +46,8 @@ a caller may pass overlapping arrays, and for operations that NumPy rounds other
 than for numbers (powers, exponentials, complex products). Unsafe, too, where only loops with
 iterations show that elements are there; where a division or a root is then computed also for
 elements that do not need it, and may warn; and for `min` and `max` of floating-point numbers, where
-a NaN or a zero with a sign may come out otherwise.
+a NaN or a zero with a sign may come out otherwise. Python's comparisons pass over a NaN, as
+`np.fmax.accumulate` does and `np.maximum.accumulate` does not; one that is there first stays.
 
 Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
 of floating-point numbers are unsafe, for their terms come in another order, and extremes of them

@@ -151,3 +151,37 @@ def test_what_an_iteration_binds_is_put_where_it_is_used(
         assert not isinstance(found, type), after
         for mine, theirs in zip(found, before, strict=True):
             np.testing.assert_allclose(mine, theirs, 1e-9, 1e-9)
+
+
+@given(
+    st.integers(0, 5), st.integers(0, 5), st.integers(0, 99),
+    st.sampled_from([
+        "u[0] = 0\nfor i in range(a.shape[0]):\n    for j in range(i + 1, a.shape[0]):\n"
+        "        r = a[i] - a[j]\n        u[0] -= v[0] / np.sqrt(r @ r + 0.1)",
+        "for i in range(a.shape[0]):\n    for j in range(a.shape[0]):\n        r = a[j] - a[i]\n"
+        "        d = (r ** 2).sum() + 0.1\n        c[i] += u[j] * r / d",
+        "e = 0.0\nfor i in range(a.shape[0]):\n    e += 0.5 * u[i] * np.sum(a[i] ** 2)\nv[0] = e",
+        "w = 0.0\nfor i in range(a.shape[0]):\n    d = a[i].max() - a[i].min()\n"
+        "    if d > w:\n        w = d\nv[0] = w",
+        "for j in range(a.shape[1]):\n    a[:, j] = a[:, j] / np.linalg.norm(a[:, j])",
+        "for j in range(a.shape[1]):\n    for k in range(a.shape[1]):\n        acc = 0.0\n"
+        "        for i in range(a.shape[0]):\n            acc += (a[i, j] - 1) * (a[i, k] - 1)\n"
+        "        v[j] = acc / 3",
+    ]),
+)  # fmt: skip
+def test_what_rows_and_pairs_add_up_to(rows: int, columns: int, seed: int, body: str) -> None:
+    text = source(body, "f8")
+    edited = [(one, apply_edits(text, one.edits())) for one in proposals(text) if one.edits()]
+    assert edited, text
+    values = arguments(rows, columns, 1, "f8", seed, nan=False)
+    before = results(text, values)
+    if isinstance(before, type):
+        return
+    for one, after in edited:
+        found = results(after, values)
+        if not rows * columns and (isinstance(found, type) or "empty" in one.legality.argument):
+            # of no elements there is no extreme, not even of no rows
+            continue
+        assert not isinstance(found, type), after
+        for mine, theirs in zip(found, before, strict=True):
+            np.testing.assert_allclose(mine, theirs, 1e-9, 1e-9)

@@ -1,0 +1,135 @@
+"""Searches by loops find what ``argmin`` and ``argmax`` find, or stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.proposal import Proposal
+from advisor.source import apply_edits
+from transforms.loops.raised import TRANSFORM as ROWS
+from transforms.loops.vectorise import TRANSFORM
+
+HEAD = """\
+import numpy as np
+
+# advise: kernel
+# advise: x: {t}[N]
+# advise: g: {t}[M]
+# advise: p: f8[N, K]
+# advise: c: f8[M, K]
+# advise: out: i8[N]
+# advise: far: f8[N]
+def f(x, g, p, c, out, far):
+"""
+ONE = """\
+{start}
+for i in range({low}, len(x)):
+    if x[i] {sign} best:
+        best = x[i]
+        k = i
+out[0] = k
+far[0] = best
+"""
+ROW = """\
+for i in range(len(x)):
+    k = -1
+    best = np.inf
+    for j in range(len(g)):
+        d = abs(x[i] - g[j])
+        if d < best:
+            k = j
+            best = d
+    out[i] = k
+    far[i] = best
+"""
+POINTS = """\
+for i in range(p.shape[0]):
+    k = 0
+    best = 1e9
+    for j in range(c.shape[0]):
+        d = np.sqrt(np.sum((p[i] - c[j]) ** 2))
+        if d < best:
+            best = d
+            k = j
+    out[i] = k
+"""
+LEFT = [
+    ONE.format(start="best = np.inf\nk = 0", low=0, sign="<="),
+    "k = -1\nfor i in range(len(x)):\n    if x[i] > 3:\n        k = i\n        break\nout[0] = k",
+    "best = np.inf\nk = 0\nfor i in range(len(x)):\n    if x[i] < best and i != 3:\n"
+    "        best = x[i]\n        k = i\nout[0] = k",
+    "best = np.inf\nk = 0\nfor i in range(len(x)):\n    if x[i] < best:\n        best = x[i]\n"
+    "        k = i\n    far[i] = best\nout[0] = k",
+    "best = np.inf\nk = 0\nfor i in range(len(x)):\n    if x[i] < best:\n        best = x[i]\n"
+    "        k = i + 1\nout[0] = k",
+]
+
+
+def source(body: str, dtype: str = "f8") -> str:
+    return HEAD.format(t=dtype) + "\n".join(f"    {line}" for line in body.splitlines()) + "\n"
+
+
+def edited(text: str) -> list[tuple[Proposal, str]]:
+    (kernel,) = read_kernels("f.py", text)
+    made = [(one, one.edits()) for rule in (TRANSFORM, ROWS) for one in rule.propose(kernel)]
+    return [(one, apply_edits(text, edits)) for one, edits in made if edits]
+
+
+def results(text: str, values: list[Any]) -> list[Any]:
+    names: dict[str, Any] = {}
+    exec(compile(text, "f.py", "exec"), names)
+    arrays = [one.copy() for one in values]
+    names["f"](*arrays)
+    return arrays
+
+
+def arrays(rows: int, others: int, dtype: str, seed: int) -> list[Any]:
+    draw = np.random.default_rng(seed)
+    # with ties
+    return [
+        draw.integers(-3, 4, rows).astype(dtype), draw.integers(-3, 4, others).astype(dtype),
+        draw.integers(-3, 4, (rows, 2)).astype(float), draw.integers(-3, 4, (others, 2)) * 1.0,
+        np.zeros(rows, int), np.zeros(rows),
+    ]  # fmt: skip
+
+
+def same(text: str, values: list[Any]) -> None:
+    offered = edited(text)
+    assert offered, text
+    before = results(text, values)
+    for one, after in offered:
+        assert "NaN" in one.legality.argument or "rounded" in one.legality.argument
+        for mine, theirs in zip(results(after, values), before, strict=True):
+            np.testing.assert_array_equal(mine, theirs, after)
+
+
+@given(
+    st.integers(1, 9), st.sampled_from(["<", ">"]), st.sampled_from(["f8", "f4", "i8"]),
+    st.sampled_from(
+        [("best = {0}np.inf\nk = 0", 0), ("best = x[0]\nk = 0", 1), ("best = x[0]\nk = 0", 0)]
+    ),
+    st.integers(0, 99),
+)  # fmt: skip
+def test_a_search_finds_the_first_of_equal_ones(
+    rows: int, sign: str, dtype: str, start: tuple[str, int], seed: int
+) -> None:
+    begun = start[0].format("" if sign == "<" else "-")
+    text = source(ONE.format(start=begun, low=start[1], sign=sign), dtype)
+    same(text, arrays(rows, 2, dtype, seed))
+
+
+@pytest.mark.parametrize("body", [ROW, POINTS])
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))
+def test_searches_of_all_rows_are_one(body: str, rows: int, others: int, seed: int) -> None:
+    same(source(body), arrays(rows, others, "f8", seed))
+
+
+@pytest.mark.parametrize("body", LEFT)
+def test_other_searches_stay(body: str) -> None:
+    assert not [after for _, after in edited(source(body)) if "arg" in after]
