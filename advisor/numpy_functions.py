@@ -61,7 +61,7 @@ searchsorted; a v side sorter; n ... -> ...; int64
 argsort; a axis kind; last; int64; sort 3
 argpartition; a kth axis kind; last; int64; partition 1
 partition; a kth axis kind; last; same; partition 1
-nanpercentile nanquantile; a q axis out overwrite_input method keepdims
+percentile quantile nanpercentile nanquantile; a q axis out overwrite_input method keepdims
     ; along; mean
 nanmedian; a axis out overwrite_input keepdims; along; mean
 nanstd nanvar; a axis dtype out ddof keepdims; along; spread

@@ -107,7 +107,9 @@ class Calls(Generic[A]):
         if name not in PARAMETERS:
             raise NotUnderstood(f"np.{called} is not understood")
         if name in FUNCTIONS:
-            return _only(self._by_row(name, matched(given, PARAMETERS[name], called)), called)
+            listed = matched(given, PARAMETERS[name], called)
+            if name not in REDUCTIONS or ("q" in listed and self.door.items(listed["q"])):
+                return _only(self._by_row(name, listed), called)
         first, *others = PARAMETERS[name]
         arguments = dict(matched(given, (first, *others), called))
         if first not in arguments:
