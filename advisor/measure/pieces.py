@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from advisor.evidence import Times
 from advisor.measure.language import Sampled
-from costdb.launch.processes import CannotRunError, JobFailedError, answers
+from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field
 
 _OF_MEMORY: Final = 0.7
@@ -29,12 +29,16 @@ Arguments = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Seconds for a launch, for the runs in it that are repeated; how many launches, and ranks."""
+    """Seconds for a launch, for the runs in it that are repeated; how many launches, and ranks.
+
+    With `one_thread` libraries have no more, as on a rank that has one core.
+    """
 
     budget_s: float = 60.0
     seconds: float = 0.3
     launches: int = 3
     ranks: int = 2
+    one_thread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def sample(
         for number, one in enumerate(turns):
             if one.failure is None and not (launch and _is_long(one)):
                 told(number)
-                _launch(one, effort.budget_s)
+                _launch(one, effort)
     return [one.failure or _judged(one) for one in turns]
 
 
@@ -140,12 +144,13 @@ def _is_long(one: _Turns) -> bool:
     return bool(one.runs) and one.runs[-1]["real_s"] > _LONG_S
 
 
-def _launch(one: _Turns, budget_s: float) -> None:
+def _launch(one: _Turns, effort: Effort) -> None:
     ranks, lines = one.job["ranks"], one.program.lines
     found: list[dict[str, Any]] = []
     said = ""
     try:
-        for answer in answers("advisor.measure.worker", one.job, budget_s + _PATIENCE_S, ranks):
+        limit_s, more = effort.budget_s + _PATIENCE_S, ONE_THREAD if effort.one_thread else None
+        for answer in answers("advisor.measure.worker", one.job, limit_s, ranks, more):
             found += answer
     except (CannotRunError, JobFailedError) as error:
         said = str(error)
@@ -161,7 +166,7 @@ def _launch(one: _Turns, budget_s: float) -> None:
     elif failed is not None and failed["skipped"] and ranks and not one.job["whole"]:
         # iterations that were left out would have made data that what follows needs
         one.job["whole"] = True
-        _launch(one, budget_s)
+        _launch(one, effort)
     elif failed is not None:
         one.failure = NoPiece(lines[failed["place"]], failed["why"])
     elif said or len(found) < max(ranks, 1):

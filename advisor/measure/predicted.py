@@ -123,10 +123,14 @@ class Measurements:
             return None
         parts = local_parts(subject.kernel, sizes)
         below = {one.name: one.below for one in inputs_of(subject.kernel, sizes)}
+        least = min(below.values(), default=1)
         pieces = []
         for part in parts:
             program = sampled_function(subject.path, part.source, ENTRY)
-            arrays = {n: {**one, "below": below[part.whose[n]]} for n, one in part.arrays.items()}
+            arrays = {
+                n: {**one, "below": below.get(part.whose[n], least)}
+                for n, one in part.arrays.items()
+            }
             found = program, dict(arguments_of(program, arrays, sizes))
             one = Subject(subject.path, subject.kernel.name, "", f"a rank of {ranks}", found)
             pieces.append(self._piece(one, Kept(self.machine.name, 1), {}, part.lines))
@@ -184,7 +188,7 @@ class Measurements:
         known = kept.known(*one.found)
         if known is not None or self.effort is None:
             return known
-        effort = replace(self.effort, ranks=ranks)
+        effort = replace(self.effort, ranks=ranks, one_thread=lines is not None)
         (found,) = sampled([one], effort, kept.known, lambda subject: self.told(subject.title))
         if isinstance(found, NoPiece):
             line = found.line if lines is None else lines.get(found.line, 0)

@@ -8,7 +8,7 @@ from math import prod
 from types import MappingProxyType
 
 from advisor.analysis.arrays import Arrays
-from advisor.analysis.facts import Facts
+from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.lower import Unpriced
 from advisor.analysis.processes import ranks_together, together
@@ -20,6 +20,7 @@ from advisor.distribution import MeshSpec
 from advisor.ir.concrete import at_sizes, rebuilt
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
+from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
 from costdb.arrays.amounts import GIVEN_BACK
@@ -89,7 +90,7 @@ def plan_of(
         costed = built_cost(kernel, machine, sizes)
     except NotBuiltError as error:
         return Plan(steps, kernel, None, f"not built: {error.why}")
-    except (Unpriced, ExprError) as unknown:
+    except (Unpriced, NotPriced, ShapeConflict, ExprError) as unknown:
         return Plan(steps, kernel, None, str(unknown))
     if isinstance(costed, Missing):
         return Plan(steps, kernel, None, costed.what)

@@ -39,6 +39,11 @@ def rows(a):
 def angles(a):
     return np.unwrap(np.interp(a, np.linspace(0.0, 1.0, 7), np.arange(7.0)))
 
+# advise: kernel N=64 P=4
+# advise: a: f8[N, N] over (block(p), none) on mesh(p=P)
+def waves(a):
+    return np.fft.fft(np.fft.fft(a, axis=1), axis=0)
+
 open("ran", "w")
 """
 
@@ -82,6 +87,14 @@ def test_a_rank_of_many_is_measured_and_its_messages_are_modelled(
     # ten numbers of a row: 64 times less than all of it, but each of 600 steps is called for
     assert 600e-6 < parts["measured_s"] < 1.0
     assert not (folder / "ran").exists()
+
+
+def test_what_ranks_fetch_of_each_other_is_made_up(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(["predict", "kernels.py", "--kernel", "waves", "--measure"], capsys)
+    assert found["terms"][0]["label"] == "what a rank of 4 does"  # type: ignore[index]
+    assert 0 < found["parts"]["measured_s"] < found["seconds"]["mid"]  # type: ignore[index]
 
 
 def test_what_no_model_prices_is_measured(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
