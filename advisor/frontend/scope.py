@@ -96,6 +96,8 @@ class Scope:
         Why parameters are not known that nothing declares, and what to write.
     seen : SeenNames
         What a run showed of names that are bound.
+    lists : dict of str to (Expr, str)
+        Names of lists of numbers that the kernel leaves as they are: their lengths and types.
     kin : dict of str to frozenset of str
         Names that may lead to the same memory, by statements that are not understood.
     later_texts : dict of str to str
@@ -129,6 +131,7 @@ class Scope:
     times_bound: Callable[[str], int] = field(default=lambda name: 0)
     hints: Mapping[str, str] = field(default_factory=dict)
     seen: SeenNames = field(default_factory=SeenNames)
+    lists: dict[str, tuple[Expr, str]] = field(default_factory=dict)
     kin: dict[str, frozenset[str]] = field(default_factory=dict)
     later_texts: dict[str, str] = field(default_factory=dict)
 

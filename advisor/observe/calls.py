@@ -100,8 +100,10 @@ FIRST_CALLS = 1000
 """So many calls of a function are each looked at; then one where a hundredth more were made."""
 _MOST_WORK = 1000
 """Solutions that are tried for whether views with steps have an element in common."""
-_MOST_ITEMS = 8
-"""Of a tuple of numbers that are looked at."""
+_FEW_ITEMS = 8
+"""Of a tuple that are each a number of their own."""
+_MOST_ITEMS = 10_000
+"""Of a list or tuple that are looked at."""
 _LOOKED_INTO = 2
 """Calls with arguments of one kind and one set of sizes whose lines are looked at."""
 _LATER = frozenset({10, 100, 1000})
@@ -110,12 +112,20 @@ _OTHERWISE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 
 
 def _items(name: str, value: Any) -> tuple[SeenNumber, ...]:
-    """Return the numbers of a tuple that holds nothing else."""
-    if type(value) is not tuple or len(value) > _MOST_ITEMS:
+    """Return the numbers of a tuple, or how many of which type a list has that holds no others."""
+    if type(value) not in (tuple, list) or not 0 < len(value) <= _MOST_ITEMS:
         return ()
     items = (seen_argument(f"{name}[{k}]", item) for k, item in enumerate(value))
     numbers = tuple(item for item in items if isinstance(item, SeenNumber))
-    return numbers if len(numbers) == len(value) else ()
+    types = {number.dtype for number in numbers}
+    if len(numbers) < len(value):
+        return ()
+    if type(value) is tuple and len(value) <= _FEW_ITEMS:
+        return numbers
+    if len(types) > 1:
+        return ()
+    length = SeenNumber(f"len({name})", "int64", len(value))
+    return length, SeenNumber(f"{name}[:]", types.pop())
 
 
 @dataclass(slots=True)
