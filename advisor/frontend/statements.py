@@ -516,7 +516,9 @@ class Body(SimpleStatements):
         self.loops_around += 1
 
         carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}
-        carried |= dict.fromkeys(changed & scope.scalars.keys() - totals.keys(), PYTHON_INTEGER)
+        # a whole number that changes is one within the loop; what it is after that nobody follows
+        counted = (changed & scope.scalars.keys()) - totals.keys() - _variables(node)
+        carried |= dict.fromkeys(counted, PYTHON_INTEGER)
 
         def once_around() -> tuple[Statement, ...]:
             return self._once_around(
@@ -550,7 +552,7 @@ class Body(SimpleStatements):
             carried = {}
             unknown |= scope.lost | scope.arrays_among(changed)
             body = again()
-        totals = {**carried, **totals}
+        totals = {**{n: t for n, t in carried.items() if n not in counted}, **totals}
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         scope.either(before, scope.moment())
@@ -710,6 +712,11 @@ class Body(SimpleStatements):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
+
+
+def _variables(node: cst.For | cst.While) -> frozenset[str]:
+    """Return the names that a loop itself binds."""
+    return frozenset(target_names(node.target)) if isinstance(node, cst.For) else frozenset()
 
 
 def _stated_trips(loop: Loop) -> Loop:
