@@ -133,6 +133,9 @@ HARMLESS = {
     "        for i in range(len(x)):\n            x[i] = x[i] * 2.0\n"
     "        if len(ws) < 5:\n            ws.append(w)\n    return x, ws\n\n\n"
     "def run():\n    return told([0.5, 2.0], np.ones(40))\n",
+    "numbers that are used after their loop": "def told(x, y):\n    k = 0\n"
+    "    for i in range(len(x)):\n        t = x[i] * 2.0\n        y[i] = t\n        k = i + 1\n"
+    "    return y, t, k, i\n\n\ndef run():\n    return told(RNG.random(40), np.zeros(40))\n",
     "a counter besides": "def told(x, y):\n    k = 0\n    for i in range(len(x)):\n"
     "        y[i] = x[i] * k\n        if x[i] > 0.5:\n            k += 1\n"
     "            print(end='')\n    return y, k\n\n\n"
