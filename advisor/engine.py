@@ -166,6 +166,7 @@ def check_source(
         ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
         if not needs_reading(source, path):
             seen = {one.function.partition(".")[0] for one in options.observed if one.arrays}
+            seen |= told
             called = {one.function for one in options.observed}
             unseen = coverage_of(path, source, seen, called)
             ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))

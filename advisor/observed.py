@@ -185,6 +185,16 @@ class Seen:
         return self.calls * sum(prod(a.shape) for a in self.arrays if a.shape is not None)
 
     @property
+    def declarable(self) -> Seen:
+        """The same as far as comments can say it: names of arguments and of the module."""
+        return replace(
+            self,
+            arrays=tuple(one for one in self.arrays if one.name.isidentifier()),
+            numbers=tuple(one for one in self.numbers if one.name.isidentifier()),
+            bindings=(),
+        )
+
+    @property
     def has_arrays(self) -> bool:
         """Whether it was given arrays, or made some."""
         made = any(isinstance(one.what, SeenArray) for one in self.bindings)

@@ -220,6 +220,8 @@ def _called(node: cst.Call, scope: Scope) -> Known:
             return num(len(items))
         case "len", [cst.Name(value=array)] if scope.is_array(array) and scope.extents_of(array):
             return scope.extents_of(array)[0]
+        case "len", [cst.Name(value=items)] if items in scope.listed:
+            return scope.listed[items][0]
         case "int", [Expr() as number]:
             return number
         case (("min" | "max"), [_, _, *_]) if len(numbers) == len(given):

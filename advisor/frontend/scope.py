@@ -100,6 +100,8 @@ class Scope:
         Why parameters are not known that nothing declares, and what to write.
     seen : SeenNames
         What a run showed of names that are bound.
+    listed : dict of str to (Expr, str)
+        Names of lists of numbers that the kernel leaves as they are: their lengths and types.
     kin : dict of str to frozenset of str
         Names that may lead to the same memory, by statements that are not understood.
     later_texts : dict of str to str
@@ -145,6 +147,7 @@ class Scope:
     written: dict[Span, Value] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
     seen: SeenNames = field(default_factory=SeenNames)
+    listed: dict[str, tuple[Expr, str]] = field(default_factory=dict)
     kin: dict[str, frozenset[str]] = field(default_factory=dict)
     later_texts: dict[str, str] = field(default_factory=dict)
     counts: dict[Value, Expr] = field(default_factory=dict)

@@ -13,8 +13,8 @@ from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, is_new_axis, known, pairs
-from advisor.frontend.scope import Scope
-from advisor.frontend.seen_names import SeenNames, array_bindings, name_node, tuples
+from advisor.frontend.scope import Scope, is_kept
+from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name_node
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
@@ -59,7 +59,7 @@ def as_seen(
     )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
     changed = scope.seen.unsettled | assigned_names(function.node.body)
-    held = tuples(seen, parameters.keys() - scope.declared.keys() - changed)
+    held = held_in(seen, parameters.keys() - scope.declared.keys() - changed)
     items = {item.name for name in held for item in held[name]}
     sizes = sorted(n for n in _sizes(seen) & {*parameters, *items} if is_size(n))
     known = {one.name: one.value for one in seen.numbers if one.name in sizes}
@@ -84,13 +84,19 @@ def as_seen(
         if name in {*parameters, *items} and name not in scope.scalars.keys() | sizes:
             scope.numbers.setdefault(name, dtype)
     for name, numbers in held.items():
-        scope.written_out[name] = tuple(
-            sym(size_of(one.name)) if one.name in sizes else name_node(one.name) for one in numbers
-        )
+        if all(one.name == f"{name}[{k}]" for k, one in enumerate(numbers)):
+            scope.written_out[name] = tuple(
+                sym(size_of(one.name)) if one.name in sizes else name_node(one.name)
+                for one in numbers
+            )
+        elif is_kept(name, function.node):
+            scope.listed[name] = sym(size_of(f"len({name})")), numbers[-1].dtype
 
 
 def size_of(name: str) -> str:
     """Return what a number is called in expressions over sizes: an item of a tuple, say."""
+    if name.startswith("len("):
+        return f"{name[4:-1]}.len"
     return name.replace("[", ".item").rstrip("]")
 
 

@@ -44,7 +44,7 @@ def names_around(seen: Seen, own: NameScope, parameters: Iterable[str]) -> froze
     shown = (*seen.arrays, *seen.numbers, *seen.bindings)
     return frozenset(
         name
-        for name in (one.name.partition("[")[0] for one in shown)
+        for name in (root_of(one.name) for one in shown)
         if (name.partition(".")[0] in kept if "." in name else name not in own.bound)
         and name.partition(".")[0] in own.used
     )
@@ -137,12 +137,17 @@ def array_bindings(seen: Seen) -> dict[str, SeenArray]:
     }
 
 
-def tuples(seen: Seen, names: Iterable[str]) -> dict[str, tuple[SeenNumber, ...]]:
-    """Return which of some names denote tuples, and the numbers in each."""
+def root_of(name: str) -> str:
+    """Return what holds an item, ``a[0]`` or ``a[:]``, or has a length, ``len(a)``."""
+    return name.removeprefix("len(").removesuffix(")").partition("[")[0]
+
+
+def held_in(seen: Seen, names: Iterable[str]) -> dict[str, tuple[SeenNumber, ...]]:
+    """Return which of some names denote tuples or lists, and what was seen of the numbers."""
     found: dict[str, tuple[SeenNumber, ...]] = {}
     for number in seen.numbers:
-        name, bracket, _ = number.name.partition("[")
-        if bracket and name in names:
+        name = root_of(number.name)
+        if name != number.name and name in names:
             found[name] = (*found.get(name, ()), number)
     return found
 

@@ -163,7 +163,7 @@ class SimpleStatements:
             return ()
         if bound_to_number(name, node, scope):
             return ()
-        if isinstance(node, cst.SimpleString) or _is_none(node):
+        if _is_nothing(node):
             scope.forget(name)
             scope.lost.add(name)
             return ()
@@ -469,5 +469,10 @@ def _plain_names(node: cst.Tuple) -> list[str] | None:
     return names if len(names) == len(node.elements) else None
 
 
-def _is_none(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "None"
+def _is_nothing(node: cst.BaseExpression) -> bool:
+    """Return whether an expression is None, a text, or a list or dict without anything in it."""
+    if isinstance(node, cst.Tuple | cst.List | cst.Dict):
+        return not node.elements
+    return isinstance(node, cst.SimpleString) or (
+        isinstance(node, cst.Name) and node.value == "None"
+    )

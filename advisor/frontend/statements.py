@@ -80,6 +80,10 @@ DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
 
 
+Item = tuple[str, Read | Scalar, Expr]
+"""A name that goes through an array or a list of numbers, which, and how long that is."""
+
+
 class Body(SimpleStatements):
     """Reads the statements of one kernel in order, keeping what names denote."""
 
@@ -361,7 +365,7 @@ class Body(SimpleStatements):
             raise NotUnderstood("a loop over something that may change while it runs")
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
 
-    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[tuple[str, Read]]] | None:
+    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[Item]] | None:
         """Read ``for x in a[1:]``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
 
         Returns
@@ -370,8 +374,8 @@ class Body(SimpleStatements):
             The name of the index, where there is one.
         Expr
             How many elements or rows there are.
-        sequence of (str, Read)
-            Names, and the arrays of which they denote one part after the other.
+        sequence of Item
+            Names, and of what they denote one part after the other.
         """
         scope, counter = self.scope, None
         target: cst.BaseExpression = node.target
@@ -385,17 +389,17 @@ class Body(SimpleStatements):
         items = self._items(target, given)
         if items is None:
             return None
-        extents = [scope.type_of(read).extents for _, read in items]
-        named = {counter, *(name for name, _ in items), *(read.array for _, read in items)}
+        named = {counter, *(name for name, _, _ in items)}
+        named |= {view.array for _, view, _ in items if isinstance(view, Read)}
         if assigned_names(node.body) & (named | names_in(node.iter)):
             return None
         # zip ends with the shortest
-        lengths = tuple(dict.fromkeys(first for first, *_ in extents))
+        lengths = tuple(dict.fromkeys(length for _, _, length in items))
         return counter, minimum(*lengths) if len(lengths) > 1 else lengths[0], items
 
     def _items(
         self, target: cst.BaseExpression, given: cst.BaseExpression
-    ) -> Sequence[tuple[str, Read]] | None:
+    ) -> Sequence[Item] | None:
         """Return the names that go through arrays side by side; None where anything else is."""
         match given, target:
             case (
@@ -410,13 +414,16 @@ class Body(SimpleStatements):
                 ]
                 known = [part for part in parts if part is not None]
                 return tuple(chain.from_iterable(known)) if len(known) == len(parts) else None
+            case cst.Name(value=numbers), cst.Name(value=name) if numbers in self.scope.listed:
+                length, dtype = self.scope.listed[numbers]
+                return [(name, Scalar(numbers, dtype), length)]
             case cst.Name() | cst.Subscript(), cst.Name(value=name):
                 try:
                     value = value_of(given, self.scope)
                 except NotUnderstood:
                     return None
-                if isinstance(value, Read) and self.scope.type_of(value).extents:
-                    return [(name, value)]
+                if isinstance(value, Read) and (extents := self.scope.type_of(value).extents):
+                    return [(name, value, extents[0])]
         return None
 
     def _written_out(
@@ -461,7 +468,7 @@ class Body(SimpleStatements):
         bounds: tuple[Expr, Expr, int],
         trips: Expr | None,
         span: Span,
-        items: Sequence[tuple[str, Read]] = (),
+        items: Sequence[Item] = (),
     ) -> Loop:
         """Read a loop over a range; one that counts down, as one over how far it has come."""
         scope = self.scope
@@ -500,7 +507,7 @@ class Body(SimpleStatements):
         step: int,
         span: Span,
         index: Expr | None = None,
-        items: Sequence[tuple[str, Read]] = (),
+        items: Sequence[Item] = (),
     ) -> Loop:
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
@@ -528,6 +535,9 @@ class Body(SimpleStatements):
         self.loops_around += 1
 
         carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}
+        # a whole number that changes is one within the loop; what it is after that nobody follows
+        counted = (changed & scope.scalars.keys()) - totals.keys() - _variables(node)
+        carried |= dict.fromkeys(counted, PYTHON_INTEGER)
 
         known = symbol in scope.maxima
         scope.running.append((symbol, low, high, step) if known else None)
@@ -541,7 +551,8 @@ class Body(SimpleStatements):
         unknown = {name for name in changed if not scope.has_array(name)}
 
         def settled() -> bool:
-            same = all(scope.numbers.get(name) == dtype for name, dtype in carried.items())
+            types = {**dict.fromkeys(scope.scalars, PYTHON_INTEGER), **scope.numbers}
+            same = all(types.get(name) == dtype for name, dtype in carried.items())
             return same and scope.lost <= before.lost | unknown and scope.strided == strided
 
         def again() -> tuple[Statement, ...]:
@@ -554,7 +565,8 @@ class Body(SimpleStatements):
         if not settled() and lost <= scope.renamed and scope.strided == strided:
             # names that were handed over are bound anew, or a later iteration does not know them;
             # a number has the type that iterations give it
-            carried = {n: scope.numbers[n] for n in carried if n in scope.numbers}
+            found = scope.numbers.keys() | scope.scalars.keys()
+            carried = {n: scope.numbers.get(n, carried[n]) for n in carried if n in found}
             unknown |= lost
             body = again()
         if not settled():
@@ -562,7 +574,7 @@ class Body(SimpleStatements):
             carried = {}
             unknown |= scope.lost | scope.arrays_among(changed)
             body = again()
-        totals = {**carried, **totals, **passed}
+        totals = {**{n: t for n, t in carried.items() if n not in counted}, **totals, **passed}
         scope.running.pop()
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
@@ -611,7 +623,7 @@ class Body(SimpleStatements):
         changed: frozenset[str],
         totals: Mapping[str, str],
         index: Expr | None,
-        items: Sequence[tuple[str, Read]] = (),
+        items: Sequence[Item] = (),
         passed: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[Statement, ...]:
         scope = self.scope
@@ -624,7 +636,13 @@ class Body(SimpleStatements):
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol) if index is None else index)
         numbers: list[Statement] = []
-        for name, view in items:
+        for name, view, _ in items:
+            if isinstance(view, Scalar):
+                # nothing else writes it, as no name has this index
+                item = Scalar(f"{view.text}[{symbol}]", view.dtype)
+                scope.bind_number(name, view.dtype)
+                numbers.append(ScalarBind(name, item, scope.span(node.body)))
+                continue
             rest = whole(scope.type_of(view).extents[1:])
             part = part_of(view, (Point(sym(symbol)), *rest))
             if rest:
@@ -750,6 +768,11 @@ class Body(SimpleStatements):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
+
+
+def _variables(node: cst.For | cst.While) -> frozenset[str]:
+    """Return the names that a loop itself binds."""
+    return frozenset(target_names(node.target)) if isinstance(node, cst.For) else frozenset()
 
 
 def _stated_trips(loop: Loop) -> Loop:

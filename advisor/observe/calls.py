@@ -100,8 +100,10 @@ FIRST_CALLS = 1000
 """So many calls of a function are each looked at; then one where a hundredth more were made."""
 _MOST_WORK = 1000
 """Solutions that are tried for whether views with steps have an element in common."""
-_MOST_ITEMS = 8
-"""Of a tuple of numbers that are looked at."""
+_FEW_ITEMS = 8
+"""Of a tuple that are each a number of their own."""
+_MOST_ITEMS = 10_000
+"""Of a list or tuple that are looked at."""
 _LOOKED_INTO = 2
 """Calls with arguments of one kind and one set of sizes whose lines are looked at."""
 _LATER = frozenset({10, 100, 1000})
@@ -110,12 +112,20 @@ _OTHERWISE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 
 
 def _items(name: str, value: Any) -> tuple[SeenNumber, ...]:
-    """Return the numbers of a tuple that holds nothing else."""
-    if type(value) is not tuple or len(value) > _MOST_ITEMS:
+    """Return the numbers of a tuple, or how many of which type a list has that holds no others."""
+    if type(value) not in (tuple, list) or not 0 < len(value) <= _MOST_ITEMS:
         return ()
     items = (seen_argument(f"{name}[{k}]", item) for k, item in enumerate(value))
     numbers = tuple(item for item in items if isinstance(item, SeenNumber))
-    return numbers if len(numbers) == len(value) else ()
+    types = {number.dtype for number in numbers}
+    if len(numbers) < len(value):
+        return ()
+    if type(value) is tuple and len(value) <= _FEW_ITEMS:
+        return numbers
+    if len(types) > 1:
+        return ()
+    length = SeenNumber(f"len({name})", "int64", len(value))
+    return length, SeenNumber(f"{name}[:]", types.pop())
 
 
 @dataclass(slots=True)
@@ -151,7 +161,7 @@ class Calls:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Look at the calls of functions in this process within the block."""
-        monitoring = getattr(sys, "monitoring", None)
+        monitoring, calls = getattr(sys, "monitoring", None), self._calls
         if monitoring is None:
             threading.setprofile(self._profiled)
             sys.setprofile(self._profiled)
@@ -166,7 +176,15 @@ class Calls:
         began, disable = monitoring.events.PY_START, monitoring.DISABLE
 
         def started(code: CodeType, offset: int) -> object:
-            return None if self._entered(sys._getframe(1)) else disable
+            counted = calls.get(id(code)) or self._first(code)
+            if not counted.is_own:
+                return disable
+            counted.calls += 1
+            if counted.calls < counted.next:
+                counted.last[0] += 1
+            else:
+                self._look(sys._getframe(1), counted)
+            return None
 
         monitoring.use_tool_id(monitoring.PROFILER_ID, "advise")
         monitoring.register_callback(monitoring.PROFILER_ID, began, started)
@@ -177,8 +195,15 @@ class Calls:
             monitoring.free_tool_id(monitoring.PROFILER_ID)
 
     def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
+        # this is done for every call that a program makes, and so done here
         if event == "call":
-            self._entered(frame)
+            counted = self._calls.get(id(frame.f_code)) or self._first(frame.f_code)
+            if counted.is_own:
+                counted.calls += 1
+                if counted.calls < counted.next:
+                    counted.last[0] += 1
+                else:
+                    self._look(frame, counted)
             if self._bindings.watching:
                 self._bindings.elsewhere(frame)
         elif self._bindings.watching:
@@ -188,22 +213,14 @@ class Calls:
                 self._bindings.end(frame)
                 self._bindings.back(frame.f_back)
 
-    def _entered(self, frame: FrameType) -> bool:
-        """Count a call; return whether its function is one of the program's."""
-        code = frame.f_code
-        counted = self._calls.get(id(code))
-        if counted is None:
-            counted = self._calls[id(code)] = _Counted(code, self._is_own(code))
-        if not counted.is_own:
-            return False
-        counted.calls += 1
-        if counted.calls < counted.next:
-            counted.last[0] += 1
-        else:
-            counted.next = counted.calls + 1 + max(0, counted.calls - FIRST_CALLS) // 100
-            with guarded("looking at the arguments of a function"):
-                self._note(frame, counted)
-        return True
+    def _first(self, code: CodeType) -> _Counted:
+        made = self._calls[id(code)] = _Counted(code, self._is_own(code))
+        return made
+
+    def _look(self, frame: FrameType, counted: _Counted) -> None:
+        counted.next = counted.calls + 1 + max(0, counted.calls - FIRST_CALLS) // 100
+        with guarded("looking at the arguments of a function"):
+            self._note(frame, counted)
 
     def _is_own(self, code: CodeType) -> bool:
         file = code.co_filename

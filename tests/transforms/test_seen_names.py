@@ -58,6 +58,10 @@ OFFERED = {
     "        for i in range(len(x)):\n            y[i] = x[i] + step\n"
     "        if y[0] > 5.0:\n            break\n        x[0] += 1.0\n    return x, y\n\n\n"
     "def run():\n    return told(RNG.random(40), np.zeros(40))\n",
+    "numbers of a list": "def told(ws, x, y):\n    for k, w in enumerate(ws):\n"
+    "        for i in range(len(x)):\n            y[i] = y[i] + x[i] * 2.0\n"
+    "        y[0] = y[0] * w\n    return y\n\n\n"
+    "def run():\n    return told([0.5, 2.0, 4.0], RNG.random(40), np.zeros(40))\n",
     "nothing to report of errors": "def told(x):\n    out = np.zeros(len(x))\n"
     "    with np.errstate(divide='ignore', invalid='ignore'):\n        for i in range(len(x)):\n"
     "            out[i] = 1.0 / x[i]\n    return out\n\n\n"
@@ -122,6 +126,20 @@ HARMLESS = {
     "        a = TABLE * 2.0\n        change()\n        for i in range(len(out)):\n"
     "            out[i] += a[i] + TABLE[i]\n    return out\n\n\n"
     "def run():\n    return told(np.zeros(40)), TABLE\n",
+    "a number of each item of a list": "def told(ws, x, y):\n    for w in ws:\n"
+    "        for i in range(len(x)):\n            y[i] = y[i] * w + x[i]\n    return y\n\n\n"
+    "def run():\n    return told([0.5, 2.0, 4.0], RNG.random(40), np.zeros(40))\n",
+    "a list that grows as it is gone through": "def told(ws, x):\n    for w in ws:\n"
+    "        for i in range(len(x)):\n            x[i] = x[i] * 2.0\n"
+    "        if len(ws) < 5:\n            ws.append(w)\n    return x, ws\n\n\n"
+    "def run():\n    return told([0.5, 2.0], np.ones(40))\n",
+    "numbers that are used after their loop": "def told(x, y):\n    k = 0\n"
+    "    for i in range(len(x)):\n        t = x[i] * 2.0\n        y[i] = t\n        k = i + 1\n"
+    "    return y, t, k, i\n\n\ndef run():\n    return told(RNG.random(40), np.zeros(40))\n",
+    "a counter besides": "def told(x, y):\n    k = 0\n    for i in range(len(x)):\n"
+    "        y[i] = x[i] * k\n        if x[i] > 0.5:\n            k += 1\n"
+    "            print(end='')\n    return y, k\n\n\n"
+    "def run():\n    return told(RNG.random(40), np.zeros(40))\n",
     "lengths that differ": "def told(x, y):\n    out = np.zeros(len(x))\n"
     "    for i, (a, b) in enumerate(zip(x, y)):\n        out[i] = a + b\n    return out\n\n\n"
     "def run():\n    return told(RNG.random(40), RNG.random(30))\n",

@@ -70,7 +70,7 @@ def _known(path: str, source: str) -> Iterator[tuple[Kernel, Seen]]:
     from advisor.observed import Observations
     from advisor.ranking.subjects import heaviest
 
-    seen = heaviest(Observations(complain).of_file(path))
+    seen = heaviest([one.declarable for one in Observations(complain).of_file(path)])
     shown = {one.function for one in seen}
     others = (one for one in called(path, source) if one.function not in shown)
     marked = {kernel.context.whole for kernel in read_kernels(path, source)}

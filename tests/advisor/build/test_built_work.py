@@ -94,7 +94,7 @@ def test_transpositions_send_a_piece_to_each_other_rank(ranks: int) -> None:
 def test_dealt_out_elements_are_fetched_in_every_iteration() -> None:
     kernel = example("adi", "ADV102", "cyclically")
     assert counted(kernel, 2)["Message"] == N - 1
-    assert N < counted(kernel, 2)["Interpretation"]
+    assert counted(kernel, 2)["Interpretation"] > N
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
