@@ -253,12 +253,6 @@ REDUCTIONS: Final = {
     "var": Reducing("var", "spread"),
     "std": Reducing("std", "spread"),
     "linalg.norm": Reducing("norm", "spread"),
-    # they pass over the elements more often than once, which no model covers
-    "nansum": Reducing("unpriced", "sum"),
-    "nanprod": Reducing("unpriced", "sum"),
-    "nanmax": Reducing("unpriced", "same"),
-    "nanmin": Reducing("unpriced", "same"),
-    "nanmean": Reducing("unpriced", "mean"),
 }
 SCANS: Final = {"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]}
 
@@ -295,8 +289,8 @@ SAME_AS: Final = {
 PARAMETERS: Final = {
     name: tuple(parameters.split())
     for names, parameters in (
-        ("sum prod mean nansum nanprod nanmean", "a axis dtype out keepdims"),
-        ("any all argmax argmin ptp nanmax nanmin", "a axis out keepdims"),
+        ("sum prod mean", "a axis dtype out keepdims"),
+        ("any all argmax argmin ptp", "a axis out keepdims"),
         ("max min", "a axis out keepdims initial"),
         ("count_nonzero", "a axis keepdims"),
         ("var std", "a axis dtype out ddof keepdims"),

@@ -455,13 +455,6 @@ class Calls(Generic[A]):
         def along(value: Value, operation: str) -> Value:
             return self._reduced(value, axes, kept, operation, dtype)
 
-        if row.operation == "unpriced":
-            shape = list(found.extents)
-            for axis in reversed(range(len(shape)) if axes is None else axes):
-                shape[axis : axis + 1] = [ONE] * kept
-            return door.called(
-                Called(name, (operand,), tuple(shape), dtype, self._stated(arguments))
-            )
         match name:
             case "linalg.norm":
                 return self._norm(operand, arguments, axes, kept)

@@ -90,6 +90,8 @@ class Scope:
         Names of tuples and lists of numbers that stand in the source, and that nothing changes.
     bound_once : callable
         Tells whether the kernel binds a name in one place only.
+    generators : set of str
+        Names of generators of random numbers.
     written : dict of Span to Value
         Where values stand in the source.
     hints : mapping of str to str
@@ -121,6 +123,7 @@ class Scope:
     loops: dict[int, int] = field(default_factory=dict)
     written_out: dict[str, Any] = field(default_factory=dict)
     bound_once: Callable[[str], bool] = field(default=lambda name: False)
+    generators: set[str] = field(default_factory=set)
     written: dict[Span, Value] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
 
