@@ -198,6 +198,7 @@ _OTHERS: Final = {
     **dict.fromkeys(("concatenate", "hstack", "vstack", "stack", "column_stack"), ("copy", "1")),
     **dict.fromkeys(("fft.rfft", "fft.irfft"), ("fft", "0.6")),
     "array": ("fill", "1"),
+    "apply_along_axis": ("each", "8"),
 }
 """What takes part in other rules: what is joined, and transforms of real numbers."""
 
@@ -218,3 +219,26 @@ def spelled(name: str) -> str:
     """Return what a function is called where it is told of."""
     base = name.partition("[")[0].removeprefix("builtins.")
     return base if "scipy." in base or base != name.partition("[")[0] else f"np.{base}"
+
+
+# Random numbers: functions of ``numpy.random``, and methods of its generators.
+
+_WITH_SIZE_AT = {
+    0: "random random_sample ranf sample standard_cauchy standard_exponential standard_normal",
+    1: "chisquare exponential geometric logseries pareto poisson power rayleigh standard_gamma"
+    " standard_t weibull zipf",
+    2: "beta binomial f gamma gumbel integers laplace logistic lognormal negative_binomial"
+    " noncentral_chisquare normal randint random_integers uniform vonmises wald",
+    3: "hypergeometric noncentral_f triangular",
+}
+SIZE_AT = {name: place for place, names in _WITH_SIZE_AT.items() for name in names.split()}
+"""The place of ``size`` among the arguments, by the name of a distribution."""
+
+_INTEGERS = (
+    "binomial geometric hypergeometric integers logseries negative_binomial poisson randint"
+    " random_integers zipf"
+)
+INTEGERS = frozenset(_INTEGERS.split())
+_TYPED = "integers randint random standard_exponential standard_gamma standard_normal"
+TYPED = frozenset(_TYPED.split())
+"""Those that take ``dtype``, behind ``size``."""

@@ -45,11 +45,7 @@ import numpy as np
 {declared}
 def f(a, b, c, g, v, w, i):
 """
-REDUCED = [
-    name
-    for name, row in REDUCTIONS.items()
-    if row.operation != "unpriced" and name != "linalg.norm"
-]
+REDUCED = [name for name, row in REDUCTIONS.items() if name != "linalg.norm"]
 OF_ALL = ("", "axis=0", "axis=1", "axis=-1", "axis=None", "keepdims=True", "axis=0, keepdims=True")
 MORE_AXES = ("axis=(0, 1)", "axis=(1, 0), keepdims=True", "axis=(-1,)", "axis=1, keepdims=False")
 OTHERS = """

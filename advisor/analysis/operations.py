@@ -270,6 +270,19 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
         compared = elements * log2(maximum(2, last))
         more = [Leaf(Interpretation(compared, operations=1, loop=False))] * name.endswith("sorted")
         return [Leaf(each), *more]
+    if what == "each":
+        rows = product(found.extents)
+        return [
+            Leaf(Interpretation(rows, calls=int(times))),
+            Leaf(
+                Statement(
+                    (),
+                    elements,
+                    STATEMENTS,
+                    (call(ArrayOperation.REDUCE, elements=elements, length=last),),
+                )
+            ),
+        ]
     match what:
         case "views":
             made = [view()]

@@ -46,7 +46,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_functions import FUNCTIONS
+from advisor.numpy_functions import FUNCTIONS, INTEGERS, SIZE_AT, TYPED
 from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
@@ -629,6 +629,57 @@ def several_of(node: cst.BaseExpression, scope: Scope) -> tuple[Value, ...] | No
     return Calls(_door(scope)).several(name, _given(node.args))
 
 
+def _applied_along(node: cst.Call, scope: Scope) -> Value:
+    """Return what one of NumPy's reductions gives that Python calls for each vector of an array."""
+    function, axis, array = (argument.value for argument in node.args)
+    name = (resolve(function, scope.imports) or "").removeprefix("numpy.")
+    row, calls = REDUCTIONS.get(name), Calls(_door(scope))
+    if row is None or any(argument.keyword or argument.star for argument in node.args):
+        raise NotUnderstood("np.apply_along_axis of another function than a reduction")
+    reduced = calls.function(name, [Given(array), Given(axis, "axis")])
+    found, along = scope.type_of(reduced), whole_number(known(axis, scope))
+    operand = value_of(array, scope)
+    along = (along or 0) % len(scope.type_of(operand).extents)
+    stated = (("operation", row.operation), ("axis", str(along)))
+    return Called("apply_along_axis", (operand,), found.extents, found.dtype, stated)
+
+
+def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
+    """Return the random numbers that a statement draws; None for any other expression.
+
+    A draw changes its generator. It is read as all that a statement does, which is neither done
+    twice nor left out: no two of them are equal.
+    """
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return None
+    owner, name = node.func.value, node.func.attr.value
+    known = isinstance(owner, cst.Name) and owner.value in scope.generators
+    if not known and resolve(owner, scope.imports) != "numpy.random":
+        return None
+    door, given = _door(scope), _given(node.args)
+    if name in ("rand", "randn") and not any(one.keyword or one.star for one in given):
+        shape = tuple(door.size(one.value, "size") for one in given)
+        dtype = "float64"
+    else:
+        if name not in SIZE_AT or any(one.star for one in given):
+            raise NotUnderstood(f"np.random.{name} is not understood")
+        named = {one.keyword: one.value for one in given if one.keyword}
+        placed = [one.value for one in given if not one.keyword]
+        size = named.get("size", placed[SIZE_AT[name]] if len(placed) > SIZE_AT[name] else None)
+        if any(scope.type_of(value_of(one, scope)).extents for one in placed[: SIZE_AT[name]]):
+            raise NotUnderstood(f"np.random.{name} of arrays")
+        shape = () if size is None or door.is_none(size) else door.shape(size)
+        dtype = "int64" if name in INTEGERS else "float64"
+        dtype = door.dtype(named["dtype"]) if name in TYPED and "dtype" in named else dtype
+    return Called(f"random.{name}", (), shape, dtype, (("drawn", str(scope.span(node))),))
+
+
+def is_generator(node: cst.BaseExpression, scope: Scope) -> bool:
+    """Return whether an expression makes a generator of random numbers."""
+    made = resolve(node.func, scope.imports) if isinstance(node, cst.Call) else None
+    return made in ("numpy.random.default_rng", "numpy.random.RandomState")
+
+
 def _call(node: cst.Call, scope: Scope) -> Value:
     full = resolve(node.func, scope.imports)
     number = _converted(full or "", node, scope)
@@ -637,6 +688,8 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     if full in FUNCTIONS:
         # those of SciPy have their whole names there
         return Calls(_door(scope)).function(full, _given(node.args))
+    if full == "numpy.apply_along_axis" and len(node.args) == 3:
+        return _applied_along(node, scope)
     if full is not None and full.startswith("numpy."):
         return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:

@@ -94,6 +94,8 @@ class Scope:
         Names of tuples and lists of numbers that stand in the source, and that nothing changes.
     times_bound : callable
         Tells in how many places the kernel binds a name.
+    generators : set of str
+        Names of generators of random numbers.
     written : dict of Span to Value
         Where values stand in the source.
     hints : mapping of str to str
@@ -144,6 +146,7 @@ class Scope:
     loops: dict[int, int] = field(default_factory=dict)
     written_out: dict[str, Any] = field(default_factory=dict)
     times_bound: Callable[[str], int] = field(default=lambda name: 0)
+    generators: set[str] = field(default_factory=set)
     written: dict[Span, Value] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
     seen: SeenNames = field(default_factory=SeenNames)

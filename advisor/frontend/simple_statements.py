@@ -9,7 +9,15 @@ import libcst as cst
 
 from advisor.frontend.accumulations import Combination, Search
 from advisor.frontend.arguments import function_of
-from advisor.frontend.arrays import base_of, several_of, sorted_list, value_of, whole_read
+from advisor.frontend.arrays import (
+    base_of,
+    drawn,
+    is_generator,
+    several_of,
+    sorted_list,
+    value_of,
+    whole_read,
+)
 from advisor.frontend.bindings import names_in, resolve
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs, scalar
@@ -167,8 +175,13 @@ class SimpleStatements:
             scope.forget(name)
             scope.lost.add(name)
             return ()
-        listed = sorted_list(node, scope) if self._is_list(name) else None
-        value = value_of(node, scope) if listed is None else listed
+        if is_generator(node, scope) and scope.times_bound(name) == 1:
+            scope.generators.add(name)
+            return ()
+        other: Value | None = drawn(node, scope)
+        if other is None and self._is_list(name):
+            other = sorted_list(node, scope)
+        value = value_of(node, scope) if other is None else other
         if isinstance(value, Scalar):
             of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)

@@ -139,8 +139,9 @@ class _Words:
                     name = "dot" if len(type_of(left, self.kernel).extents) == 1 else "vdot"
                     return self._call(f"{numpy}.{name}({{}}, {{}})", left, right)
                 return self._between("@", left, right)
-            case Reduction(operand, None, operation):
-                form = _REDUCED[operation].replace("np", numpy)
+            case Reduction(operand, axis, operation):
+                along = "()" if axis is None else f"(axis={axis})"
+                form = _REDUCED[operation].replace("np", numpy).replace("()", along)
                 if form.startswith("{}"):
                     summed = self.text(operand)
                     return None if summed is None else form.format(_tight(summed))
@@ -166,6 +167,8 @@ class _Words:
 
 _REDUCED = {
     "add": "{}.sum()",
+    "multiply": "{}.prod()",
+    "mean": "{}.mean()",
     "maximum": "{}.max()",
     "minimum": "{}.min()",
     "argmin": "{}.argmin()",

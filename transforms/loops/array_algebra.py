@@ -1,9 +1,9 @@
 """# ADV505 array-algebra
 
-**What it does.** Finds expressions over arrays that come to the same as cheaper ones, by a table of
-patterns: products with an inverse, with a diagonal matrix, or in an order that makes a matrix where
-a vector would do; sums of products that an array of their own holds; sorting for a few elements;
-Python's `sum`, `min`, `max` and `sorted` of arrays; cubes by a power.
+**What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
+products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
+would do; sums of products that an array of their own holds; sorting for a few elements; Python's
+`sum`, `min`, `max` and `sorted` of arrays; cubes by a power.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -230,6 +230,13 @@ def _by_numpy(value: Value, kernel: Kernel) -> Iterator[Value]:
                 yield Reduction(vector, None, operation, dtype)
 
 
+def _at_once(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Called("apply_along_axis", (array,), stated=((_, operation), (_, axis))):
+            if operation in ("add", "multiply", "maximum", "minimum", "mean"):
+                yield Reduction(array, int(axis), operation, type_of(value, kernel).dtype)
+
+
 def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Elementwise("power", (Read() as base, Scalar("3"))):
@@ -376,6 +383,12 @@ PATTERNS = (
         "leave the loop to NumPy",
         "Python's function makes an object of every element",
         "results agree to rounding, where the array has elements and none is NaN",
+    ),
+    Pattern(
+        _at_once,
+        "reduce the whole array along its axis",
+        "`apply_along_axis` calls a function from Python for every vector",
+        _ROUNDING,
     ),
     Pattern(
         _multiplied,

@@ -41,6 +41,7 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Compute, Copy
+from advisor.numpy_functions import INTEGERS, SIZE_AT, TYPED
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, SAME_AS
 from advisor.source import Span
 from costdb.expr import num
@@ -227,26 +228,6 @@ def constant(path: str) -> Value | None:
 
 
 # Random numbers: functions of ``numpy.random``, and methods of its generators.
-
-_WITH_SIZE_AT = {
-    0: "random random_sample ranf sample standard_cauchy standard_exponential standard_normal",
-    1: "chisquare exponential geometric logseries pareto poisson power rayleigh standard_gamma"
-    " standard_t weibull zipf",
-    2: "beta binomial f gamma gumbel integers laplace logistic lognormal negative_binomial"
-    " noncentral_chisquare normal randint random_integers uniform vonmises wald",
-    3: "hypergeometric noncentral_f triangular",
-}
-SIZE_AT = {name: place for place, names in _WITH_SIZE_AT.items() for name in names.split()}
-"""The place of ``size`` among the arguments, by the name of a distribution."""
-
-_INTEGERS = (
-    "binomial geometric hypergeometric integers logseries negative_binomial poisson randint"
-    " random_integers zipf"
-)
-INTEGERS = frozenset(_INTEGERS.split())
-_TYPED = "integers randint random standard_exponential standard_gamma standard_normal"
-TYPED = frozenset(_TYPED.split())
-"""Those that take ``dtype``, behind ``size``."""
 
 
 def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
