@@ -164,7 +164,8 @@ def _lines(
         case Op.BCAST:
             lines = [
                 f"{shapes} = {comm}.bcast({own}.shape if {at_root} else None, root={root})",
-                f"{name} = {np}.ascontiguousarray({own}) if {at_root} else"
+                f"{name} = {np}.{'ascontiguousarray' if step.result == text else 'array'}({own})"
+                f" if {at_root} else"
                 f" {np}.empty({shapes}, {dtype})",
                 f"{comm}.Bcast({name}, root={root})",
             ]

@@ -462,6 +462,10 @@ def _instead(program: Program, way: _Way) -> _Found | None:
         return None
     if made.how == _SUM:
         return _added(program, way, view, root=root) if _keeps_type(program, way, view) else None
+    # `hstack` puts matrices side by side
+    least, most = (1, 1) if made.how == "hstack" else (1, 99)
+    if not least <= len(view.shape or ()) <= most:
+        return None
     return _joined(program, way, view, root=root)
 
 

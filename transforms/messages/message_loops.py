@@ -73,7 +73,7 @@ from costdb.expr import Expr, free_symbols, num
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
-from transforms.kit.names import is_simple, words
+from transforms.kit.names import argument, bound_in, is_simple, words
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
@@ -242,7 +242,8 @@ def _swept(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal
         others = [one for one in loop.body if one != step]
         if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
             continue
-        if step.root is not None and loop.variable in free_symbols(step.root):
+        fixed = " ".join(argument(step, name, program) or "" for name in ("root", "op"))
+        if words(f"{fixed} {step.receiver}") & bound_in(program, loop):
             continue
         carried: dict[Span, Payload] = {}
         texts: dict[Span, str] = {}

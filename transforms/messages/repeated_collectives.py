@@ -32,7 +32,7 @@ from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import SENDABLE, may_share, new_array, payload_of, reads_of, written
-from transforms.kit.names import argument, bound_names, is_binding, loaded_names, occurrences
+from transforms.kit.names import argument, bound_names, is_binding, loaded_names, occurrences, words
 from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
 from transforms.kit.rewrite import (
@@ -78,6 +78,8 @@ class _Parts:
         Around the call, barriers left out; `behind` begins with what is done with the result.
     one : str
         What the result is called there.
+    fixed : frozenset of str
+        Names in what else the call is given.
     """
 
     node: ast.For
@@ -88,6 +90,7 @@ class _Parts:
     before: list[ast.stmt]
     behind: list[ast.stmt]
     one: str
+    fixed: frozenset[str]
 
     @property
     def targets(self) -> frozenset[str]:
@@ -116,7 +119,12 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
             continue
         step = _only_collective(loop)
         parts = None if step is None else _parts(program, loop, step)
-        if parts is None or not _varies(parts) or not on_all_ranks(function.visits(), visit):
+        if (
+            parts is None
+            or not _varies(parts)
+            or _is_another_call(parts)
+            or not on_all_ranks(function.visits(), visit)
+        ):
             continue
         if _only_adds(parts, function, program):
             yield _added_first(program, function, visit, parts)
@@ -192,7 +200,10 @@ def _parts(program: Program, loop: Loop, step: Communicate) -> _Parts | None:
     text = next((t for name in _SENT if (t := argument(step, name, program)) is not None), None)
     if text is None or "#" in context.text(step.statement):
         return None
-    return _Parts(node, loop, step, text, received, ahead, [*ast.parse(used).body, *behind], one)
+    behind = [*ast.parse(used).body, *behind]
+    others = (argument(step, name, program) or "" for name in ("root", "op"))
+    fixed = words(" ".join(others))
+    return _Parts(node, loop, step, text, received, ahead, behind, one, fixed)
 
 
 def _with(call: ast.stmt, step: Communicate, one: str, lines: list[str]) -> str:
@@ -221,13 +232,20 @@ def _varies(parts: _Parts) -> bool:
     return bool(known & loaded_names([ast.parse(parts.sent)]))
 
 
+def _is_another_call(parts: _Parts) -> bool:
+    """Return whether another root, operation or communicator may be meant each time."""
+    bound = bound_names([*parts.before, *parts.behind])
+    other = words(parts.step.receiver) & parts.targets or parts.step.receiver in bound
+    return bool(other or parts.fixed & (parts.targets | bound))
+
+
 def _is_distributable(parts: _Parts) -> bool:
     """Return whether all that comes before calls can come before all that is behind them."""
     first, later = bound_names(parts.before), bound_names(parts.behind)
     if parts.received is not None:
         later -= {parts.received} & first
         first -= {parts.received}
-    used = loaded_names([*parts.behind, *_fixed(parts.step)])
+    used = loaded_names(parts.behind)
     if first & used or parts.targets & (first | later):
         return False
     shared = parts.reads & later
@@ -243,11 +261,6 @@ def _is_distributable(parts: _Parts) -> bool:
     return not any(
         may_share(one, other) and one.buffer.name not in shared for one in ahead for other in stored
     )
-
-
-def _fixed(step: Communicate) -> list[ast.AST]:
-    """Return what the call is given besides what it sends, as far as names say it."""
-    return [ast.parse(step.receiver)]
 
 
 def _is_by_index(name: str, parts: _Parts) -> bool:
