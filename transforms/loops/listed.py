@@ -9,11 +9,12 @@ from dataclasses import replace
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Statement, Store
-from advisor.ir.values import Chosen, Elementwise, Read, Value, reads
+from advisor.ir.values import Chosen, Elementwise, Read, Value, parts_of, reads
 from advisor.source import Edit, Span
 from costdb.expr import ONE
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import replace_statement, span_of, statements_at
+from transforms.loops.masked import always, guarded, is_loud
 
 _ALONE = ast.Name | ast.Subscript | ast.Call | ast.Attribute
 
@@ -50,6 +51,11 @@ def filled(store: Store, kernel: Kernel) -> Value | None:
     if not is_whole(store.region, kernel.extents(store.array)):
         return None
     mask, value = picked(store.value, own)
+    known = set(always(store.value))
+    tested = (part for part in (() if mask is None else parts_of(mask)) if part not in known)
+    if guarded(value, kernel) or any(is_loud(part, kernel) for part in tested):
+        # of what is in no list nothing may be computed
+        return None
     found = type_of(value, kernel)
     if found.extents != type_of(own, kernel).extents:
         return None
@@ -69,12 +75,18 @@ def tidied_list(store: Store, kernel: Kernel, name: str) -> tuple[tuple[Statemen
     own = Read(store.array, store.region)
     mask, value = picked(store.value, own)
     arrays = [one for one in reads(value) if type_of(one, kernel).extents]
-    if mask is None or isinstance(mask, Read) or len(arrays) < 2:
+    if mask is None:
         return (store,), kernel
+    if isinstance(mask, Read) or len(arrays) < 2:
+        chosen = Elementwise("where", (mask, value, own))
+        return (replace(store, value=chosen, in_place=True, held=()),), kernel
     kernel = kernel.with_locals({name: type_of(mask, kernel)})
     read = Read(name, whole(kernel.extents(name)))
     value = Elementwise("where", (read, value, own))
-    return (Bind(name, mask, store.span), replace(store, value=value, held=())), kernel
+    return (
+        Bind(name, mask, store.span),
+        replace(store, value=value, in_place=True, held=()),
+    ), kernel
 
 
 def in_list(text: str, store: Store, kernel: Kernel) -> str | None:
