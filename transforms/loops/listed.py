@@ -14,6 +14,7 @@ from advisor.source import Edit, Span
 from costdb.expr import ONE
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import replace_statement, span_of, statements_at
+from transforms.loops.lift import NotRaised
 from transforms.loops.masked import always, guarded, is_loud
 
 _ALONE = ast.Name | ast.Subscript | ast.Call | ast.Attribute
@@ -51,11 +52,6 @@ def filled(store: Store, kernel: Kernel) -> Value | None:
     if not is_whole(store.region, kernel.extents(store.array)):
         return None
     mask, value = picked(store.value, own)
-    known = set(always(store.value))
-    tested = (part for part in (() if mask is None else parts_of(mask)) if part not in known)
-    if guarded(value, kernel) or any(is_loud(part, kernel) for part in tested):
-        # of what is in no list nothing may be computed
-        return None
     found = type_of(value, kernel)
     if found.extents != type_of(own, kernel).extents:
         return None
@@ -71,10 +67,20 @@ def tidied_list(store: Store, kernel: Kernel, name: str) -> tuple[tuple[Statemen
     kernel : Kernel
     name : str
         A fresh one.
+
+    Raises
+    ------
+    NotRaised
+        It computes what may fail for what is in no list.
     """
     own = Read(store.array, store.region)
     mask, value = picked(store.value, own)
     arrays = [one for one in reads(value) if type_of(one, kernel).extents]
+    known = set(always(store.value))
+    tested = (part for part in (() if mask is None else parts_of(mask)) if part not in known)
+    if guarded(value, kernel) or any(is_loud(part, kernel) for part in tested):
+        # of what is in no list nothing may be computed
+        raise NotRaised
     if mask is None:
         return (store,), kernel
     if isinstance(mask, Read) or len(arrays) < 2:
