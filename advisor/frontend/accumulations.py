@@ -18,6 +18,7 @@ from advisor.frontend.bindings import counted_names, names_in
 from advisor.frontend.trees import nodes_in
 from advisor.ir.concrete import symbols, with_part
 from advisor.ir.dependence import slope_of
+from advisor.ir.nests import index_name
 from advisor.ir.statements import (
     Loop,
     Rename,
@@ -451,7 +452,7 @@ def scattered_at_once(loop: Loop) -> Statement:
     if not isinstance(only, Scatter) or not only.by_element:
         return loop
     widened, value = [_widened(one, loop) for one in only.all_places], _widened(only.value, loop)
-    if value is None and loop.variable not in symbols(only.value):
+    if value is None and loop.variable not in symbols(only.value) and not _counts(only, loop):
         value = only.value
     places = tuple(one for one in widened if one is not None)
     if len(places) < len(widened) or value is None:
@@ -459,11 +460,17 @@ def scattered_at_once(loop: Loop) -> Statement:
     return replace(only, places=places[0], others=places[1:], value=value, span=loop.span)
 
 
+def _counts(scatter: Scatter, loop: Loop) -> bool:
+    """Return whether what is added is computed from the index of a loop as a number."""
+    texts = (part.text for part in parts_of(scatter.value) if isinstance(part, Scalar))
+    return any(index_name(loop.variable) in _WORD.findall(text) for text in texts)
+
+
 def _widened(value: Value, loop: Loop) -> Value | None:
     """Return a value over all iterations; None where its elements do not follow the index."""
     match value:
-        case Scalar():
-            return value
+        case Scalar(text):
+            return None if index_name(loop.variable) in _WORD.findall(text) else value
         case Read(array, region):
             moving = [d for d, part in enumerate(region) if loop.variable in symbols(part)]
             later = [d for d, part in enumerate(region) if not isinstance(part, Point)]

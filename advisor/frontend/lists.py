@@ -188,7 +188,7 @@ def _is_of_python(value: Value, scope: Scope) -> bool | None:
     """Return whether a number is one of Python's; None where it may be one of NumPy's."""
     match value:
         case Scalar(_, dtype):
-            return dtype in (PYTHON_INTEGER, PYTHON_FLOAT)
+            return True if dtype in (PYTHON_INTEGER, PYTHON_FLOAT) else None
         case Copy():
             return None
         case Elementwise("where" | "maximum" | "minimum" as operation, parts):

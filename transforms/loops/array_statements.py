@@ -67,7 +67,9 @@ MODULAR = _CHOICES | {
     *("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"),
     "invert",
 }
-_EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute", "divide"}
+_EXACT_WHOLE = MODULAR | {
+    *("minimum", "maximum", "square", "absolute", "divide", "floor_divide", "remainder"),
+}
 _EXACT_TOGETHER = frozenset({"bool", "int64", "float64"})
 _LITERALS = frozenset({PYTHON_INTEGER, PYTHON_FLOAT, PYTHON_COMPLEX})
 _ROUNDED = (
@@ -286,9 +288,9 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
         return None
     if reductions_in(store) and kind is not Kind.INTEGER:
         return Legality(Applicability.UNSAFE, "sums are rounded in another order")
-    doubtful = next(inexact(store, kernel), doubt(store, kernel))
-    if doubtful:
-        return Legality(Applicability.UNSAFE, doubtful)
+    doubtful = [next(inexact(store, kernel), ""), doubt(store, kernel)]
+    if any(doubtful):
+        return Legality(Applicability.UNSAFE, ", and ".join(filter(None, doubtful)))
     return Legality(
         Applicability.SAFE,
         "no iteration reads what an earlier one wrote, and each element is computed by the same"

@@ -9,11 +9,13 @@ from dataclasses import replace
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Statement, Store
-from advisor.ir.values import Chosen, Elementwise, Read, Value, reads
+from advisor.ir.values import Chosen, Elementwise, Read, Value, parts_of, reads
 from advisor.source import Edit, Span
 from costdb.expr import ONE
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import replace_statement, span_of, statements_at
+from transforms.loops.lift import NotRaised
+from transforms.loops.masked import always, guarded, is_loud
 
 _ALONE = ast.Name | ast.Subscript | ast.Call | ast.Attribute
 
@@ -65,16 +67,32 @@ def tidied_list(store: Store, kernel: Kernel, name: str) -> tuple[tuple[Statemen
     kernel : Kernel
     name : str
         A fresh one.
+
+    Raises
+    ------
+    NotRaised
+        It computes what may fail for what is in no list.
     """
     own = Read(store.array, store.region)
     mask, value = picked(store.value, own)
     arrays = [one for one in reads(value) if type_of(one, kernel).extents]
-    if mask is None or isinstance(mask, Read) or len(arrays) < 2:
+    known = set(always(store.value))
+    tested = (part for part in (() if mask is None else parts_of(mask)) if part not in known)
+    if guarded(value, kernel) or any(is_loud(part, kernel) for part in tested):
+        # of what is in no list nothing may be computed
+        raise NotRaised
+    if mask is None:
         return (store,), kernel
+    if isinstance(mask, Read) or len(arrays) < 2:
+        chosen = Elementwise("where", (mask, value, own))
+        return (replace(store, value=chosen, in_place=True, held=()),), kernel
     kernel = kernel.with_locals({name: type_of(mask, kernel)})
     read = Read(name, whole(kernel.extents(name)))
     value = Elementwise("where", (read, value, own))
-    return (Bind(name, mask, store.span), replace(store, value=value, held=())), kernel
+    return (
+        Bind(name, mask, store.span),
+        replace(store, value=value, in_place=True, held=()),
+    ), kernel
 
 
 def in_list(text: str, store: Store, kernel: Kernel) -> str | None:

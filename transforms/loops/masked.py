@@ -31,7 +31,7 @@ from advisor.numpy_table import ROWS
 from costdb.expr import ONE
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import fresh_name
-from transforms.loops.raising import NotRaised
+from transforms.loops.lift import NotRaised
 
 _TRUTHS = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _JOINED = ("logical_and", "logical_or")

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from advisor.ir.concrete import symbols
 from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel
+from advisor.ir.masks import chosen_in
 from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import Loop, Store, Threads, walk
@@ -26,10 +28,12 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Value,
+    operands,
     reads,
 )
-from advisor.numpy_table import REDUCTIONS, reduced_dtype
+from advisor.numpy_table import REDUCTIONS, ROWS, count_of, reduced_dtype
 from costdb.expr import free_symbols, sym
+from costdb.expr.functions import chance
 from transforms.kit.kernels import proofs, type_of
 from transforms.loops import axes
 from transforms.loops.lift import (
@@ -43,6 +47,7 @@ from transforms.loops.lift import (
     times_from_left,
     turned,
 )
+from transforms.loops.masked import guarded
 from transforms.loops.running import passed, running
 
 _COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
@@ -96,6 +101,8 @@ def raised(
         raise NotRaised
     if lift.counts_down(stores):
         # what waits for nothing may go through its range from the other end
+        if any(isinstance(one, Scalar) and not lift.is_free(one) for one in parts):
+            raise NotRaised
         body = lift.turned_over(body)
         stores = [one for one in walk(body) if isinstance(one, Store)]
     lift.needed = frozenset(read for one in stores for read in needed(one))
@@ -192,6 +199,9 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     if found is None:
         raise NotRaised
     operation, term = found
+    if not (_counts(term) or any(_summed(term))):
+        # numbers of Python would become NumPy's
+        raise NotRaised
     extreme = operation in ("maximum", "minimum")
     alone = all(isinstance(part, Point) for part in store.region)
     if operation not in ("add", "subtract") and not (extreme and alone):
@@ -209,6 +219,23 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     value = Elementwise(operation, (own, made))
     held = tuple(lift.held(store, None))
     return replace(store, value=value, in_place=True, held=held)
+
+
+def _counts(term: Value) -> bool:
+    match term:
+        case Elementwise("where", (_, Scalar("1"), Scalar("0"))):
+            return True
+    return False
+
+
+def _summed(value: Value) -> Iterator[bool]:
+    """Yield for each element in a value that it is one, but for those that are only compared."""
+    if isinstance(value, Read):
+        yield True
+    elif not (isinstance(value, Elementwise) and ROWS[value.operation].result == "truth"):
+        chosen = isinstance(value, Elementwise) and value.operation == "where"
+        for part in operands(value)[int(chosen) :]:
+            yield from _summed(part)
 
 
 def _reduced(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
@@ -237,6 +264,17 @@ def _reduction(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
         case Elementwise("where", (condition, Scalar("1"), Scalar("0"))):
             value, dtype = condition, "bool"
     whole, place = lift.value(value)
+    match whole:
+        case Elementwise("where", (mask, terms, Scalar("0"))) if (
+            operation == "add" and not lift.rank(value) and guarded(whole, lift.kernel)
+        ):
+            # terms that may fail where they are not chosen are computed of what is
+            types = partial(type_of, kernel=lift.kernel)
+            count = chance(lift.loop.span.start_line) * count_of(types(mask).extents)
+            chosen = chosen_in(terms, mask, types, count)
+            if chosen is None or guarded(mask, lift.kernel) or guarded(terms, lift.kernel):
+                raise NotRaised
+            whole = chosen
     match whole:
         case Reduction(_, _, known, _, fused=False) if known == operation:
             if not lift.rank(value):
