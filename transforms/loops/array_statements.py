@@ -98,6 +98,9 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             argued = _on(argued, condition) if condition else argued
             statements, variant = tidied(after, known)
             edits = partial(edit, loop, statements, variant)
+            if any(one.variable for one in stores_in(statements)) and _is_raised(outer, kernel):
+                # a number of one iteration is gone with the loop around
+                edits = partial(tuple)
             # what has no words here is no better written by somebody else
             if (of_elements and not kept) or edits():
                 by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
@@ -152,6 +155,14 @@ def _raised(
         except (NotRaised, ShapeConflict):
             continue
     return (), ""
+
+
+def _is_raised(outer: tuple[Loop, ...], kernel: Kernel) -> bool:
+    """Return whether the innermost of some loops becomes array statements itself."""
+    if not outer:
+        return False
+    plain, known, _ = substituted(outer[-1], outer[:-1], kernel)
+    return bool(_raised(plain, outer[:-1], known, frozenset())[0])
 
 
 def given(loop: Loop, kernel: Kernel) -> Iterator[tuple[Kernel, str]]:
