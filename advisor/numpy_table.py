@@ -309,7 +309,7 @@ PARAMETERS: Final = {
         ("max min", "a axis out keepdims initial"),
         ("count_nonzero", "a axis keepdims"),
         ("median", "a axis out overwrite_input keepdims"),
-        ("percentile quantile", "a q axis out overwrite_input keepdims"),
+        ("percentile quantile", "a q axis out overwrite_input method keepdims"),
         ("var std", "a axis dtype out ddof keepdims"),
         ("linalg.norm", "x ord axis keepdims"),
         ("cumsum cumprod", "a axis dtype out"),
