@@ -46,6 +46,7 @@ from advisor.ir.statements import (
     walk,
 )
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
     Expand,
@@ -506,6 +507,8 @@ class _Writer:
                 return self.own(operand, axes[axis])
             case Reduction(operand, along, _, _) if along is not None:
                 return self.own(operand, axis + (axis >= along))
+            case Along(computed=computed):
+                return self.own(computed, axis)
             case Copy(operand) | Scan(operand) | Flip(operand) | Sort(operand) | Roll(operand):
                 return self.own(operand, axis)
             case MatMul(left, right):
@@ -561,6 +564,8 @@ class _Writer:
                 return f"({one} @ {self.value(right, (between, frame[-1]))})"
             case Scan() | Sort() | Fourier():
                 return self.along(value, frame)
+            case Along():
+                return self.function(value)
             case Gather(Read(table, region), places):
                 if any(self.part(table, d) is not None for d in range(len(region))):
                     raise NotLocalError("places of what is distributed")
@@ -587,6 +592,16 @@ class _Writer:
             raise NotLocalError(f"no form for one rank of `{value.operation}`")
         along = "" if axis is None else f", axis={axis}"
         return f"np.{REDUCED[value.operation]}({self.value(operand, own)}{along})"
+
+    def function(self, value: Along) -> str:
+        own = self.frame(value.operand)
+        if any(own[axis].part is not None for axis in value.axes):
+            raise NotLocalError("ranks do this together")
+        given = [self.value(value.operand, own), value.options, f"axis={value.axes}"]
+        if "=" in value.options:
+            given = [given[0], given[2], given[1]]
+        given += ["keepdims=True"] if value.kept else []
+        return f"np.{value.function}({', '.join(one for one in given if one)})"
 
     def along(self, value: Scan | Sort | Fourier, frame: _Frame) -> str:
         inner = self.value(value.operand, frame)
