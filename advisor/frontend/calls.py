@@ -460,6 +460,8 @@ class Calls(Generic[A]):
         def along(value: Value, operation: str) -> Value:
             return self._reduced(value, axes, kept, operation, dtype)
 
+        if "method" in arguments or not self._is_false(arguments.get("overwrite_input")):
+            raise NotUnderstood(f"np.{name} by a method of its own, or that changes its operand")
         if row.operation == "unpriced":
             shape = list(found.extents)
             for axis in reversed(range(len(shape)) if axes is None else axes):

@@ -17,6 +17,7 @@ from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, values_of, walk
 from advisor.ir.values import (
+    Along,
     Elementwise,
     Gather,
     MatMul,
@@ -25,6 +26,7 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Value,
+    Windows,
     operands,
     parts_of,
 )
@@ -42,6 +44,7 @@ from transforms.kit.rewrite import (
     statements_at,
 )
 from transforms.loops.array_text import counted, is_count, lines
+from transforms.loops.axes import told
 from transforms.loops.listed import doubt, edits_of
 from transforms.loops.masked import overflows
 from transforms.loops.raising import (
@@ -104,11 +107,18 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             for one in conditions:
                 argued = _on(argued, one)
             argued = _on(argued, condition) if condition else argued
+            if any(_copies_windows(part) for one in stores_in(after) for part in told(one.value)):
+                argued = _on(argued, "if a copy of all windows fits in memory")
+            if conditions:
+                argued = _on(argued, "if the terms of all rows fit in memory")
             try:
                 statements, variant = tidied(after, known)
             except NotRaised:
                 continue
             edits = partial(edit, loop, statements, variant)
+            if any(one.variable for one in stores_in(statements)) and _is_raised(outer, kernel):
+                # a number of one iteration is gone with the loop around
+                edits = partial(tuple)
             # what has no words here is no better written by somebody else
             lists = any(one.array in kernel.lists for one in before)
             if (of_elements and not kept and not lists) or edits():
@@ -164,6 +174,21 @@ def _raised(
         except (NotRaised, ShapeConflict):
             continue
     return (), ""
+
+
+def _copies_windows(value: Value) -> bool:
+    """Return whether a value is computed from windows in memory of their own."""
+    if isinstance(value, Along):
+        return any(isinstance(part, Windows) for part in told(value.operand))
+    return isinstance(value, Elementwise) and any(isinstance(p, Windows) for p in value.operands)
+
+
+def _is_raised(outer: tuple[Loop, ...], kernel: Kernel) -> bool:
+    """Return whether the innermost of some loops becomes array statements itself."""
+    if not outer:
+        return False
+    plain, known, _ = substituted(outer[-1], outer[:-1], kernel)
+    return bool(_raised(plain, outer[:-1], known, frozenset())[0])
 
 
 def given(loop: Loop, kernel: Kernel) -> Iterator[tuple[Kernel, str]]:

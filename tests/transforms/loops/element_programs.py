@@ -6,8 +6,8 @@ Above each function stands what its arguments are. A name in ``LEFT`` has no arr
 # ruff: noqa
 import numpy as np
 
-LEFT = {"agreement", "last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
-"""Recurrences, totals of array statements, an end that hangs on what is computed."""
+LEFT = {"last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
+"""Recurrences, an end that hangs on what is computed."""
 
 
 # advise: kernel
