@@ -118,25 +118,26 @@ def inner_runs(call: ArrayCall) -> Expr:
     return runs
 
 
-def _with_gaps(call: ArrayCall) -> int:
-    """Return how many of a call's operands and results do not go on from row to row."""
+def _with_gaps(call: ArrayCall) -> tuple[int, Expr]:
+    """Return how many operands and results do not go on from row to row, and how long rows are."""
     found: set[int] = set()
-    inside: tuple[Expr, list[Expr]] | None = None
+    run, inside = ONE, None
     for count, pitches in _dimensions(call):
         if inside is not None:
             length, inner = inside
             pairs = enumerate(zip(pitches, inner, strict=True))
-            found |= {n for n, (one, next_) in pairs if not _goes_on((one,), length, (next_,))}
+            found |= {n for n, (one, next_) in pairs if one != length * next_}
+        run = run if found else run * count
         inside = count, pitches
-    return len(found)
+    return len(found), run
 
 
 def _buffered(call: ArrayCall) -> Expr:
     """Return which part of its operands and results a call on elements copies to buffers."""
-    gaps = _with_gaps(call) if call.operation in _BY_ELEMENT else 0
+    gaps, run = _with_gaps(call) if call.operation in _BY_ELEMENT else (0, ONE)
     if not gaps:
         return ZERO
-    shorter = less(call.elements / inner_runs(call) * (1 + gaps), BUFFER_ELEMENTS)
+    shorter = less(run * (1 + gaps), BUFFER_ELEMENTS)
     return shorter * gaps / (1 + _OPERANDS.get(call.operation, 2))
 
 

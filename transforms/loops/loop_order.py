@@ -42,7 +42,7 @@ their source says, unless `fastmath` lets them differ. Headers change places; co
 
 **Models used.** Lines (array statements): operations, loads and stores, and the lines that each
 run of the innermost loop touches. Profiles that are built in speak of compiled loops. The time of
-an interpreter is added only where a profile states it as `python.element_us`.
+an interpreter is added only where a profile states it under `python`.
 
 **References.** Loop interchange and direction vectors: Allen and Kennedy, Automatic Translation of
 Fortran Programs to Vector Form, 1987. What a line costs: the study of communication costs with

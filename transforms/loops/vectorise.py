@@ -57,8 +57,8 @@ whole numbers is NumPy's 0, not Python's.
 
 **Models used.** Lines (array statements, messages), PGAS (remote references by pattern, where
 the profile has their rates; where it has none, each is a message). Profiles that are built in
-speak of compiled loops. The time of an interpreter is added only where a profile states it as
-`python.element_us`.
+speak of compiled loops. The time of an interpreter is added only where a profile states it under
+`python`.
 
 **References.** Remote references by pattern, and what grouping them saves: the performance model
 for Unified Parallel C. Dependence and vectors: Allen and Kennedy, Automatic Translation of

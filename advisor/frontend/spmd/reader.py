@@ -417,6 +417,9 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
         return None
     ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
     overlaps = tuple(dict.fromkeys(pair for way in ways for pair in way))
+    if overlaps and node.decorators:
+        # what is said of the loops of a compiled function holds where arrays do not overlap
+        return None
     calls = len(defined.sites)
     return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=calls, overlaps=overlaps)
 

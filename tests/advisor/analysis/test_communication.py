@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from costdb.lines.symbolic import count_lines
+from tests.costdb.lines.published import enumerate_lines
 from tests.advisor.analysis.simulate import Home, Simulation
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.ownership import local_part
@@ -385,7 +385,7 @@ def test_lines_of_messages(order: str, offsets: Offsets, dims: tuple[str, ...]) 
             firsts = sorted(simulated.addresses(m)[0] for m in rank.received)
             assert firsts
             counted = [
-                {count_lines(itemsize, counts, pitches, start + first, 64) for first in firsts}
+                {enumerate_lines(itemsize, counts, pitches, start + first, 64) for first in firsts}
                 for _, itemsize, counts, pitches in told.regions
             ]
             assert len(sent) == len(counted)

@@ -16,7 +16,7 @@ from advisor.analysis.processes import works
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from costdb.common import price_interpretation
+from costdb.common import STEPS, price_interpretation
 from costdb.estimate import Priced
 from costdb.expr import Expr, evaluate, num
 from costdb.machines import load_machine, machine_of
@@ -198,20 +198,13 @@ def test_the_interpreter_costs_what_a_profile_states_and_nothing_else() -> None:
     silent = price_interpretation(Interpretation(num(50)), t3e)
     assert silent == Priced(num(0))
     stated = dict(t3e.document)
-    stated["python"] = {
-        "element_us": {
-            "value": 0.5,
-            "low": 0.4,
-            "high": 0.6,
-            "unit": "us",
-            "provenance": "measured",
-            "source": next(iter(t3e.sources)),
-        }
-    }
+    each = {"value": 0.5, "low": 0.4, "high": 0.6, "unit": "us", "provenance": "measured"}
+    each["source"] = next(iter(t3e.sources))
+    stated["python"] = dict.fromkeys(STEPS, each)
     found = price_work(Interpretation(num(50)), machine_of(stated, "here.json"))
     assert isinstance(found, Priced)
-    assert evaluate(found.microseconds, {"python.element": 0.5}) == 25
-    assert found.coefficients["python.element"].provenance is Provenance.MEASURED
+    assert evaluate(found.microseconds, {"python.iteration": 0.5}) == 25
+    assert found.coefficients["python.iteration"].provenance is Provenance.MEASURED
 
 
 @pytest.mark.parametrize("dims", ["block(p), none", "none, block(p)"])
