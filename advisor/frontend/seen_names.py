@@ -124,7 +124,10 @@ class SeenNames:
 
 
 def array_bindings(seen: Seen) -> dict[str, SeenArray]:
-    """Return the names that denote arrays of one type and shape wherever they were bound to one."""
+    """Return the names that denote arrays of one type and shape wherever they were bound to one.
+
+    Sizes are positive: one that was seen without elements tells none.
+    """
     found: dict[str, What] = {array.name: array for array in seen.arrays}
     given = frozenset(found)
     for one in seen.bindings:
@@ -133,7 +136,9 @@ def array_bindings(seen: Seen) -> dict[str, SeenArray]:
     return {
         name: what
         for name, what in found.items()
-        if isinstance(what, SeenArray) and not (name in given and what.shape is None)
+        if isinstance(what, SeenArray)
+        and what.shape is not None
+        and (0 not in what.shape or name in given)
     }
 
 
