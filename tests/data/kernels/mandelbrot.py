@@ -1,4 +1,4 @@
-# unknown: elements that a mask chooses: only the data know how many
+# quiet: ADV401 ADV504
 import numpy as np
 
 # advise: kernel N=1000 T=50 P=16
@@ -7,5 +7,5 @@ def mandel(c, T: int):
     z = np.zeros_like(c)
     for t in range(T):
         live = np.abs(z) < 2
-        z[live] = z[live] ** 2 + c[live]  # <--
+        z[live] = z[live] ** 2 + c[live]
     return z
