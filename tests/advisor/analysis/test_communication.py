@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from tests.costdb.lines.published import enumerate_lines
 from tests.advisor.analysis.simulate import Home, Simulation
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.ownership import local_part
+from tests.costdb.lines.published import enumerate_lines
 
 Offsets = tuple[tuple[int, ...], ...]
 AXES = ("x", "y", "z")
