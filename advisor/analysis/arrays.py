@@ -492,7 +492,7 @@ class Arrays:
             more, index = self._made(one)
             made, indices = [*made, *more], [*indices, index]
         _, table = self._made(value.operand)
-        if len(table.array.extents) == 1:
+        if len(table.array.extents) == 1 and indices:
             made += operations.remote(table, indices[0], (False,), self.facts)
             return made, _fresh(found, indices[0].placement)
         if not all(isinstance(dim, NotDistributed) for dim in table.placement.dims):
@@ -574,14 +574,16 @@ class Arrays:
 
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)
-        if placement is None and not reads(value):
+        if placement is not None and placement.template:
+            return placement
+        # single elements say nothing of what they are combined with
+        extents = describe(value, self.type_of).extents
+        if placement is not None and not extents:
+            return placement
+        if not reads(value) or all(map(is_local, self.placed.values())):
             # of numbers each rank makes its own
-            return local(describe(value, self.type_of).extents)
-        if placement is None:
-            if all(map(is_local, self.placed.values())):
-                return local(describe(value, self.type_of).extents)
-            raise NotPriced("an array that nothing says how it is distributed")
-        return placement
+            return local(extents)
+        raise NotPriced("an array that nothing says how it is distributed")
 
 
 def _is_turned(one: Value, other: Value) -> bool:

@@ -407,7 +407,7 @@ def taken(table: Operand, places: list[Operand], found: ArrayType, facts: Facts)
         ArrayOperation.TAKE,
         found.dtype,
         # each further axis has a place to find
-        elements * num(len(places)),
+        elements * num(max(1, len(places))),
         made,
         operands,
         fresh=True,

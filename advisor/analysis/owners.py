@@ -69,7 +69,8 @@ def place(kernel: Kernel) -> dict[str, Placement]:
             found = value_placement(bind.value, placed)
             if bind.name in placed:
                 continue
-            if found is None:
+            if found is None or len(found.template) != len(kernel.extents(bind.name)):
+                # what has all of its axes is not placed yet, or nothing
                 left.append(bind)
             else:
                 placed[bind.name] = found
