@@ -9,6 +9,7 @@ module-level arrays. Calls of `LATER`, which no run saw, may only differ where t
 from __future__ import annotations
 
 import linecache
+import sys
 import warnings
 from copy import deepcopy
 from pathlib import Path
@@ -169,6 +170,12 @@ PROGRAMS = OFFERED | NOT_OFFERED | HARMLESS
 LATER = {
     "a result of another function": "def made(n):\n    return np.arange(n)[::-1] * 0.5\n",
 }
+
+
+@pytest.fixture(autouse=True)
+def of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take this process for one that imported no MPI: of ranks, other things are looked at."""
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
 
 
 def executed(source: str, path: Path) -> dict[str, Any]:

@@ -89,6 +89,12 @@ def again(n):
 """
 
 
+@pytest.fixture(autouse=True)
+def of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take this process for one that imported no MPI: of ranks, other things are looked at."""
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+
+
 @pytest.fixture
 def watched(tmp_path: Path) -> Any:
     """A program, and what watches the calls that a block makes."""
