@@ -229,9 +229,6 @@ def shown_path(path: str) -> str:
     return min(relative, path, key=len)
 
 
-MACHINE_VARIABLE = "ADVISE_MACHINE"
-
-
 def choose_machine(name: str | None) -> str:
     """Return the name of a machine whose profile loads: the default one where none is named.
 

@@ -11,12 +11,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from costdb.expr.functions import (
-    Comparison,
     Conditional,
     Extreme,
-    Gcd,
-    Less,
-    LessEqual,
     Log2,
     Max,
     Min,
@@ -34,22 +30,15 @@ from costdb.expr.functions import (
     summation,
 )
 from costdb.expr.nodes import (
-    ONE,
     ZERO,
-    Add,
-    CeilDiv,
     Division,
     Expr,
-    FloorDiv,
     Mod,
     Mul,
     Num,
     Pow,
     Sym,
     add,
-    ceil_div,
-    floor_div,
-    modulo,
     multiply,
     num,
     split_coefficient,
@@ -177,18 +166,8 @@ def _is_term_nonnegative(factor: Expr, facts: Facts) -> bool:
             if factor.name in facts.nonnegative:
                 return True
             return any(r.index == factor.name and nonnegative(r.low) for r in facts.ranges)
-        case Comparison() | Gcd():
-            return True
-        case Add():
-            return nonnegative(factor)
         case Pow():
-            if isinstance(factor.exponent, Num) and factor.exponent.value % 2 == 0:
-                return True
             return nonnegative(factor.base)
-        case FloorDiv() | CeilDiv():
-            return nonnegative(factor.dividend) and nonnegative(factor.divisor)
-        case Mod():
-            return nonnegative(factor.divisor)
         case Max():
             return any(map(nonnegative, factor.args))
         case Extreme():
@@ -269,40 +248,13 @@ class _Simplifier:
                 return facts.largest(expr.args)
             case Min():
                 return facts.smallest(expr.args)
-            case Less():
-                if facts.proves_at_least(expr.left, expr.right):
-                    return ZERO
-                whole = (expr.left - expr.right).is_whole(facts.whole)
-                if whole and facts.proves_at_least(expr.right, expr.left + 1):
-                    return ONE
-            case LessEqual():
-                if facts.proves_at_least(expr.right, expr.left):
-                    return ONE
-                whole = (expr.left - expr.right).is_whole(facts.whole)
-                if whole and facts.proves_at_least(expr.left, expr.right + 1):
-                    return ZERO
             case Division():
-                return self.division(expr)
+                quotient = expand(expr.dividend / expr.divisor)
+                if not quotient.is_whole(facts.whole):
+                    return expr
+                return ZERO if isinstance(expr, Mod) else quotient
             case _:
-                pass
-        return expr
-
-    def division(self, expr: Division) -> Expr:
-        """Take whole multiples of the divisor out, and decide what is left."""
-        facts, divisor = self.facts, expr.divisor
-        multiples: list[Expr] = []
-        rest: list[Expr] = []
-        for term in terms_of(expand(expr.dividend)):
-            times = term / divisor
-            (multiples if times.is_whole(facts.whole) else rest).append(term)
-        quotient = add(multiples) / divisor
-        left = add(rest)
-        small = facts.proves_at_least(left, ZERO) and facts.proves_at_least(divisor - 1, left)
-        if isinstance(expr, Mod):
-            return left if small else modulo(left, divisor)
-        if isinstance(expr, FloorDiv):
-            return expand(quotient) + (ZERO if small else floor_div(left, divisor))
-        return expand(quotient) + ceil_div(left, divisor)
+                return expr
 
     def reduction(self, expr: Reduction) -> Expr:
         """Return a reduction without its loop where its value is known, else with less in it."""

@@ -46,8 +46,9 @@ async def test_what_a_user_does_with_a_program() -> None:
     settings = {"inlayHints": True}
     async with session(capabilities(), arguments=arguments, settings=settings) as editor:
         editor.open(TEXT)
-        # what has no price on this machine is a remark, without a code
-        first, second = [one for one in await editor.pushed() if one.code]
+        first, second, unpriced = await editor.pushed()
+        assert unpriced.code is None
+        assert "has no prices of pickles" in unpriced.message
         assert said([first, second]) == wanted(TEXT)
 
         place = first.range.start
@@ -66,7 +67,8 @@ async def test_what_a_user_does_with_a_program() -> None:
 
         for text in WAYS.values():
             put(editor, text)
-            found = [one for one in await editor.pushed() if one.code]
+            *found, unpriced = await editor.pushed()
+            assert "has no prices of pickles" in unpriced.message
             assert said(found) == wanted(text)
             await writes_what_it_says(editor, found[0])
 

@@ -459,7 +459,7 @@ def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, 
         return ()
     if not stands_alone(kernel.context, loop.span):
         return ()
-    others = edits_of(stores_in(after), loop.span, kernel)
+    others = edits_of(stores_in(after), kernel)
     return (*others, replace_statement(loop.span, known, kernel.context))
 
 

@@ -10,7 +10,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Chosen, Elementwise, Read, Value, parts_of, reads
-from advisor.source import Edit, Span
+from advisor.source import Edit
 from costdb.expr import ONE
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import replace_statement, span_of, statements_at
@@ -125,7 +125,7 @@ def doubt(store: Store, kernel: Kernel) -> str:
     return "results are equal if something is appended: NumPy makes float64 of nothing"
 
 
-def edits_of(stores: tuple[Store, ...], loop: Span, kernel: Kernel) -> Iterator[Edit]:
+def edits_of(stores: tuple[Store, ...], kernel: Kernel) -> Iterator[Edit]:
     """Yield what else changes where arrays take the place of lists."""
     context = kernel.context
     names = {store.array for store in stores if store.array in kernel.lists}
@@ -141,6 +141,6 @@ def edits_of(stores: tuple[Store, ...], loop: Span, kernel: Kernel) -> Iterator[
                 ast.Attribute(ast.Name(module), "array" | "asarray"), [ast.Name(name)], []
             ) if name in names and module == context.array_module:
                 if not kernel.lists[name].escapes:
-                    place: Span = span_of(part, context.lines)
+                    place = span_of(part, context.lines)
                     if first <= place.start_line <= last:
                         yield Edit(place, name)

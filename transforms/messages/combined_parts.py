@@ -489,7 +489,7 @@ def _target(way: _Way) -> tuple[str, list[str]]:
     return made.name, [f"return {made.name}"]
 
 
-def _sent(step: Communicate, view: View, program: Program) -> tuple[list[str], str] | None:
+def _sent(step: Communicate, program: Program) -> tuple[list[str], str] | None:
     text, numpy = argument(step, "sendobj", program), program.context.array_module
     if text is None or numpy is None:
         return None
@@ -504,7 +504,7 @@ def _added(program: Program, way: _Way, view: View, *, root: bool) -> _Found:
     target, ended = _target(way)
     memory = payload_of(new_array("total", view.dtype, view.shape or (), step.span), step.span)
     call = replace(collective(step, op, memory, memory), pickled=False, operation="SUM")
-    given, lines = _sent(step, view, program), None
+    given, lines = _sent(step, program), None
     numpy, mpi = program.context.array_module, program.mpi_module
     if given is not None and mpi is not None:
         ahead, text = given
@@ -557,7 +557,7 @@ def _joining(
     program: Program, way: _Way, view: View, op: Op, *, rows: bool, alike: bool
 ) -> list[str] | None:
     step, numpy = way.brought[0], program.context.array_module
-    given = _sent(step, view, program)
+    given = _sent(step, program)
     if given is None:
         return None
     (ahead, text), (target, ended) = given, _target(way)

@@ -351,8 +351,9 @@ def called(
     """Return what a file's own calls tell of its functions, in the order of the source.
 
     Functions that it does not call are left out, and so are those of which calls differ in the
-    element type or the storage order of an array. Sizes that differ from rank to rank are those
-    of the first one.
+    element type or the storage order of an array; compiled ones also where arguments share memory,
+    as what is said of their loops holds where arrays do not overlap. Sizes that differ from rank to
+    rank are those of the first one.
 
     Parameters
     ----------
@@ -418,7 +419,6 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
     ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
     overlaps = tuple(dict.fromkeys(pair for way in ways for pair in way))
     if overlaps and node.decorators:
-        # what is said of the loops of a compiled function holds where arrays do not overlap
         return None
     calls = len(defined.sites)
     return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=calls, overlaps=overlaps)
