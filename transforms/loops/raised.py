@@ -29,7 +29,7 @@ c[i, :i + 1] += alpha * (a[:i + 1, :] @ a[i, :])
 
 **When it stays quiet.** Iterations that read what an earlier one wrote; slices whose ends move with
 the index, but for whole windows, prefixes and both halves of a matrix; windows that may be cut off
-at an end; an index used as a number; names that are bound in the loop and used after it; what a
+at an end; names that are bound in the loop and used after it; what a
 compiler takes. Of the loops around, each is tried alone; inner ones that add up or wait may stay
 loops.
 

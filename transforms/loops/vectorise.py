@@ -6,8 +6,8 @@ where outer ones carry a dependence. Loops that only accumulate, into a number o
 become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Numbers that are
 stored on the way become a scan: a running sum, product or extreme; loops in which each element is
 the one before it and a term, too. Loops that look for the first least or greatest term become
-`argmin` or `argmax`. Conditions on elements become choices (`np.where`), numbers that an iteration
-computes for itself arrays of that name.
+`argmin` or `argmax`. Conditions on elements become choices (`np.where`) or masks, lists that are
+filled become arrays, and numbers that an iteration computes for itself arrays of that name.
 
 Loops are raised one at a time, the innermost first: an element becomes a vector, a vector a matrix.
 Where an inner loop adds up or waits for itself, it also is offered as a loop around statements over
@@ -33,20 +33,20 @@ out[1:n, :m] = image[:n - 1, :m] + image[1:n, :m]
 ```
 
 **When it stays quiet.** An iteration that reads what an earlier one wrote, or may; subscripts that
-are not an index and a distance; functions that a compiler takes, of arrays that are not
-distributed, where only the order of loops matters (ADV501); an index used as a number; an element
-of a branch that is not known to be inside the array, for a slice would silently be shorter; a bound
-that may be negative, for it would count from the end; loops that end early; numbers that are reset
-or clamped on the way, or used after the loop; searches in which the last of equal ones wins.
+are neither an index and a distance nor places in an array; functions that a compiler takes, of
+arrays that are not distributed, where only the order of loops matters (ADV501); an element of a
+branch that is not known to be inside the array, for a slice would silently be shorter; a bound that
+may be negative, for it would count from the end; loops that end early; numbers that are reset or
+clamped on the way, or used after the loop; searches in which the last of equal ones wins.
 
 **Fix safety.** Safe where all elements are of one type, every operation is one that is rounded
 exactly, and no two arrays of the loops can overlap in memory: then each element is computed by
 the same operations and results are equal bit for bit, for every size, none included. Unsafe where
 a caller may pass overlapping arrays, and for operations that NumPy rounds otherwise for arrays
 than for numbers (powers, exponentials, complex products). Unsafe, too, where only loops with
-iterations show that elements are there; where a division or a root is then computed also for
-elements that do not need it, and may warn; and for `min` and `max` of floating-point numbers, where
-a NaN or a zero with a sign may come out otherwise. Python's comparisons pass over a NaN, as
+iterations show that elements are there; and for `min` and `max` of floating-point numbers, where a
+NaN or a zero with a sign may come out otherwise. What may fail, a division or a root, is computed
+under a mask, for those elements only that need it. Python's comparisons pass over a NaN, as
 `np.fmax.accumulate` does and `np.maximum.accumulate` does not; one that is there first stays.
 
 Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
