@@ -214,15 +214,17 @@ def always(_: int) -> bool:
     return True
 
 
-def fetch(array: Array, layout: Layout, need: Need, when: Need = always) -> Array:
+def fetch(
+    array: Array, layout: Layout, need: Need, when: Need = always, into: Array | None = None
+) -> Array:
     """Return the elements that this rank needs of a distributed array; all ranks call it.
 
     ``need(one)`` says which a rank needs, the indices along each dimension, and ``when(one)``
     whether it does. As every rank knows that of all, owners send without being asked. Of copies
-    each rank asks its own.
+    each rank asks its own. They come to lie in `into`, which is no part of the array, if given.
     """
     mine = need(rank)
-    found = np.empty([len(one) for one in mine], array.dtype)
+    found = np.empty([len(one) for one in mine], array.dtype) if into is None else into
     partners = [one for one in range(size) if layout.copies[one] == layout.copies[rank]]
     sent, requests = [], []
     for one in partners:

@@ -88,6 +88,8 @@ class Scope:
     exchanged: dict[str, tuple[frozenset[int], ...]] = field(default_factory=dict)
     """The exchanges of rims after which nothing was stored."""
     fetched: dict[str, str] = field(default_factory=dict)
+    into: str = ""
+    """Where the statement at hand stores what it fetches, if it does nothing else."""
     span: Span | None = None
     facts: Facts = field(default_factory=Facts)
     lowered: Lowered = field(default_factory=Lowered)

@@ -308,6 +308,10 @@ class Values(Scope):
 
     def fetched_as(self, text: str, array: str, region: Sequence[Subscript], frame: Frame) -> str:
         """Write a call that fetches elements, each once in a statement, and return what reads."""
+        if self.into and text.startswith("fetch("):
+            self.fetched[text] = self.into
+            self.line(f"{text.removesuffix(')')}, into={self.into})")
+            self.bring(array, region, frame, as_sent=False)
         if text not in self.fetched:
             self.fetched[text] = self.fresh(f"{self.name(array)}_there")
             self.line(f"{self.fetched[text]} = {text}")

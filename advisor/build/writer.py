@@ -185,8 +185,9 @@ class Writer(Loops):
         # what a rule puts between statements is declared, and made by nobody
         unmade = sorted(self.placed.keys() & changed - bound - set(given))
         begun += [f"{self.name(name)} = {self.made_here(name)}" for name in unmade]
-        if any(isinstance(one, Return) for one in walk(body) if one is not body[-1]):
-            raise NotBuiltError("it returns from within", self.kernel.span)
+        for part in walk(body):
+            if isinstance(part, Return) and part is not body[-1]:
+                raise NotBuiltError("it returns from within", part.span)
         self.statements(body)
         if not (body and isinstance(body[-1], Return)):
             self.give_back()
@@ -394,13 +395,28 @@ class Writer(Loops):
             if first == Read(one.array, one.region) and all(axis.step == 1 for axis in frame):
                 sign = f"{OPERATORS[value.operation]}="
                 value = second
-        text = self.value(value, self.fitted(value, frame))
         target = self.target(one.array, one.region, frame)
+        if sign == "=" and not guards and self.only_moves(one):
+            self.into = target.removesuffix("[...]")
+        text = self.value(value, self.fitted(value, frame))
         self.exchange()
-        indent = self.guard(guards, held)
-        self.line(f"{indent}{target} {sign} {bare(text)}")
-        self.held = held
+        if text == self.into:
+            self.lowered = Lowered()
+        else:
+            indent = self.guard(guards, held)
+            self.line(f"{indent}{target} {sign} {bare(text)}")
+        self.held, self.into = held, ""
         self.changed((one.array,))
+
+    def only_moves(self, one: Store) -> bool:
+        """Return whether a statement stores a range of another array's elements, as they are."""
+        value = one.value.operand if isinstance(one.value, Copy) else one.value
+        return (
+            isinstance(value, Read)
+            and value.array != one.array
+            and self.typed(value.array).dtype == self.typed(one.array).dtype
+            and all(isinstance(part, Range) for part in (*one.region, *value.region))
+        )
 
     def guard(
         self, guards: Sequence[tuple[Spread, Expr]], held: Sequence[tuple[Spread, Expr]]

@@ -72,7 +72,7 @@ def test_every_part_says_its_line(capsys: pytest.CaptureFixture[str]) -> None:
         ("a[...] = np.round(a, 2)\nreturn a", 6, "np.round"),
         ("a[...] = np.linalg.inv(a)\nreturn a", 6, "linalg.inv"),
         ("if a[0, 0] > 1:\n    a[...] = 0\nreturn a", 6, ""),
-        ("for i in range(8):\n    if a[i, 0] > c:\n        return a\nreturn a", 6, "left early"),
+        ("for i in range(8):\n    if a[i, 0] > c:\n        return a\nreturn a", 8, "from within"),
         ("print(a)\nreturn a", 6, "print"),
         ("v = np.linspace(0, 1, 8)\na[0, :] = v\nreturn a", 6, "linspace"),
     ],
