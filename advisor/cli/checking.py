@@ -37,7 +37,18 @@ from advisor.config.files import (
 )
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
-from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
+from advisor.finding import (
+    NOTHING_SEEN,
+    OUTSIDE,
+    SIZES,
+    Coverage,
+    Finding,
+    NotUnderstood,
+    Remark,
+    coverage_of,
+    may_use_arrays,
+    not_read,
+)
 from advisor.notebook import (
     SUFFIX,
     NotPython,
@@ -50,7 +61,6 @@ from advisor.notebook import (
 )
 from advisor.report.model import Curve, Report, renderer
 from advisor.source import SourceProblem, unified_diff
-from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
 
@@ -169,7 +179,7 @@ class Check:
         else:
             self._report()
         if self.fix or self.diff:
-            from advisor.report.rows import UNSAFE_FIXES, fix_option
+            from advisor.report.model import UNSAFE_FIXES, fix_option
 
             more = sum(fix_option(finding) == UNSAFE_FIXES for finding in self.findings)
             hint = f"; {more} more with {UNSAFE_FIXES}" if more and not self.unsafe_fixes else ""
@@ -396,7 +406,7 @@ class Check:
         """Return how a gain goes with sizes; its file is analysed again, as findings keep no
         prices."""
         from advisor.cli.commands.explain import judged_in
-        from advisor.report.curves import curves_of
+        from advisor.report.html import curves_of
 
         path = file_and_cell(finding.path)[0]
         if path not in self.judged:

@@ -12,7 +12,7 @@ from advisor.ranking.findings import Judged
 from advisor.report.continuous import SCHEMA_VERSION, finding_document, values
 from advisor.report.full import block
 from advisor.report.machines import how_well
-from advisor.report.rows import MAYBE_SLOWER
+from advisor.report.model import MAYBE_SLOWER
 from advisor.report.style import (
     Column,
     Style,

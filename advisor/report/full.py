@@ -12,9 +12,9 @@ from shlex import quote
 from advisor.files import is_file_name
 from advisor.finding import Applicability, Finding, Remark, Verdict
 from advisor.notebook import file_and_cell
-from advisor.report.model import Report
-from advisor.report.rows import (
+from advisor.report.model import (
     LOOKS,
+    Report,
     coverage_lines,
     figures,
     fix_mark,

@@ -30,10 +30,10 @@ from costdb.phases.application import (
     OPTIONAL_HEAD_KEYS,
     Application,
     ApplicationError,
+    Used,
     When,
     Word,
     check_names,
-    head_expressions,
     listed,
     read_head,
     read_when,
@@ -43,9 +43,7 @@ from costdb.phases.pricing import derived_quantities, written_out
 from costdb.records import dataclass
 from costdb.work import Leaf, Process, Sequential, repeated
 
-KIND: Final = "references"
 _NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"
-_NOTHING: Final[frozenset[str]] = frozenset()
 _T = TypeVar("_T")
 
 
@@ -131,8 +129,6 @@ def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
         (*HEAD_KEYS, "kind", "threads", "arrays", "loops", "references"),
         (*OPTIONAL_HEAD_KEYS, "affinity", "irregular", "dependences", "neighbours"),
     )
-    if keys["kind"].text() != KIND:
-        raise keys["kind"].refuse(f"expected {KIND}")
     head = read_head(keys, origin)
     loops = tuple(_loop(node) for node in listed(keys, "loops"))
     indices = tuple(loop.index for loop in loops)
@@ -171,7 +167,7 @@ def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
         above=sides["above"].expression() if "above" in sides else None,
     )
     program = ReferenceProgram(head, interval, arrays)
-    check_names(head, _expressions(program))
+    check_names(head, _expressions(interval))
     return program
 
 
@@ -290,12 +286,10 @@ def _whole(expr: Expr) -> int:
     return expr.value
 
 
-def _expressions(program: ReferenceProgram) -> Iterator[tuple[str, Expr, frozenset[str]]]:
-    yield from head_expressions(program.head)
-    interval = program.interval
-    yield "/threads", interval.threads, _NOTHING
+def _expressions(interval: Interval) -> Iterator[Used]:
+    yield Used("/threads", interval.threads)
     for number, loop in enumerate(interval.loops):
-        yield f"/loops/{number}", loop.trips, _NOTHING
+        yield Used(f"/loops/{number}", loop.trips)
     for side, expr in (("below", interval.below), ("above", interval.above)):
         if expr is not None:
-            yield f"/neighbours/{side}", expr, _NOTHING
+            yield Used(f"/neighbours/{side}", expr)

@@ -123,9 +123,8 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     from advisor.frontend.kernels import read_kernels
     from advisor.frontend.spmd.reader import read_program
     from advisor.ranking.compare import checked_sizes
-    from advisor.ranking.programs import bind_program, rank_program
+    from advisor.ranking.programs import as_observed, bind_program, rank_program
     from advisor.ranking.rank import rank
-    from advisor.ranking.seen_messages import as_observed
     from advisor.transform_registry import program_transforms, transforms
     from costdb.machines import load_machine
 
