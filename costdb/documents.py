@@ -198,8 +198,7 @@ def supersteps_of(document: dict[str, object], origin: str) -> Description:
                 )
                 work = Superstep(processors, reads, writes, total, one.superstep.label)
                 leaves.append(repeated(times, Leaf(work)))
-        repeat = written_out(head, head.repeat, derived, "/repeat")
-        return repeated(repeat, Sequential(tuple(leaves)))
+        return _repeated(head, derived, tuple(leaves))
 
     used = [
         Used(one.place, expr, when=one.when) for one in steps for expr in (*one.counts, one.times)
@@ -275,11 +274,23 @@ def _description(document: dict[str, object], origin: str) -> Description:
             return supersteps_of(document, origin)
         case "references":
             from costdb.pgas.document import program_of
+            from costdb.pgas.partition import remote_groups
 
-            references = program_of(document, origin)
-            return Description(references.head, _priced(references.process))
+            head, used, interval_for = program_of(document, origin)
+
+            def process(words: Mapping[str, Word]) -> Process:
+                groups = map(Leaf, remote_groups(interval_for(words)))
+                return _repeated(head, derived_quantities(head, words), tuple(groups))
+
+            return Description(head, _priced(process), used, process)
         case kind:
             raise Node(kind, "/kind", origin).refuse(f"expected one of {', '.join(KINDS)}")
+
+
+def _repeated(
+    head: Application, derived: Mapping[str, Expr], parts: tuple[Process, ...]
+) -> Process:
+    return repeated(written_out(head, head.repeat, derived, "/repeat"), Sequential(parts))
 
 
 def _priced(process: Variant) -> Price:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from advisor import engine
 from advisor.cli.common import write_out
@@ -14,17 +14,11 @@ from advisor.notebook import CellsLost
 from advisor.source import EditError, SourceProblem, apply_edits
 from costdb.records import dataclass
 
-# Apply the fixes of a file, one after another, until there is nothing left to apply.
-
 SAFE = frozenset((Applicability.SAFE,))
 SAFE_AND_UNSAFE = frozenset((Applicability.SAFE, Applicability.UNSAFE))
 
 # Far above what a file of kernels needs; a pair of rules that undo each other stops here.
 _MOST_FIXES = 200
-
-
-class FixError(Exception):
-    """A fix that cannot be carried out or breaks the file; one line. A bug of its rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,50 +37,6 @@ class Fixed:
     applied: tuple[Finding, ...]
 
 
-def fix_until_stable(
-    first: FileResult,
-    check: Callable[[str], FileResult],
-    allowed: Collection[Applicability] = SAFE,
-) -> Fixed:
-    """Apply fixes until none is left, the one with the highest gain first.
-
-    The text is checked again after each one, because it may remove the ground of another, and
-    moves what lies below it.
-
-    Parameters
-    ----------
-    first : FileResult
-        Of the text to start from.
-    check : callable
-        Text to result.
-    allowed : collection of Applicability
-        Which fixes may be applied.
-
-    Raises
-    ------
-    FixError
-        When a fix has overlapping edits, or its outcome does not parse.
-    """
-    result = first
-    applied: list[Finding] = []
-    seen = {first.source}
-    while len(applied) < _MOST_FIXES:
-        step = _best_step(result, allowed, seen)
-        if step is None:
-            break
-        finding, text = step
-        try:
-            result = check(text)
-        except SourceProblem as problem:
-            raise FixError(
-                f"{finding.path}: the fix of {finding.code} breaks the file "
-                f"({problem.message}); nothing was changed, please report it"
-            ) from problem
-        seen.add(text)
-        applied.append(finding)
-    return Fixed(result, tuple(applied))
-
-
 def _best_step(
     result: FileResult, allowed: Collection[Applicability], seen: Collection[str]
 ) -> tuple[Finding, str] | None:
@@ -99,7 +49,7 @@ def _best_step(
         try:
             text = apply_edits(result.source, fix.edits)
         except EditError as error:
-            raise FixError(
+            raise CommandError(
                 f"{finding.path}: the fix of {finding.code} cannot be applied ({error}); "
                 "nothing was changed, please report it"
             ) from error
@@ -109,7 +59,10 @@ def _best_step(
 
 
 def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
-    """Return the state of a file after its fixes; nothing is written.
+    """Return the state of a file when no fix is left, the highest gain first; nothing is written.
+
+    The text is checked again after each one, because it may remove the ground of another, and
+    moves what lies below it.
 
     Parameters
     ----------
@@ -122,7 +75,7 @@ def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
     Raises
     ------
     CommandError
-        A fix cannot be carried out, or breaks the file.
+        A fix cannot be carried out, or breaks the file: a bug of its rule.
     """
 
     def check(text: str) -> FileResult:
@@ -135,10 +88,24 @@ def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
         except MachineError as error:
             raise wrong_use(str(error)) from error
 
-    try:
-        return fix_until_stable(result, check, SAFE_AND_UNSAFE if unsafe else SAFE)
-    except FixError as error:
-        raise CommandError(str(error)) from error
+    allowed = SAFE_AND_UNSAFE if unsafe else SAFE
+    applied: list[Finding] = []
+    seen = {result.source}
+    while len(applied) < _MOST_FIXES:
+        step = _best_step(result, allowed, seen)
+        if step is None:
+            break
+        finding, text = step
+        try:
+            result = check(text)
+        except SourceProblem as problem:
+            raise CommandError(
+                f"{finding.path}: the fix of {finding.code} breaks the file "
+                f"({problem.message}); nothing was changed, please report it"
+            ) from problem
+        seen.add(text)
+        applied.append(finding)
+    return Fixed(result, tuple(applied))
 
 
 def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
