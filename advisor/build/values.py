@@ -600,7 +600,7 @@ class Values(Scope):
 
 def bound_value(scope: Scope, name: str) -> ast.expr:
     """Return what a number is set to, where that happens once: in the kernel, or outside."""
-    from advisor.build.faithful import definition_of
+    from advisor.build.text import definition_of
 
     function = definition_of(scope.kernel)
     found = [

@@ -19,7 +19,6 @@ from typing import Any
 from advisor.analysis.facts import Bounds, Facts, least_sizes
 from advisor.analysis.placement import local_extents
 from advisor.analysis.processes import works
-from advisor.build.faithful import check, definition_of
 from advisor.build.loops import Loops
 from advisor.build.module import (
     Axis,
@@ -32,7 +31,7 @@ from advisor.build.module import (
     spread_of,
 )
 from advisor.build.scope import Block, NeedsMessages
-from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare
+from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare, check, definition_of
 from advisor.build.work import (
     COPIES,
     Lowered,
