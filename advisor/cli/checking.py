@@ -51,19 +51,17 @@ from advisor.finding import (
     may_use_arrays,
     not_read,
 )
-from advisor.notebook import (
-    SUFFIX,
-    CellsLost,
-    NotPython,
-    cell_line,
-    cells_of,
-    file_and_cell,
-    on_file,
-    placed,
-    placed_problem,
-)
 from advisor.report.model import Curve, Report, renderer
-from advisor.source import EditError, SourceProblem, apply_edits, unified_diff
+from advisor.source import (
+    NOTEBOOK,
+    CellsLost,
+    EditError,
+    NotPython,
+    SourceProblem,
+    apply_edits,
+    file_and_cell,
+    unified_diff,
+)
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
 
@@ -229,7 +227,9 @@ class Check:
                 write_out(content.written(content.text))
 
     def _cover(self, path: str, text: str, coverage: Coverage) -> None:
-        if path.endswith(SUFFIX):
+        if path.endswith(NOTEBOOK):
+            from advisor.notebook import placed
+
             # of whole parts the file is told, and how to have it read
             parts = (
                 one if one.reason in (SIZES, OUTSIDE) else placed(one, text)
@@ -246,7 +246,7 @@ class Check:
                 return decode_source(path, data)
             data = read_bytes(path)
             unmarked = not effective.options.observed and not engine.needs_decoding(data, path)
-            if unmarked and path.endswith((".py", SUFFIX)) and not may_use_arrays(data):
+            if unmarked and path.endswith((".py", NOTEBOOK)) and not may_use_arrays(data):
                 return None
             return decode_source(path, data)
         except NotPython as other:
@@ -365,8 +365,10 @@ class Check:
 
     def _in_cell(self, told: _Told) -> _Told:
         """Return what is told of a notebook by cell and line, or as the format knows places."""
-        if not told.path.endswith(SUFFIX):
+        if not told.path.endswith(NOTEBOOK):
             return told
+        from advisor.notebook import on_file, placed
+
         text = self.sources[told.path]
         if isinstance(told, Finding):
             told = self._with_edits_for_reader(told, text)
@@ -377,6 +379,8 @@ class Check:
         fix = finding.fix
         if fix is None or self.output_format not in (*_OF_FILES, *_OF_CELLS):
             return finding
+        from advisor.notebook import cell_line
+
         spans = (finding.span, *(edit.span for edit in fix.edits))
         cells = {cell_line(text, span.start_line)[0] for span in spans}
         if len(cells) == 1 and not self._of_files:
@@ -390,15 +394,21 @@ class Check:
     def _covered(self) -> Coverage:
         if not self._of_files:
             return self.coverage
+        from advisor.notebook import on_file
+
         parts = tuple(map(on_file, self.coverage.not_understood))
         return replace(self.coverage, not_understood=parts)
 
     def _cells(self) -> dict[str, str]:
         """Return the cells of notebooks with findings, by what reports call them."""
+        notebooks = {path: one for path, one in self.sources.items() if path.endswith(NOTEBOOK)}
+        if not notebooks:
+            return {}
+        from advisor.notebook import cells_of
+
         return {
             f"{path}:cell {number}": cell
-            for path, text in self.sources.items()
-            if path.endswith(SUFFIX)
+            for path, text in notebooks.items()
             for number, cell in cells_of(text).items()
         }
 
@@ -433,15 +443,17 @@ def _alike(path: str, error: OSError) -> str:
     place = Path(path)
     if error.errno != ENOENT or not place.parent.is_dir():
         return ""
-    others = [one.name for one in place.parent.iterdir() if one.suffix in (".py", SUFFIX)]
+    others = [one.name for one in place.parent.iterdir() if one.suffix in (".py", NOTEBOOK)]
     return nearest(place.name, sorted(others), _MOST_NAMES)
 
 
 def _diffs(path: str, before: str, after: str) -> Iterator[str]:
     """Yield what changes in a file, or in each cell of a notebook."""
-    if not path.endswith(SUFFIX):
+    if not path.endswith(NOTEBOOK):
         yield unified_diff(path, before, after)
         return
+    from advisor.notebook import cells_of
+
     old, new = cells_of(before), cells_of(after)
     for number in old:
         yield unified_diff(f"{path}:cell {number}", old[number], new.get(number, ""))
@@ -466,6 +478,8 @@ def answer(task: Question) -> Answer | Refusal:
     try:
         result = engine.check_source(task.path, task.source, task.options)
     except SourceProblem as problem:
+        from advisor.notebook import placed_problem
+
         return Refusal(str(placed_problem(problem, task.source)))
     except MachineError as error:
         return Refusal(f"advise: {error}")

@@ -11,7 +11,6 @@ from shlex import quote
 
 from advisor.files import is_file_name
 from advisor.finding import Applicability, Finding, Remark, Verdict
-from advisor.notebook import file_and_cell
 from advisor.report.model import (
     LOOKS,
     Report,
@@ -35,7 +34,7 @@ from advisor.report.style import (
     table,
     wrapped,
 )
-from advisor.source import Span, split_lines
+from advisor.source import Span, file_and_cell, split_lines
 
 # One line for each finding, for those who jump from line to line; the last ones are coverage.
 
