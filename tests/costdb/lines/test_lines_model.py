@@ -10,7 +10,7 @@ import pytest
 
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
-from costdb.expr import Expr, evaluate, free_symbols, num, sym
+from costdb.expr import Expr, num, sym
 from costdb.lines.model import (
     price_collective,
     price_message,
@@ -18,20 +18,9 @@ from costdb.lines.model import (
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.quantity import Provenance
 from costdb.work import Collective, CollectiveKind, Message, Region
-from tests.costdb.made_up import HEADING
+from tests.costdb.made_up import HEADING, microseconds, quantity
 
 N, P = sym("N"), sym("P")
-
-
-def quantity(value: float, unit: str, spread: float = 0.0) -> Json:
-    return {
-        "value": value,
-        "low": value * (1 - spread),
-        "high": value * (1 + spread),
-        "unit": unit,
-        "provenance": "measured",
-        "source": "test",
-    }
 
 
 MESSAGE: dict[str, Json] = {
@@ -75,16 +64,6 @@ def region(counts: tuple[Expr | int, ...], pitches: tuple[Expr | int, ...]) -> R
 
 ROW = region((1, N), (4 * N, 4))
 COLUMN = region((N, 1), (4 * N, 4))
-
-
-def microseconds(priced: Priced | Missing, **sizes: int) -> float:
-    assert isinstance(priced, Priced)
-    values = {symbol: q.value for symbol, q in priced.coefficients.items()}
-    assert free_symbols(priced.microseconds) <= values.keys() | sizes.keys()
-    total = float(evaluate(priced.microseconds, {**values, **sizes}))
-    parts = sum(float(evaluate(t.microseconds, {**values, **sizes})) for t in priced.terms)
-    assert parts == pytest.approx(total)
-    return total
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6, 8, 17])
