@@ -58,19 +58,17 @@ _SEED = 5
 _PATTERNS = ("baseline", "coalesce", "vector", "local")
 _OF_MANY = ("coalesce", "vector")
 _KINDS = ("read", "write")
-_SYNCHRONIZATION = ("fence", "lock", "flush")
 # A word takes no less than this, whatever else explains the times: eight terabytes a second.
 _LEAST_US_PER_WORD = 1e-6
 
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
-    """Return references of each pattern, and synchronisation."""
+    """Return references of each pattern, and a barrier."""
     made = [
         Point(operation, {"words": words, "ranks": processors}, number % 2 == 1)
         for operation, number, words in _references(_COUNTS[effort])
     ]
-    alone = (*_SYNCHRONIZATION, "barrier")
-    return made + [Point(f"remote.{name}", {"words": 0, "ranks": processors}) for name in alone]
+    return [*made, Point("remote.barrier", {"words": 0, "ranks": processors})]
 
 
 def _action(point: Point, world: World) -> Action:
@@ -109,31 +107,15 @@ def _step(
     target = (communicator.Get_rank() + 1) % size
     _, name, *kind = point.operation.split(".")
     if name == "barrier":
-        return communicator.Barrier, _nothing
-    if name == "fence":
-        window.Fence()
-        return window.Fence, _nothing
-    if name == "lock":
-
-        def locked() -> None:
-            window.Lock(target)
-            window.Unlock(target)
-
-        return locked, _nothing
+        return communicator.Barrier, lambda: None
     words, store = int(point.features["words"]), kind == ["write"]
     window.Lock_all()
-    if name == "flush":
-        return lambda: window.Flush(target), window.Unlock_all
     if name == "local":
         return _local(window, words, store=store), window.Unlock_all
     move = window.Put if store else window.Get
     if name in _LARGEST_WORDS:
         return _block(window, move, target, words, indexed=name == "coalesce")
     return _scalars(window, move, target, words), window.Unlock_all
-
-
-def _nothing() -> None:
-    pass
 
 
 def _places(count: int, below: int = _WINDOW_WORDS) -> list[int]:
@@ -232,25 +214,19 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
             }
             for pattern in _OF_MANY
         },
-        "synchronization": {
-            f"{name}_us": measured(_alone(timings, name), "us") for name in _SYNCHRONIZATION
-        },
         "optimizations": {pattern: list(_KINDS) for pattern in _OF_MANY},
         "residual": residual_of([timing for timing, _ in tested], np.array([p for _, p in tested])),
         "range": {"call_words": _range(timings)},
     }
     steps = max(1, (ranks - 1).bit_length())
-    barrier_us = measured(_alone(timings, "barrier") / steps, "us")
+    (barrier,) = typical_us(_named(timings, "barrier"))
+    barrier_us = measured(float(barrier) / steps, "us")
     parts: dict[str, Any] = {"pgas": section, "collectives": {"barrier_step_us": barrier_us}}
     return Fitted(parts, tuple(qualities), (_NOTE.format(ranks),))
 
 
 def _named(timings: Sequence[Timing], name: str) -> list[Timing]:
     return named(timings, f"remote.{name}")
-
-
-def _alone(timings: Sequence[Timing], name: str) -> float:
-    return float(typical_us(_named(timings, name))[0])
 
 
 def _range(timings: Sequence[Timing]) -> list[float]:
@@ -276,7 +252,7 @@ _NOTE = (
 
 SECTION = Section(
     "remote",
-    "remote references: patterns and synchronisation",
+    "remote references: patterns, and barriers",
     frozenset((Need.MPI,)),
     _points,
     _action,
