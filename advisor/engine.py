@@ -14,11 +14,13 @@ from advisor.finding import (
     Finding,
     Remark,
     Untold,
+    coverage_of,
+    of_one_function,
+    unsupported,
 )
 from advisor.frontend import prefilter
 from advisor.frontend.prefilter import needs_decoding as needs_decoding
 from advisor.frontend.prefilter import needs_reading as needs_reading
-from advisor.unread import coverage_of, of_one_function, unsupported
 from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -236,8 +238,7 @@ def rank_program_in(
         return nothing
     from advisor.frontend.spmd.reader import read_program
     from advisor.ir.spmd.program import RANKS
-    from advisor.ranking.programs import bind_program, rank_program
-    from advisor.ranking.seen_messages import as_observed
+    from advisor.ranking.programs import as_observed, bind_program, rank_program
     from costdb.machines import load_machine
 
     program = read_program(path, source, file)

@@ -10,8 +10,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from advisor.notebook import SUFFIX, text_of, with_text
-from advisor.source import SourceProblem
+from advisor.source import NOTEBOOK, SourceProblem
 from costdb.records import dataclass
 
 _DECLARATION = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -41,7 +40,11 @@ class SourceFile:
         CellsLost
             A notebook's cells cannot be told from that text.
         """
-        return text if self.notebook is None else with_text(self.notebook, text)
+        if self.notebook is None:
+            return text
+        from advisor.notebook import with_text
+
+        return with_text(self.notebook, text)
 
     def encode(self, text: str) -> bytes:
         """Return the bytes of a changed text, in the encoding and with the mark it had."""
@@ -56,7 +59,7 @@ def decode_source(path: str, data: bytes) -> SourceFile:
     SourceProblem
         When the declared encoding is unknown, the bytes do not follow it, or a notebook is none.
     """
-    is_notebook = path.endswith(SUFFIX)
+    is_notebook = path.endswith(NOTEBOOK)
     mark = "-sig" * data.startswith(codecs.BOM_UTF8)
     encoding = f"utf-8{mark}" if is_notebook else _declared_encoding(path, data)
     try:
@@ -73,6 +76,8 @@ def decode_source(path: str, data: bytes) -> SourceFile:
             " is Python, name its encoding in the first line, as in # coding: latin-1",
         ) from error
     if is_notebook:
+        from advisor.notebook import text_of
+
         return SourceFile(text_of(path, text), encoding, text)
     return SourceFile(text, encoding)
 

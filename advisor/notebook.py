@@ -14,10 +14,17 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar, cast
 
-from advisor.source import SourceProblem, Span, split_lines
+from advisor.source import (
+    NOTEBOOK,
+    CellsLost,
+    NotebookProblem,
+    NotPython,
+    SourceProblem,
+    Span,
+    file_and_cell,
+    split_lines,
+)
 from costdb.records import fields, is_dataclass, replace
-
-SUFFIX = ".ipynb"
 
 _MARK = "# %% [cell {}]"
 _MARKED = re.compile(r"^# %% \[cell ([0-9]+)\]\n", re.MULTILINE)
@@ -37,21 +44,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _JOINED = re.compile(r"(?:[^\n]*\\\n)*[^\n]*\n?")
-_PLACE = re.compile(rf"(.+{re.escape(SUFFIX)}):cell ([0-9]{{1,9}})", re.DOTALL)
 _LINE = re.compile(r"\bline ([0-9]+)\b")
 _Told = TypeVar("_Told")
-
-
-class NotebookProblem(SourceProblem):
-    """A notebook that cannot be read; the place is one of its JSON."""
-
-
-class NotPython(NotebookProblem):
-    """A notebook in another language."""
-
-
-class CellsLost(ValueError):
-    """An edited text from which the cells cannot be told any more; one line."""
 
 
 # From JSON to text and back.
@@ -242,12 +236,6 @@ def _listed(old: str, lines: list[str]) -> str:
 # Places: of a line of the text, those of the cell that it is in.
 
 
-def file_and_cell(path: str) -> tuple[str, int | None]:
-    """Return file and cell of ``nb.ipynb:cell 3``; no cell of any other path."""
-    found = _PLACE.fullmatch(path)
-    return (path, None) if found is None else (found[1], int(found[2]))
-
-
 @lru_cache(maxsize=8)
 def _heads(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the numbers of the cells of a text, and the lines that name them."""
@@ -287,7 +275,7 @@ def placed(told: _Told, text: str) -> _Told:
     """
     found: _Told = _moved(told, text)
     path = getattr(told, "path", "")
-    if not path.endswith(SUFFIX):
+    if not path.endswith(NOTEBOOK):
         return found
     span: Span | None = getattr(told, "span", None)
     line: int = getattr(told, "line", 1) if span is None else span.start_line
@@ -334,7 +322,7 @@ def on_file(told: _Told) -> _Told:
 
 def placed_problem(problem: SourceProblem, text: str) -> SourceProblem:
     """Return a problem of a notebook's text at its place in a cell."""
-    if isinstance(problem, NotebookProblem) or not problem.path.endswith(SUFFIX):
+    if isinstance(problem, NotebookProblem) or not problem.path.endswith(NOTEBOOK):
         return problem
     cell, line = cell_line(text, problem.line)
     message: str = _moved(problem.message, text)

@@ -59,6 +59,27 @@ class ParseProblem(SourceProblem):
     """The file is not Python, or not yet: an editor sees this with every half-typed line."""
 
 
+class NotebookProblem(SourceProblem):
+    """A notebook that cannot be read; the place is one of its JSON."""
+
+
+class NotPython(NotebookProblem):
+    """A notebook in another language."""
+
+
+class CellsLost(ValueError):
+    """An edited text from which the cells of a notebook cannot be told any more; one line."""
+
+
+NOTEBOOK = ".ipynb"
+
+
+def file_and_cell(path: str) -> tuple[str, int | None]:
+    """Return file and cell of ``nb.ipynb:cell 3``; no cell of any other path."""
+    file, _, number = path.rpartition(":cell ")
+    return (file, int(number)) if file.endswith(NOTEBOOK) and number.isdecimal() else (path, None)
+
+
 # The line ends of Python and LibCST. str.splitlines would also cut at form feeds and U+2028.
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BARE_LINE_FEED = re.compile(r"(?<!\r)\n")

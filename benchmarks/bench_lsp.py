@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from advisor.engine import Options, check_source, needs_reading
-from advisor.report.rows import headline
+from advisor.report.model import headline
 from advisor.source import SourceProblem
 from tests.lsp.wire import Wire
 

@@ -8,25 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import median, median_low
+from typing import Any
 
-from benchmarks.regression_tables import (
-    BY_ERROR,
-    CLASS,
-    LESS,
-    MORE,
-    NOISE,
-    SAME_MODEL,
-    TITLES,
-    Document,
-    close,
-    compared,
-    percent,
-    tables,
-    told,
-)
-
+Document = Mapping[str, Any]
 LEAST_SHARE_INSIDE = 0.9
 
 _MISSING = "-"
@@ -130,7 +115,6 @@ def markdown(runs: Sequence[Run]) -> str:
         _table("shared memory", _supersteps(runs), runs),
         _table("remote references, predicted over measured time", _remote(runs), runs),
         _table("distributions", _distributions(runs), runs),
-        *(_lines(heads, rows) for heads, *rows in tables(_lines_of(runs))),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -212,25 +196,6 @@ def _predictions(runs: Sequence[Run]) -> Iterator[Figure]:
 
 def _claims(runs: Sequence[Run]) -> Iterator[Figure]:
     """Yield counts over the rows of whole sections."""
-    of_lines = [rows for _, rows in _lines_of(runs)]
-    for scope, title in TITLES.items():
-        if scope != CLASS and not any(compared(rows, scope) for rows in of_lines):
-            continue
-        for answers, what, bar in (
-            ((LESS, BY_ERROR), "lines leave less than bytes or elements alone", ""),
-            ((NOISE, SAME_MODEL), "there is no difference, or none that can be told", ""),
-            ((MORE,), "lines leave more", "none"),
-        ):
-            yield Figure(
-                f"{title}: {what}",
-                [_count(compared(rows, scope), partial(_answers, answers)) for rows in of_lines],
-                str, bar, lambda share: share == 0,
-            )  # fmt: skip
-        yield Figure(
-            f"{title}: median error under 10 %, held out",
-            [_count(compared(rows, scope), close) for rows in of_lines],
-            str, "all", lambda share: share == 1,
-        )  # fmt: skip
     yield Figure(
         "runs of the sorts inside the interval",
         [_runs_inside(run) for run in runs], str, "all", lambda share: share == 1,
@@ -268,14 +233,6 @@ def _is_inside(row: Document) -> bool:
 
 def _judged(rows: Sequence[Document]) -> list[Document]:
     return [r for r in rows if r["figure"] == "faster way" and r["verdict"] != "unjudged"]
-
-
-def _lines_of(runs: Sequence[Run]) -> list[tuple[str, list[Document]]]:
-    return [(run.name, run.rows("lines")) for run in runs]
-
-
-def _answers(answers: tuple[str, ...], row: Document) -> bool:
-    return told(row["values"]) in answers
 
 
 def _runs_inside(run: Run) -> Count | None:
@@ -342,7 +299,8 @@ def _by_operation(
 
 
 def _percent(value: Value) -> str:
-    return percent(_number(value))
+    number = 100 * _number(value)
+    return f"{number:.1f} %" if number < 9.95 else f"{number:.0f} %"
 
 
 def _seconds(value: Value) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from costdb.choosing import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.estimate import ImpossibleError, Missing, Priced
@@ -25,13 +25,14 @@ from costdb.phases.application import (
     ApplicationError,
     Bindings,
     NumberParameter,
+    Used,
     When,
     Word,
     WordParameter,
     application_of,
     bind,
     check_names,
-    head_expressions,
+    expressions_of,
     listed,
     read_head,
     read_when,
@@ -44,6 +45,9 @@ from costdb.work import Leaf, Process, Sequential, Superstep, repeated
 
 Price: TypeAlias = Callable[[Mapping[str, str], Machine], Priced | Missing]
 """From the words of a variant to its price on a machine."""
+
+Variant: TypeAlias = Callable[[Mapping[str, Word]], Process]
+"""From the words of a variant to its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,9 @@ def _allowed_numbers(
 
 # Shared-memory programs as documents: supersteps over parameters, with variants.
 
-SUPERSTEPS: Final = "supersteps"
-
 
 @dataclass(frozen=True, slots=True)
-class StatedSuperstep:
+class Stated:
     """A superstep of a document: its counts, how often it happens, and for which words."""
 
     superstep: Superstep
@@ -162,44 +164,15 @@ class StatedSuperstep:
     when: When
     place: str
 
-
-@dataclass(frozen=True, slots=True)
-class SuperstepProgram:
-    """A shared-memory program; `head` holds what documents of every kind have."""
-
-    head: Application
-    supersteps: tuple[StatedSuperstep, ...]
-
-    def process(self, words: Mapping[str, Word]) -> Process:
-        """Return the variant that `words` pick, over sizes and parameters.
-
-        Raises
-        ------
-        ApplicationError
-            It leaves a name undefined.
-        """
-        derived = derived_quantities(self.head, words)
-
-        def whole(expr: Expr, place: str) -> Expr:
-            return written_out(self.head, expr, derived, place)
-
-        def leaf(stated: StatedSuperstep) -> Process:
-            step, place = stated.superstep, stated.place
-            work = Superstep(
-                whole(step.processors, place),
-                whole(step.reads, place),
-                whole(step.writes, place),
-                whole(step.total, place),
-                step.label,
-            )
-            return repeated(whole(stated.times, place), Leaf(work))
-
-        steps = tuple(leaf(stated) for stated in self.supersteps if stated.when.holds(words))
-        return repeated(whole(self.head.repeat, "/repeat"), Sequential(steps))
+    @property
+    def counts(self) -> tuple[Expr, Expr, Expr, Expr]:
+        """Processors, reads, writes, and the accesses of all."""
+        step = self.superstep
+        return step.processors, step.reads, step.writes, step.total
 
 
-def supersteps_of(document: dict[str, object], origin: str) -> SuperstepProgram:
-    """Return the program that a parsed document describes.
+def supersteps_of(document: dict[str, object], origin: str) -> Description:
+    """Return the shared-memory program that a parsed document describes.
 
     Raises
     ------
@@ -208,23 +181,36 @@ def supersteps_of(document: dict[str, object], origin: str) -> SuperstepProgram:
     """
     top = Node(document, "", origin)
     keys = top.known((*HEAD_KEYS, "kind", "processors", "supersteps"), OPTIONAL_HEAD_KEYS)
-    if keys["kind"].text() != SUPERSTEPS:
-        raise keys["kind"].refuse(f"expected {SUPERSTEPS}")
     head = read_head(keys, origin)
     processors = keys["processors"].expression()
-    program = SuperstepProgram(
-        head, tuple(_superstep(node, head, processors) for node in listed(keys, "supersteps"))
-    )
-    if not program.supersteps:
+    check_names(head, [Used("/processors", processors)])
+    steps = [_superstep(node, head, processors) for node in listed(keys, "supersteps")]
+    if not steps:
         raise keys["supersteps"].refuse("there is no superstep")
-    check_names(head, _superstep_expressions(program, processors))
-    return program
+
+    def process(words: Mapping[str, Word]) -> Process:
+        derived = derived_quantities(head, words)
+        leaves = []
+        for one in steps:
+            if one.when.holds(words):
+                times, processors, reads, writes, total = (
+                    written_out(head, expr, derived, one.place) for expr in (one.times, *one.counts)
+                )
+                work = Superstep(processors, reads, writes, total, one.superstep.label)
+                leaves.append(repeated(times, Leaf(work)))
+        return _repeated(head, derived, tuple(leaves))
+
+    used = [
+        Used(one.place, expr, when=one.when) for one in steps for expr in (*one.counts, one.times)
+    ]
+    check_names(head, used)
+    return Description(head, _priced(process), tuple(used), process)
 
 
-def _superstep(node: Node, head: Application, processors: Expr) -> StatedSuperstep:
+def _superstep(node: Node, head: Application, processors: Expr) -> Stated:
     table = node.known(("name", "reads", "writes", "total"), ("times", "when"))
     reads, writes, total = (table[key].expression() for key in ("reads", "writes", "total"))
-    return StatedSuperstep(
+    return Stated(
         Superstep(processors, reads, writes, total, table["name"].text()),
         table["times"].expression() if "times" in table else num(1),
         read_when(table, head.parameters),
@@ -232,28 +218,28 @@ def _superstep(node: Node, head: Application, processors: Expr) -> StatedSuperst
     )
 
 
-def _superstep_expressions(
-    program: SuperstepProgram, processors: Expr
-) -> Iterator[tuple[str, Expr, frozenset[str]]]:
-    nothing: frozenset[str] = frozenset()
-    yield from head_expressions(program.head)
-    yield "/processors", processors, nothing
-    for stated in program.supersteps:
-        step = stated.superstep
-        for expr in (step.reads, step.writes, step.total, stated.times):
-            yield stated.place, expr, nothing
-
-
-KINDS = (PHASES, SUPERSTEPS, "references")
+KINDS = (PHASES, "supersteps", "references")
 _MOST_VARIANTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a document describes: parameters, and a price for the words among them."""
+    """What a document describes: parameters, and a price for the words among them.
+
+    Attributes
+    ----------
+    head : Application
+    price : callable
+    used : tuple of Used
+        The expressions of its entries.
+    process : callable or None
+        What words pick, as work; None of phases, whose rates have units of their own.
+    """
 
     head: Application
     price: Price
+    used: tuple[Used, ...] = ()
+    process: Variant | None = None
 
     def on(self, machine: Machine) -> DescribedSubject:
         """Return it as the subject of predictions for `machine`."""
@@ -280,21 +266,34 @@ def _description(document: dict[str, object], origin: str) -> Description:
         case "phases":
             application = application_of(document, origin)
             return Description(
-                application, lambda words, machine: price_words(application, machine, words)
+                application,
+                lambda words, machine: price_words(application, machine, words),
+                tuple(expressions_of(application)),
             )
         case "supersteps":
-            program = supersteps_of(document, origin)
-            return Description(program.head, _priced(program.process))
+            return supersteps_of(document, origin)
         case "references":
             from costdb.pgas.document import program_of
+            from costdb.pgas.partition import remote_groups
 
-            references = program_of(document, origin)
-            return Description(references.head, _priced(references.process))
+            head, used, interval_for = program_of(document, origin)
+
+            def process(words: Mapping[str, Word]) -> Process:
+                groups = map(Leaf, remote_groups(interval_for(words)))
+                return _repeated(head, derived_quantities(head, words), tuple(groups))
+
+            return Description(head, _priced(process), used, process)
         case kind:
             raise Node(kind, "/kind", origin).refuse(f"expected one of {', '.join(KINDS)}")
 
 
-def _priced(process: Callable[[Mapping[str, Word]], Process]) -> Price:
+def _repeated(
+    head: Application, derived: Mapping[str, Expr], parts: tuple[Process, ...]
+) -> Process:
+    return repeated(written_out(head, head.repeat, derived, "/repeat"), Sequential(parts))
+
+
+def _priced(process: Variant) -> Price:
     from costdb.pricing import price_process
 
     return lambda words, machine: price_process(process(words), machine)
@@ -315,33 +314,22 @@ def description_problems(path: str | Path) -> tuple[str, ...]:
     except ApplicationError as error:
         raise SubjectError(str(error)) from error
     try:
-        head = _description(document, str(path)).head
+        description = _description(document, str(path))
     except ApplicationError as error:
         return (str(error),)
-    return tuple(dict.fromkeys(_variant_problems(head)))
+    return tuple(dict.fromkeys(_variant_problems(description)))
 
 
-def _variant_problems(application: Application) -> Iterator[str]:
-    names = [parameter.name for parameter in application.word_parameters]
-    combinations = product(*(parameter.words for parameter in application.word_parameters))
+def _variant_problems(description: Description) -> Iterator[str]:
+    head = description.head
+    names = [parameter.name for parameter in head.word_parameters]
+    combinations = product(*(parameter.words for parameter in head.word_parameters))
     for combination in islice(combinations, _MOST_VARIANTS):
         words = dict(zip(names, combination, strict=True))
         try:
-            _write_out_all(application, words)
+            derived = derived_quantities(head, words)
+            for used in (*description.used, Used("/repeat", head.repeat)):
+                if used.when.holds(words):
+                    written_out(head, used.expr, derived, used.place)
         except ApplicationError as error:
             yield str(error)
-
-
-def _write_out_all(application: Application, words: Mapping[str, Word]) -> None:
-    derived = derived_quantities(application, words)
-    for phase in application.phases:
-        if phase.when.holds(words):
-            written_out(application, phase.count, derived, phase.place)
-            if phase.per_op is not None:
-                written_out(application, phase.per_op, derived, phase.place)
-    for exchange in application.exchanges:
-        if exchange.when.holds(words):
-            bounds = exchange.series[1:] if exchange.series else ()
-            for expr in (exchange.count, exchange.bytes, *bounds):
-                written_out(application, expr, derived, exchange.place)
-    written_out(application, application.repeat, derived, "/repeat")

@@ -63,7 +63,7 @@ from costdb.work import (
 
 # Named parts and calibrated ranges of a process, put together as the process is.
 
-SYMBOLIC = "symbolic"
+_COMPILED = "process models state their times, and compile themselves"
 
 Over: TypeAlias = Callable[[str, Expr, Expr, Expr], Expr]
 """What becomes of a formula over a loop: of its index, its ends and the formula."""
@@ -75,11 +75,6 @@ class Parts:
 
     terms: tuple[Term, ...] = ()
     domains: tuple[Domain, ...] = ()
-
-    @classmethod
-    def stated(cls, label: str, microseconds: Expr) -> Parts:
-        """Return the part for time that a process states itself."""
-        return cls() if microseconds == num(0) else cls((Term(label, SYMBOLIC, microseconds),))
 
 
 def of_sequence(parts: Iterable[Parts]) -> Parts:
@@ -330,12 +325,7 @@ def price_known(process: Process, machine: Machine) -> Known:
             lacking[price] = None
             price = Priced(num(0), omitted=(Omission(0, work.label, price.what),))
         prices[work] = price
-    if _is_contended(process):
-        from costdb.process.compile import compile_process
-
-        time = compile_process(process, lambda work: prices[work].microseconds).T
-    else:
-        time = _time(process, prices)
+    time = _time(process, prices)
     coefficients = [price.coefficients for price in prices.values()]
     return Known(
         time,
@@ -401,15 +391,13 @@ def _leaves(process: Process) -> Iterator[Work]:
             yield from _leaves(then)
             yield from _leaves(orelse)
         case Delay() | Use():
-            pass
+            raise AssertionError(_COMPILED)
 
 
 def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:
     match process:
         case Leaf(work):
             return prices[work].microseconds
-        case Delay(microseconds):
-            return microseconds
         case Sequential(parts):
             return add([_time(part, prices) for part in parts])
         case Parallel(parts):
@@ -421,30 +409,16 @@ def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:
         case Branch(condition, then, orelse):
             taken = when(condition, _time(then, prices))
             return taken + when(opposite(condition), _time(orelse, prices))
-        case Use():
-            raise AssertionError("what waits for a server is priced by the process algebra")
-
-
-def _is_contended(process: Process) -> bool:
-    """Return whether parts may wait for one another at a resource."""
-    match process:
-        case Sequential(parts) | Parallel(parts):
-            return any(map(_is_contended, parts))
-        case SeqLoop(body=body) | ParLoop(body=body):
-            return _is_contended(body)
-        case Branch(_, then, orelse):
-            return _is_contended(then) or _is_contended(orelse)
-    return isinstance(process, Use)
+        case Delay() | Use():
+            raise AssertionError(_COMPILED)
 
 
 def _parts(process: Process, prices: Mapping[Work, Priced]) -> Parts:
     match process:
         case Leaf(work):
             return Parts(prices[work].terms, prices[work].domains)
-        case Delay(microseconds):
-            return Parts.stated("delay", microseconds)
-        case Use(resource, microseconds):
-            return Parts.stated("service", microseconds / resource.multiplicity)
+        case Delay() | Use():
+            raise AssertionError(_COMPILED)
         case Sequential(parts):
             return of_sequence(_parts(part, prices) for part in parts)
         case Parallel(parts):

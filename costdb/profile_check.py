@@ -229,8 +229,6 @@ def import_profile(
     StoreError
         The store cannot be written.
     """
-    from costdb.profile_check import check_profile
-
     document = read_document(path)
     problems = check_profile(document, str(path))
     if problems:

@@ -10,7 +10,6 @@ functions on the SGI Power Challenge.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from costdb.estimate import Domain, ImpossibleError, Missing, Priced, Term
 from costdb.expr import (
@@ -26,7 +25,13 @@ from costdb.expr import (
     sym,
 )
 from costdb.machines import Machine, MachineError
-from costdb.profile_parts import counts_in_keys, lacking, piecewise_linear
+from costdb.profile_parts import (
+    counts_in_keys,
+    grades_of,
+    interval_of,
+    lacking,
+    piecewise_linear,
+)
 from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass
 from costdb.work import Spacing, Superstep
@@ -34,21 +39,9 @@ from costdb.work import Spacing, Superstep
 SECTION = "smp"
 
 
-class Family(StrEnum):
-    """What a pair of cost functions depends on.
-
-    Of `HRHWM` the Good function also tells accesses in cache from those in memory.
-    """
-
-    H = "H"
-    HRHW = "HrHw"
-    HM = "HM"
-    HRHWM = "HrHwM"
-
-
 _LEVELS = "levels"
-
-_GOOD_KEY = {Family.HRHWM: "HrHwM_c"}
+_GOOD, _BAD = "HrHwM_c", "HrHwM"
+"""The functions that tell reads, writes and all accesses apart; others are printed, too."""
 
 
 class SuperstepError(ImpossibleError):
@@ -75,7 +68,7 @@ class SuperstepInterval:
 
 
 def superstep_interval(
-    family: Family, hr: Expr, hw: Expr, total: Expr, processors: Expr, machine: Machine
+    hr: Expr, hw: Expr, total: Expr, processors: Expr, machine: Machine
 ) -> SuperstepInterval | Missing:
     """Return the Good and the Bad prediction for a superstep.
 
@@ -84,7 +77,6 @@ def superstep_interval(
 
     Parameters
     ----------
-    family : Family
     hr, hw, total : Expr
         Most reads, most writes, all accesses, in elements of the profile's size.
     processors : Expr
@@ -97,15 +89,13 @@ def superstep_interval(
         The profile's section is malformed.
     """
     _check_counts(hr, hw, total, processors)
-    if family is Family.HRHWM and machine.section(SECTION, _LEVELS):
+    if machine.section(SECTION, _LEVELS):
         return _interval_by_level(hr, hw, total, processors, machine)
     capacity = machine.quantity(SECTION, "cache_capacity_elements")
-    good_key = _GOOD_KEY.get(family, family.value)
-    good_at = counts_in_keys(machine, "p", SECTION, "good", good_key)
-    bad_at = counts_in_keys(machine, "p", SECTION, "bad", family.value)
+    good_at = counts_in_keys(machine, "p", SECTION, "good", _GOOD)
+    bad_at = counts_in_keys(machine, "p", SECTION, "bad", _BAD)
     if capacity is None or not good_at or not bad_at:
-        functions = f"{SECTION} functions {good_key} and {family.value}"
-        return lacking(machine, f"prices of threads ({functions})")
+        return lacking(machine, f"prices of threads ({SECTION} functions {_GOOD} and {_BAD})")
     # A capacity in the test of a choice stays a number: no interval may move it.
     limit = num(capacity.value)
     features = _features(hr, hw, total, limit)
@@ -120,13 +110,13 @@ def superstep_interval(
             count,
             conditional(
                 less_equal(busiest, limit),
-                formula("good", good_key, f"p{count}", "R0"),
-                formula("good", good_key, f"p{count}", "R1"),
+                formula("good", _GOOD, f"p{count}", "R0"),
+                formula("good", _GOOD, f"p{count}", "R1"),
             ),
         )
         for count in good_at
     ]
-    bad_knots = [(count, formula("bad", family.value, f"p{count}")) for count in bad_at]
+    bad_knots = [(count, formula("bad", _BAD, f"p{count}")) for count in bad_at]
     good = piecewise_linear(processors, good_knots)
     bad = piecewise_linear(processors, bad_knots)
     counted = Domain(
@@ -169,15 +159,12 @@ def _limits(machine: Machine, name: str) -> list[float]:
 
 
 def _features_by_level(hr: Expr, hw: Expr, total: Expr, limits: list[float]) -> dict[str, Expr]:
-    found = {"L": num(1), "gM": total}
-    edges = [0, *limits]
-    for key, count in (("ghr", hr), ("ghw", hw)):
-        for number, low in enumerate(edges):
-            beyond = maximum(count - num(low), 0)
-            if number + 1 < len(edges):
-                beyond = minimum(beyond, num(edges[number + 1]) - num(low))
-            found[f"{key}{number}"] = beyond
-    return found
+    parts = {
+        f"{key}{number}": grade.part(count)
+        for key, count in (("ghr", hr), ("ghw", hw))
+        for number, grade in enumerate(grades_of(limits))
+    }
+    return {"L": num(1), "gM": total, **parts}
 
 
 def _interval(
@@ -191,7 +178,6 @@ def _interval(
 def _features(hr: Expr, hw: Expr, total: Expr, limit: Expr) -> dict[str, Expr]:
     return {
         "L": num(1),
-        "gh": maximum(hr, hw),
         "ghr": hr,
         "ghw": hw,
         "gM": total,
@@ -224,13 +210,8 @@ def _linear(
 
 
 def _range_of_accesses(machine: Machine, busiest: Expr) -> tuple[Domain, ...]:
-    match machine.section(SECTION, "range").get("h"):
-        case None:
-            return ()
-        case [int() | float() as low, int() | float() as high] if low <= high:
-            return (Domain("accesses of the busiest processor", busiest, low, high),)
-        case _:
-            raise MachineError(f"{machine.origin}: /{SECTION}/range/h: expected [low, high]")
+    ends = interval_of(machine, SECTION, "range", "h")
+    return () if ends is None else (Domain("accesses of the busiest processor", busiest, *ends),)
 
 
 def _check_counts(hr: Expr, hw: Expr, total: Expr, processors: Expr) -> None:
@@ -269,7 +250,7 @@ def price_superstep(step: Superstep, machine: Machine) -> Priced | Missing:
 
     The symbol `smp.locality` is the published grade `Loc`, unknown before the program runs: its
     interval is 0 to 1, so the estimate runs from Good to Bad with their arithmetic mean in the
-    middle. The cost functions are those that tell reads, writes and all accesses apart. A
+    middle. A
     calibrated profile may state a `residual`, whose interval widens both ends.
 
     Where the step says how a processor's accesses follow each other, that bounds the grade, by
@@ -279,12 +260,7 @@ def price_superstep(step: Superstep, machine: Machine) -> Priced | Missing:
     the Bad family do; of the others, on a line that the processor has just had, the grade is
     unknown.
     """
-    interval = superstep_interval(
-        Family.HRHWM,
-        *_counts_of(step, machine),
-        step.processors,
-        machine,
-    )
+    interval = superstep_interval(*_counts_of(step, machine), step.processors, machine)
     if isinstance(interval, Missing):
         return interval
     unknown = 1 - sym(LOCALITY)

@@ -34,8 +34,8 @@ from advisor.finding import GAIN_FROM, Finding, Remark, Verdict
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ranking.compare import bind_sizes, compared, cost
+from advisor.ranking.worth import as_one_process
 from advisor.source import SourceProblem, apply_edits
-from advisor.verify.cases import alone
 from costdb.estimate import Missing
 from costdb.expr import ExprError
 from costdb.machines import MachineError, built_in_names, load_machine
@@ -243,7 +243,7 @@ def _ratio(program: Program, profile: str) -> float | None:
     for text in (program.text, program.other):
         (kernel,) = read_kernels("drawn.py", text)
         sizes = bind_sizes(kernel, program.sizes).values
-        found = cost(at_sizes(alone(kernel), sizes), load_machine(profile))
+        found = cost(at_sizes(as_one_process(kernel), sizes), load_machine(profile))
         if isinstance(found, Missing):
             return None
         costed.append(found)

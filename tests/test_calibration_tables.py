@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import calibrations
-from benchmarks.calibration_tables import Count, Figure, Run, markdown
-from benchmarks.regression_tables import told
+from benchmarks.calibration_tables import Count, Figure
 
 STUB = """
 import json, sys
@@ -47,69 +46,6 @@ def test_the_middle_of_counts_is_one_of_them(pairs: list[tuple[int, int]]) -> No
     assert isinstance(middle, Count) and middle in counts
     assert 2 * sum(one.share < middle.share for one in counts) <= len(counts)
     assert 2 * sum(one.share > middle.share for one in counts) <= len(counts)
-
-
-def pieces(r2: float, standard: float, error: float, *ends: float) -> dict[str, object]:
-    values = {"r2": r2, "r2_standard": standard, "median_error": error}
-    values |= dict(zip(("r2_difference_low", "r2_difference_high"), ends, strict=False))
-    return {"operation": "message.row", "figure": "R2", "verdict": "holds", "values": values}
-
-
-def test_lines_are_better_worse_or_the_same_and_what_is_missing_is_a_dash() -> None:
-    def line(*rows: dict[str, object]) -> list[str]:
-        made = [{"lines": {"rows": [row] if row else [], "others_busy_cores": 0}} for row in rows]
-        runs = [Run(str(n), None, None, sections) for n, sections in enumerate(made)]
-        (found,) = [one for one in markdown(runs).splitlines() if one.startswith("| message.row")]
-        return [cell.strip() for cell in found.split("|")[2:-1]]
-
-    less, more = pieces(0.1, 0.4, 0.02), pieces(0.5, 0.3, 0.3)
-    assert line(less)[-4:] == ["0.4 / 0.1, 2.0 %", "-", "yes", "yes"]
-    assert line(more, {}, more)[:3] == ["0.3 / 0.5, 30 %", "-", "0.3 / 0.5, 30 %"]
-    assert line(more, {}, more)[-2:] == ["NO", "NO"]
-    assert line(less, more, less)[-4:] == ["0.4 / 0.1, 2.0 %", "-", "yes", "yes"]
-    assert line(pieces(0.2, 0.2, 0.02))[-2:] == ["same by construction", "yes"]
-    assert line(pieces(0.1, 0.4, 0.02, -0.5, 0.1))[-2] == "within noise"
-    assert line(pieces(0.5, 0.4, 0.02, -0.1, 0.3))[-2] == "within noise"
-    assert line(pieces(0.5, 0.4, 0.02, 0.01, 0.3))[-2] == "NO"
-    assert line(pieces(0.1, 0.4, 0.02, -0.4, -0.2))[-2] == "yes"
-
-
-def judged(error: tuple[float, float], r2: tuple[float, float]) -> str:
-    ends = {"r2_difference_low": r2[0], "r2_difference_high": r2[1]}
-    ends |= {"median_error_difference_low": error[0], "median_error_difference_high": error[1]}
-    return told({"r2": 0.1, "r2_standard": 0.1, "median_error": 0.02, **ends})
-
-
-def test_the_median_error_tells_what_r2_does_not_and_never_against_it() -> None:
-    assert judged((-0.3, -0.1), (-0.1, 0.1)) == "yes, by median error"
-    assert judged((-0.3, -0.1), (-0.2, -0.1)) == "yes"
-    assert judged((-0.3, -0.1), (0.1, 0.2)) == judged((0.1, 0.3), (-0.2, -0.1)) == "NO"
-    assert judged((-0.3, 0.1), (-0.1, 0.1)) == "within noise"
-    # two R2 that are alike are of one model only where both figures always are
-    assert judged((0.0, 0.0), (0.0, 0.0)) == "same by construction"
-
-
-def test_operations_and_families_have_tables_and_counts_of_their_own() -> None:
-    def row(operation: str, scope: float, r2: float, error: float) -> dict[str, object]:
-        values = {"scope": scope, "r2": r2, "r2_standard": 0.4, "median_error": error}
-        values |= {"repeats_within": 0.03}
-        return {"operation": operation, "figure": "R2", "verdict": "holds", "values": values}
-
-    rows = [
-        row("message.row", 1, 0.1, 0.02), row("copy float64", 1, 0.1, 0.02),
-        row("copy int32", 1, 0.5, 0.12), row("copy", 2, 0.3, 0.04), row("scans", 3, 0.2, 0.05),
-    ]  # fmt: skip
-    said = markdown([Run("1", None, None, {"lines": {"rows": rows, "others_busy_cores": 0}})])
-    for scope, less, under in (
-        ("operations and types", "2 of 3", "2 of 3"),
-        ("operations, all types", "2 of 2", "2 of 2"),
-        ("families of operations", "1 of 1", "1 of 1"),
-    ):
-        assert f"| {scope}: lines leave less than bytes or elements alone | {less} |" in said
-        assert f"| {scope}: median error under 10 %, held out | {under} |" in said
-    line = "0.4 / 0.5, 12 % | 0.4 / 0.5, 12 % | 3.0 % | NO | NO |"
-    assert f"| copy int32 | {line}" in said
-    assert said.count("| message.row |") == 2
 
 
 def calls(log: Path) -> list[str]:

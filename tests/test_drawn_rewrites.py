@@ -13,7 +13,8 @@ from advisor.dtypes import itemsize_of
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ranking.compare import bind_sizes
-from advisor.verify.cases import ORIGINAL, Variant, alone
+from advisor.ranking.worth import as_one_process
+from advisor.verify.cases import ORIGINAL, Variant
 from advisor.verify.running import Measured
 from benchmarks.drawn_kernels import drawn
 from benchmarks.drawn_rewrites import case_for, families, rewritables
@@ -67,7 +68,7 @@ def test_twins_are_drawn_by_seed_and_read_and_lowered() -> None:
             (kernel,) = read_kernels("twin.py", source)
             bound = bind_sizes(kernel, {}).values
             assert made.sizes.items() >= bound.items()
-            assert lower(at_sizes(alone(kernel), bound)) != NOTHING, source
+            assert lower(at_sizes(as_one_process(kernel), bound)) != NOTHING, source
 
 
 @pytest.mark.parametrize("family", families())
@@ -160,7 +161,7 @@ def test_drawn_kernels_are_read_and_lowered() -> None:
     for number in range(COUNT):
         one = drawn(KERNELS_SEED, number)
         (kernel,) = read_kernels(one.name, one.source)
-        concrete = at_sizes(alone(kernel), bind_sizes(kernel, {}).values)
+        concrete = at_sizes(as_one_process(kernel), bind_sizes(kernel, {}).values)
         assert lower(concrete) != NOTHING, one.source
 
 

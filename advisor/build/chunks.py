@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from advisor.analysis.placement import Placement, ranks_of
-from advisor.build.layouts import Axis, Frame, natural, placements, whole_along
-from advisor.build.module import Module
+from advisor.build.module import Axis, Frame, Module, natural, placements, whole_along
 from advisor.build.scope import Block
 from advisor.build.text import NotBuiltError, bare, literal
 from advisor.build.writer import Function, Writer, write

@@ -12,7 +12,7 @@ from advisor.analysis.halos import Halos
 from advisor.analysis.lower import of_rank, pipelined, recurrence_of, side_by_side
 from advisor.analysis.placement import Along, ranks_of
 from advisor.analysis.processes import in_turn
-from advisor.build.layouts import Spread, spread_of
+from advisor.build.module import Spread, spread_of
 from advisor.build.scope import Block, Dealt, NeedsMessages
 from advisor.build.text import NotBuiltError
 from advisor.build.values import Values

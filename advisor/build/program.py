@@ -199,5 +199,6 @@ def _used(text: str, helpers: Mapping[str, str]) -> set[str]:
     return wanted
 
 
-def _names(text: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+@cache
+def _names(text: str) -> frozenset[str]:
+    return frozenset(n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name))

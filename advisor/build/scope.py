@@ -10,8 +10,7 @@ from typing import Final
 from advisor.analysis.facts import Facts
 from advisor.analysis.placement import Placement
 from advisor.analysis.processes import ranks_together
-from advisor.build.layouts import Frame, Spread
-from advisor.build.module import Module
+from advisor.build.module import Frame, Module, Spread
 from advisor.build.text import NotBuiltError, python, tidy
 from advisor.build.work import Lowered, interpreted, rim
 from advisor.ir.kernel import Kernel

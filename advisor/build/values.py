@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import cast
 
 from advisor.analysis.placement import Placement
-from advisor.build.layouts import (
+from advisor.build.module import (
     SINGLE,
     Axis,
     Frame,
     Spread,
+    constant,
     everywhere,
     frame_of,
     in_blocks,
@@ -20,7 +21,6 @@ from advisor.build.layouts import (
     spread_of,
     whole_along,
 )
-from advisor.build.module import constant
 from advisor.build.scope import NeedsMessages, Scope
 from advisor.build.text import (
     OPERATORS,
@@ -600,7 +600,7 @@ class Values(Scope):
 
 def bound_value(scope: Scope, name: str) -> ast.expr:
     """Return what a number is set to, where that happens once: in the kernel, or outside."""
-    from advisor.build.faithful import definition_of
+    from advisor.build.text import definition_of
 
     function = definition_of(scope.kernel)
     found = [

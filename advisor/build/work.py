@@ -20,7 +20,7 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.placement import Along, Placement, local_extents, pitches_bytes, ranks_of
 from advisor.analysis.processes import works
-from advisor.build.layouts import Axis
+from advisor.build.module import Axis
 from advisor.dtypes import itemsize_of
 from advisor.ir.concrete import mapped
 from advisor.ir.kernel import Kernel
@@ -457,6 +457,7 @@ def _called(node: ast.Call) -> str:
     return "__call__" if name.upper().endswith("_HALO") else name
 
 
+@cache
 def _inside(name: str, within: tuple[str, ...]) -> Calls:
     """Return the calls that one call of a definition makes, itself included."""
     if name in within:

@@ -19,12 +19,19 @@ from typing import Any
 from advisor.analysis.facts import Bounds, Facts, least_sizes
 from advisor.analysis.placement import local_extents
 from advisor.analysis.processes import works
-from advisor.build.faithful import check, definition_of
-from advisor.build.layouts import Axis, Frame, Spread, frame_of, natural, placements, spread_of
 from advisor.build.loops import Loops
-from advisor.build.module import Module
+from advisor.build.module import (
+    Axis,
+    Frame,
+    Module,
+    Spread,
+    frame_of,
+    natural,
+    placements,
+    spread_of,
+)
 from advisor.build.scope import Block, NeedsMessages
-from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare
+from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare, check, definition_of
 from advisor.build.work import (
     COPIES,
     Lowered,

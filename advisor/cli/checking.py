@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
@@ -34,23 +34,34 @@ from advisor.config.files import (
     NoMachineError,
     shown_path,
     system_error,
+    wrong_use,
 )
-from advisor.engine import FileResult
-from advisor.files import SourceFile, decode_source, read_bytes
-from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
-from advisor.notebook import (
-    SUFFIX,
-    NotPython,
-    cell_line,
-    cells_of,
-    file_and_cell,
-    on_file,
-    placed,
-    placed_problem,
+from advisor.engine import FileResult, Options
+from advisor.files import SourceFile, decode_source, read_bytes, read_source, replace_file
+from advisor.finding import (
+    NOTHING_SEEN,
+    OUTSIDE,
+    SIZES,
+    Applicability,
+    Coverage,
+    Finding,
+    NotUnderstood,
+    Remark,
+    coverage_of,
+    may_use_arrays,
+    not_read,
 )
 from advisor.report.model import Curve, Report, renderer
-from advisor.source import SourceProblem, unified_diff
-from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
+from advisor.source import (
+    NOTEBOOK,
+    CellsLost,
+    EditError,
+    NotPython,
+    SourceProblem,
+    apply_edits,
+    file_and_cell,
+    unified_diff,
+)
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
 
@@ -169,7 +180,7 @@ class Check:
         else:
             self._report()
         if self.fix or self.diff:
-            from advisor.report.rows import UNSAFE_FIXES, fix_option
+            from advisor.report.model import UNSAFE_FIXES, fix_option
 
             more = sum(fix_option(finding) == UNSAFE_FIXES for finding in self.findings)
             hint = f"; {more} more with {UNSAFE_FIXES}" if more and not self.unsafe_fixes else ""
@@ -216,7 +227,9 @@ class Check:
                 write_out(content.written(content.text))
 
     def _cover(self, path: str, text: str, coverage: Coverage) -> None:
-        if path.endswith(SUFFIX):
+        if path.endswith(NOTEBOOK):
+            from advisor.notebook import placed
+
             # of whole parts the file is told, and how to have it read
             parts = (
                 one if one.reason in (SIZES, OUTSIDE) else placed(one, text)
@@ -233,7 +246,7 @@ class Check:
                 return decode_source(path, data)
             data = read_bytes(path)
             unmarked = not effective.options.observed and not engine.needs_decoding(data, path)
-            if unmarked and path.endswith((".py", SUFFIX)) and not may_use_arrays(data):
+            if unmarked and path.endswith((".py", NOTEBOOK)) and not may_use_arrays(data):
                 return None
             return decode_source(path, data)
         except NotPython as other:
@@ -281,7 +294,7 @@ class Check:
             file.path, source.text, answer.findings, answer.remarks, coverage=answer.coverage
         )
         if self.fix or self.diff:
-            from advisor.cli.fixing import apply_fixes, write_back
+            from advisor.cli.checking import apply_fixes, write_back
 
             fixed = apply_fixes(result, options, unsafe=self.unsafe_fixes)
             if self.diff:
@@ -352,8 +365,10 @@ class Check:
 
     def _in_cell(self, told: _Told) -> _Told:
         """Return what is told of a notebook by cell and line, or as the format knows places."""
-        if not told.path.endswith(SUFFIX):
+        if not told.path.endswith(NOTEBOOK):
             return told
+        from advisor.notebook import on_file, placed
+
         text = self.sources[told.path]
         if isinstance(told, Finding):
             told = self._with_edits_for_reader(told, text)
@@ -364,6 +379,8 @@ class Check:
         fix = finding.fix
         if fix is None or self.output_format not in (*_OF_FILES, *_OF_CELLS):
             return finding
+        from advisor.notebook import cell_line
+
         spans = (finding.span, *(edit.span for edit in fix.edits))
         cells = {cell_line(text, span.start_line)[0] for span in spans}
         if len(cells) == 1 and not self._of_files:
@@ -377,15 +394,21 @@ class Check:
     def _covered(self) -> Coverage:
         if not self._of_files:
             return self.coverage
+        from advisor.notebook import on_file
+
         parts = tuple(map(on_file, self.coverage.not_understood))
         return replace(self.coverage, not_understood=parts)
 
     def _cells(self) -> dict[str, str]:
         """Return the cells of notebooks with findings, by what reports call them."""
+        notebooks = {path: one for path, one in self.sources.items() if path.endswith(NOTEBOOK)}
+        if not notebooks:
+            return {}
+        from advisor.notebook import cells_of
+
         return {
             f"{path}:cell {number}": cell
-            for path, text in self.sources.items()
-            if path.endswith(SUFFIX)
+            for path, text in notebooks.items()
             for number, cell in cells_of(text).items()
         }
 
@@ -396,7 +419,7 @@ class Check:
         """Return how a gain goes with sizes; its file is analysed again, as findings keep no
         prices."""
         from advisor.cli.commands.explain import judged_in
-        from advisor.report.curves import curves_of
+        from advisor.report.html import curves_of
 
         path = file_and_cell(finding.path)[0]
         if path not in self.judged:
@@ -420,15 +443,17 @@ def _alike(path: str, error: OSError) -> str:
     place = Path(path)
     if error.errno != ENOENT or not place.parent.is_dir():
         return ""
-    others = [one.name for one in place.parent.iterdir() if one.suffix in (".py", SUFFIX)]
+    others = [one.name for one in place.parent.iterdir() if one.suffix in (".py", NOTEBOOK)]
     return nearest(place.name, sorted(others), _MOST_NAMES)
 
 
 def _diffs(path: str, before: str, after: str) -> Iterator[str]:
     """Yield what changes in a file, or in each cell of a notebook."""
-    if not path.endswith(SUFFIX):
+    if not path.endswith(NOTEBOOK):
         yield unified_diff(path, before, after)
         return
+    from advisor.notebook import cells_of
+
     old, new = cells_of(before), cells_of(after)
     for number in old:
         yield unified_diff(f"{path}:cell {number}", old[number], new.get(number, ""))
@@ -453,6 +478,8 @@ def answer(task: Question) -> Answer | Refusal:
     try:
         result = engine.check_source(task.path, task.source, task.options)
     except SourceProblem as problem:
+        from advisor.notebook import placed_problem
+
         return Refusal(str(placed_problem(problem, task.source)))
     except MachineError as error:
         return Refusal(f"advise: {error}")
@@ -543,3 +570,128 @@ def _begin_work() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.setrecursionlimit(RECURSION_LIMIT)
+
+
+# Fix one file: apply what may be applied, and write it back.
+
+SAFE = frozenset((Applicability.SAFE,))
+SAFE_AND_UNSAFE = frozenset((Applicability.SAFE, Applicability.UNSAFE))
+
+# Far above what a file of kernels needs; a pair of rules that undo each other stops here.
+_MOST_FIXES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The state of a file after its fixes.
+
+    Attributes
+    ----------
+    result : FileResult
+        Of the text as it is now.
+    applied : tuple of Finding
+        In the order in which they were applied.
+    """
+
+    result: FileResult
+    applied: tuple[Finding, ...]
+
+
+def _best_step(
+    result: FileResult, allowed: Collection[Applicability], seen: Collection[str]
+) -> tuple[Finding, str] | None:
+    """Return the highest gain that leads to a text not seen before, and that text."""
+    by_gain = sorted(result.findings, key=lambda finding: -finding.speedup)
+    for finding in by_gain:
+        fix = finding.fix
+        if fix is None or fix.applicability not in allowed or not fix.edits:
+            continue
+        try:
+            text = apply_edits(result.source, fix.edits)
+        except EditError as error:
+            raise CommandError(
+                f"{finding.path}: the fix of {finding.code} cannot be applied ({error}); "
+                "nothing was changed, please report it"
+            ) from error
+        if text not in seen:
+            return finding, text
+    return None
+
+
+def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
+    """Return the state of a file when no fix is left, the highest gain first; nothing is written.
+
+    The text is checked again after each one, because it may remove the ground of another, and
+    moves what lies below it.
+
+    Parameters
+    ----------
+    result : FileResult
+        Of the file as it is.
+    options : Options
+    unsafe : bool
+        Whether unsafe fixes are applied too.
+
+    Raises
+    ------
+    CommandError
+        A fix cannot be carried out, or breaks the file: a bug of its rule.
+    """
+
+    def check(text: str) -> FileResult:
+        from costdb.machines import MachineError
+
+        if not options.observed and not engine.needs_reading(text, result.path):
+            return FileResult(result.path, text, (), ())
+        try:
+            return engine.check_source(result.path, text, options)
+        except MachineError as error:
+            raise wrong_use(str(error)) from error
+
+    allowed = SAFE_AND_UNSAFE if unsafe else SAFE
+    applied: list[Finding] = []
+    seen = {result.source}
+    while len(applied) < _MOST_FIXES:
+        step = _best_step(result, allowed, seen)
+        if step is None:
+            break
+        finding, text = step
+        try:
+            result = check(text)
+        except SourceProblem as problem:
+            raise CommandError(
+                f"{finding.path}: the fix of {finding.code} breaks the file "
+                f"({problem.message}); nothing was changed, please report it"
+            ) from problem
+        seen.add(text)
+        applied.append(finding)
+    return Fixed(result, tuple(applied))
+
+
+def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
+    """Write a fixed text to its file if anything was fixed, or always to standard output.
+
+    Raises
+    ------
+    CommandError
+        It does not fit into the file's encoding, the file has changed since it was read, or the
+        system refuses; the file is as it was.
+    """
+    path, text = fixed.result.path, fixed.result.source
+    try:
+        data = file.encode(text)
+    except UnicodeEncodeError as error:
+        raise wrong_use(f"{path}: the fixed text does not fit into {file.encoding}") from error
+    except CellsLost as error:
+        raise wrong_use(f"{path}: not fixed: {error}") from error
+    if to_output:
+        write_out(file.written(text))
+    elif fixed.applied:
+        try:
+            if read_source(path) != file:
+                raise wrong_use(f"{path}: has changed since it was read; not fixed")
+            replace_file(path, data)
+        except SourceProblem as problem:
+            raise CommandError(str(problem)) from problem
+        except OSError as error:
+            raise system_error(error, path) from error

@@ -108,9 +108,10 @@ def problem_line(error: Exception) -> str | None:
 def _in_cell(problem: SourceProblem) -> SourceProblem:
     """Return a problem of a notebook at its place in a cell."""
     from advisor.files import read_source
-    from advisor.notebook import SUFFIX, placed_problem
+    from advisor.notebook import placed_problem
+    from advisor.source import NOTEBOOK
 
-    if not problem.path.endswith(SUFFIX):
+    if not problem.path.endswith(NOTEBOOK):
         return problem
     try:
         return placed_problem(problem, read_source(problem.path).text)
@@ -129,9 +130,9 @@ def read_text(path: str, *, notebooks: bool = False) -> str:
         It does not follow its encoding.
     """
     from advisor.files import read_source
-    from advisor.notebook import SUFFIX
+    from advisor.source import NOTEBOOK
 
-    if path.endswith(SUFFIX) and not notebooks:
+    if path.endswith(NOTEBOOK) and not notebooks:
         raise wrong_use(
             f"{path}: notebooks are for check, explain and run; this takes a program, which"
             " `jupyter nbconvert --to script` makes of one"

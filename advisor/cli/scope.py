@@ -22,8 +22,8 @@ from advisor.config.files import (
     wrong_use,
 )
 from advisor.files import project_root
-from advisor.notebook import SUFFIX
 from advisor.observed import Observations
+from advisor.source import NOTEBOOK
 from costdb.records import dataclass
 
 # Which files the paths of a command line stand for.
@@ -32,7 +32,7 @@ from costdb.records import dataclass
 # Other people's code, caches and copies; hidden directories are left out as well.
 _SKIPPED = frozenset(("venv", "site-packages", "node_modules", "__pycache__"))
 _ENVIRONMENT_MARK = "pyvenv.cfg"
-_SUFFIXES = (".py", SUFFIX)
+_SUFFIXES = (".py", NOTEBOOK)
 
 Complain = Callable[[CommandError], None]
 Excluded = Callable[[str], bool]

@@ -225,7 +225,7 @@ def report(wanted: Wish) -> None:
         for problem in advice.problems:
             log.warning("%s", problem)
         if wanted.form == "warnings":
-            from advisor.report.rows import headline
+            from advisor.report.model import headline
 
             for finding in advice.findings:
                 message = f"{finding.code} {headline(finding)}"

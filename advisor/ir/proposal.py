@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from advisor.finding import Applicability
@@ -18,22 +18,6 @@ class Legality:
 
     applicability: Applicability
     argument: str
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Many proposals as one kernel with free symbols, so that they can be compared cheaply.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        With symbols for what distinguishes the members; the same object for all of them.
-    bindings : mapping of str to int
-        The values of those symbols for one member.
-    """
-
-    kernel: Kernel
-    bindings: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +38,6 @@ class Proposal:
     edits : callable returning tuple of Edit
         Builds the edits; called only when somebody looks at them. Empty where the source
         cannot be changed mechanically.
-    family : Family or None
-        Set where many similar proposals are made.
     """
 
     title: str
@@ -64,7 +46,6 @@ class Proposal:
     variant: Kernel
     legality: Legality
     edits: Callable[[], tuple[Edit, ...]]
-    family: Family | None = None
 
 
 class Transform(Rule, Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from advisor.frontend.trees import check_parseable
-from advisor.measure import pure
+from advisor.measure import names as pure
 from advisor.measure.names import (
     Names,
     assigned_names,

@@ -19,8 +19,7 @@ from typing import Any, Final
 
 from advisor.analysis.facts import NotPriced
 from advisor.analysis.placement import ranks_of
-from advisor.build.layouts import Axis, Frame, Spread, spread_of
-from advisor.build.module import Module
+from advisor.build.module import Axis, Frame, Module, Spread, spread_of
 from advisor.build.scope import NeedsMessages
 from advisor.build.text import NotBuiltError
 from advisor.build.work import Lowered

@@ -5,14 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
 from statistics import median
 from typing import Any, Final
 
-from advisor.evidence import Times
-from advisor.measure.language import Sampled
-from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, answers
+from advisor.evidence import Sizes, Times
+from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
+from advisor.verify.cases import ORIGINAL, Case, ProgramCase
+from costdb.calibration.section import this_host
+from costdb.launch.processes import ONE_THREAD, THREADS, CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field
+from costdb.store.database import reading, writing
+from costdb.store.extract import store_path
+from costdb.store.records import PIECE, Result, add_result, stored_piece
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0
@@ -215,3 +223,211 @@ def _spread(times: Sequence[Times], unseen: float) -> Times:
     mids, lows, highs = zip(*times, strict=True)
     mid = min(mids)
     return min(*lows, mid) * (1 - unseen), mid, max(median(highs), mid) * (1 + unseen)
+
+
+# What of a file can be sampled: its kernels, or all of it as a script, with their rewrites.
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something to sample.
+
+    Attributes
+    ----------
+    path, name : str
+        File, and kernel; the name is empty for a whole file.
+    code, title : str
+        The rewrite; empty and ``as written`` for none.
+    found : (Sampled, Arguments) or NoPiece
+    predicted_s : float or None
+    """
+
+    path: str
+    name: str
+    code: str
+    title: str
+    found: tuple[Sampled, Arguments] | NoPiece
+    predicted_s: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it is sampled."""
+        return not isinstance(self.found, NoPiece) and not self.found[0].left_out
+
+
+def of_case(case: Case) -> Iterator[Subject]:
+    """Yield a kernel and its rewrites, with the arguments that it states."""
+    name = case.kernel.rpartition(".")[2]
+    arrays = {one.name: asdict(one) for one in case.arrays}
+    for variant in case.variants:
+        found: tuple[Sampled, Arguments] | NoPiece
+        try:
+            program = sampled_function(case.path, variant.source, name)
+            found = program, dict(arguments_of(program, arrays, case.sizes))
+        except Refused as refused:
+            found = NoPiece(refused.line, refused.why)
+        predicted = variant.predicted
+        predicted_s = predicted.mid if predicted is not None and predicted.complete else None
+        yield Subject(case.path, case.kernel, variant.code, variant.title, found, predicted_s)
+
+
+def arguments_of(
+    program: Sampled,
+    arrays: Mapping[str, Mapping[str, object]],
+    sizes: Mapping[str, int | float],
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield what is made for each parameter of a kernel: arrays, sizes, some number."""
+    for name in program.parameters:
+        if name in arrays:
+            yield name, arrays[name]
+        elif name in sizes:
+            yield name, {"value": sizes[name]}
+        elif name in program.kinds:
+            yield name, {"kind": program.kinds[name]}
+
+
+def of_script(path: str, source: str, sizes: Mapping[str, int | float]) -> Subject:
+    """Return all of a file."""
+    return Subject(path, "", "", ORIGINAL, _script(path, source, sizes))
+
+
+def _script(
+    path: str, source: str, sizes: Mapping[str, int | float]
+) -> tuple[Sampled, Arguments] | NoPiece:
+    try:
+        return sampled_file(path, source, sizes), {}
+    except Refused as refused:
+        return NoPiece(refused.line, refused.why)
+
+
+def of_program(case: ProgramCase, sizes: Mapping[str, int | float]) -> Iterator[Subject]:
+    """Yield a program of ranks and its rewrites, each of them as a whole."""
+    found = _script(case.path, case.source, sizes)
+    whole_s = None if case.whole is None or not case.whole.complete else case.whole.mid
+    yield Subject(case.path, "", "", ORIGINAL, found, whole_s)
+    for one in case.rewrites:
+        after_s = None
+        if whole_s is not None and one.change is not None:
+            after_s = max(0.0, whole_s - one.change.before.mid + one.change.after.mid)
+        found = _script(case.path, one.source, sizes)
+        yield Subject(case.path, "", one.code, one.title, found, after_s)
+
+
+def sampled(
+    subjects: Sequence[Subject],
+    effort: Effort,
+    kept: Callable[[Sampled, Arguments], Piece | None],
+    told: Callable[[Subject], object],
+) -> list[Piece | NoPiece]:
+    """Return what is `kept` of subjects, and sample the others, taking turns."""
+    found: dict[int, Piece | NoPiece] = {}
+    lacking: list[tuple[int, tuple[Sampled, Arguments]]] = []
+    for number, one in enumerate(subjects):
+        if isinstance(one.found, NoPiece):
+            found[number] = one.found
+        elif (known := kept(*one.found)) is not None:
+            found[number] = known
+        else:
+            lacking.append((number, one.found))
+    made = sample(
+        [program for _, program in lacking],
+        effort,
+        lambda turn: told(subjects[lacking[turn][0]]),
+    )
+    found.update(zip((number for number, _ in lacking), made, strict=True))
+    return [found[number] for number in range(len(subjects))]
+
+
+# Measured pieces in the store: found by their content, and between sizes that were measured.
+
+HERE = "here"
+"""What this machine is called while it has no calibration."""
+
+
+def circumstances() -> tuple[str, ...]:
+    """Return what a piece depends on beside its text: libraries, processor, threads."""
+    host = this_host()
+    return (
+        f"python {platform.python_version()}",
+        *(f"{library} {version(library)}" for library in ("numpy", "scipy")),
+        f"{host.processor}, {host.cores} cores",
+        *(f"{name}={os.environ[name]}" for name in sorted(THREADS) if name in os.environ),
+    )
+
+
+class Kept:
+    """Pieces of a machine in the store.
+
+    Parameters
+    ----------
+    machine : str
+    ranks : int
+        Of programs that communicate.
+    again : bool
+        Whether nothing that was measured before counts.
+    complain : callable, optional
+        Hears of a store that cannot be written.
+    """
+
+    def __init__(
+        self,
+        machine: str,
+        ranks: int,
+        *,
+        again: bool = False,
+        complain: Callable[[str], None] = lambda why: None,
+    ) -> None:
+        self.machine, self.ranks, self.again, self.complain = machine, ranks, again, complain
+        self.where = circumstances()
+        self.found: set[str] = set()
+
+    def known(self, program: Sampled, arguments: Arguments) -> Piece | None:
+        """Return what was measured before of a program with these arguments."""
+        if self.again:
+            return None
+        key = key_of(program, arguments, self.where, self.ranks)
+        with reading(store_path()) as connection:
+            document = stored_piece(connection, self.machine, key)
+        if document is None:
+            return None
+        self.found.add(key)
+        return _piece(document)
+
+    def at_other_sizes(self, program: Sampled) -> tuple[tuple[Sizes, Times], ...]:
+        """Return what was measured of a program at any sizes."""
+        with reading(store_path()) as connection:
+            document = stored_piece(connection, self.machine, self._grid(program))
+        if document is None:
+            return ()
+        return tuple((sizes, (low, mid, high)) for sizes, (low, mid, high) in document["points"])
+
+    def keep(self, subjects: Sequence[Subject], found: Iterable[object], sizes: Sizes) -> None:
+        """Store what was measured now, and at which sizes."""
+        new = {}
+        for subject, piece in zip(subjects, found, strict=True):
+            if isinstance(piece, NoPiece) or isinstance(subject.found, NoPiece):
+                continue
+            assert isinstance(piece, Piece)
+            program, arguments = subject.found
+            key = key_of(program, arguments, self.where, self.ranks)
+            if key in self.found:
+                continue
+            new[key] = asdict(piece)
+            if sizes:
+                others = [one for one in self.at_other_sizes(program) if one[0] != sizes]
+                points = [*others, (dict(sizes), piece.times_s)]
+                new[self._grid(program)] = {"points": points}
+        if new:
+            with writing(store_path(), self.complain) as connection:
+                for key, document in new.items():
+                    add_result(connection, Result(self.machine, PIECE, key, document))
+
+    def _grid(self, program: Sampled) -> str:
+        return "sizes " + key_of(program, {}, self.where, self.ranks)
+
+
+def _piece(document: Mapping[str, Any]) -> Piece:
+    """Return the piece of a document, in which keys are texts."""
+    parts = {int(line): tuple(times) for line, times in document["parts_s"].items()}
+    skipped = {int(line): many for line, many in document["skipped"].items()}
+    return Piece(**{**document, "parts_s": parts, "skipped": skipped})

@@ -15,11 +15,18 @@ from advisor.evidence import Times, between
 from advisor.files import read_source
 from advisor.finding import INTERPOLATED, MEASURED
 from advisor.ir.spmd.program import MODULE, RANKS
-from advisor.measure.kept import Kept
 from advisor.measure.language import Refused, sampled_function
 from advisor.measure.local import ENTRY, NotLocalError, local_parts
-from advisor.measure.pieces import Effort, NoPiece, Piece
-from advisor.measure.subjects import Subject, arguments_of, of_script, sampled
+from advisor.measure.pieces import (
+    Effort,
+    Kept,
+    NoPiece,
+    Piece,
+    Subject,
+    arguments_of,
+    of_script,
+    sampled,
+)
 from advisor.ranking.compare import ranks_of
 from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
 from advisor.report.style import duration

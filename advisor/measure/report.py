@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.files import read_source
-from advisor.measure.pieces import NoPiece, Piece
-from advisor.measure.subjects import Subject
+from advisor.measure.pieces import NoPiece, Piece, Subject
 from advisor.report.style import Style, duration, ratio, table
 from advisor.verify.cases import ORIGINAL
 from advisor.verify.running import speed_up

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.made_up import array, number
-from advisor.measure import pure
+from advisor.measure import names as pure
 from advisor.measure.clock import Clock, Times, Unfinished
 from costdb.launch.processes import begin
 

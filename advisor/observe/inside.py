@@ -25,10 +25,11 @@ from typing import Any
 
 from advisor.compiler.record import gathered, guarded, take_over
 from advisor.files import read_source
-from advisor.notebook import SUFFIX, separate
+from advisor.notebook import separate
 from advisor.observe import messages
 from advisor.observe.calls import Calls
 from advisor.observe.messages import Record, document_of, together
+from advisor.source import NOTEBOOK
 from costdb.launch.space import give_way, ours
 
 # Being told when a module has been imported, without importing it.
@@ -181,7 +182,7 @@ def _execute(file: Path) -> None:
     main.__file__ = str(file)
     main.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = main
-    is_notebook = file.suffix == SUFFIX
+    is_notebook = file.suffix == NOTEBOOK
     parts = separate(read_source(str(file)).text) if is_notebook else [file.read_bytes()]
     features = 0
     for part in parts:

@@ -12,8 +12,7 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.lower import Unpriced
 from advisor.analysis.processes import ranks_together, together
-from advisor.build.layouts import placements
-from advisor.build.module import Module
+from advisor.build.module import Module, placements
 from advisor.build.text import NotBuiltError
 from advisor.build.writer import write
 from advisor.distribution import MeshSpec

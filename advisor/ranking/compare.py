@@ -10,11 +10,9 @@ from advisor.analysis.placement import ranks_of as ranks_along
 from advisor.finding import REPORTED_FROM, Assumption
 from advisor.ir.concrete import at_sizes, content_of, symbols_of, whole_numbers_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
 from advisor.source import SourceProblem, Span
-from costdb.crossovers import Crossover, crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
-from costdb.evaluate import compare, evaluate_price, middle, middles
+from costdb.evaluate import Crossover, compare, crossover, evaluate_price, middle, middles
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, maximum
 from costdb.machines import Machine
 from costdb.pricing import price_time, with_parts
@@ -148,12 +146,6 @@ WORTH = 1.01
 
 MOST_REMEMBERED = 200
 """Costs of kernels and variants that are kept."""
-
-KEPT = 3
-"""Members of a family that are priced on their own."""
-
-LARGE = 8
-"""Members from which on a common formula, which costs more than one price, is worth it."""
 
 MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
@@ -303,58 +295,6 @@ def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Comp
         evaluate_price(after.priced, sizes),
         compare(before.priced, after.priced, sizes),
     )
-
-
-def shortlist(
-    proposals: Iterable[Proposal], machine: Machine, sizes: Mapping[str, Number]
-) -> list[Proposal]:
-    """Return proposals, of each family only the members that its formula puts first.
-
-    Parameters
-    ----------
-    proposals : iterable of Proposal
-    machine : Machine
-    sizes : mapping of str to number
-
-    Returns
-    -------
-    list of Proposal
-        In their original order. A small family, and one whose common form has no price, is left
-        as it is.
-    """
-    everything = list(proposals)
-    families: dict[int, list[Proposal]] = {}
-    for proposal in everything:
-        if proposal.family is not None:
-            families.setdefault(id(proposal.family.kernel), []).append(proposal)
-    dropped: set[int] = set()
-    for members in families.values():
-        if len(members) >= LARGE:
-            dropped |= {id(proposal) for proposal in _later(members, machine, sizes)}
-    return [proposal for proposal in everything if id(proposal) not in dropped]
-
-
-def _later(
-    members: Sequence[Proposal], machine: Machine, sizes: Mapping[str, Number]
-) -> list[Proposal]:
-    """Return the members that are not among the first."""
-    assert members[0].family is not None
-    try:
-        common = cost_at(members[0].family.kernel, machine, sizes)
-    except Unpriced:
-        return []
-    if isinstance(common, Missing):
-        return []
-    times: list[tuple[float, int]] = []
-    for position, proposal in enumerate(members):
-        assert proposal.family is not None
-        try:
-            time = time_s(common, {**sizes, **proposal.family.bindings})
-        except ExprError:
-            # a size is missing: whoever prices the members themselves says so
-            return []
-        times.append((time, position))
-    return [members[position] for _, position in sorted(times)[KEPT:]]
 
 
 def where_it_pays(

@@ -7,6 +7,7 @@ from itertools import islice
 
 from advisor.analysis.lower import Unpriced
 from advisor.finding import (
+    NO_RULE,
     NOTHING_SEEN,
     Alternative,
     Applicability,
@@ -29,6 +30,7 @@ from advisor.ir.statements import (
 )
 from advisor.ranking.compare import (
     WORTH,
+    Compared,
     Costed,
     Sizes,
     compared,
@@ -37,7 +39,6 @@ from advisor.ranking.compare import (
     in_parts,
     open_sizes,
     ranks_of,
-    shortlist,
     time_s,
 )
 from advisor.ranking.findings import (
@@ -61,11 +62,96 @@ from advisor.ranking.worth import (
     weighed,
 )
 from advisor.source import Span
-from advisor.unread import NO_RULE
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
+from costdb.expr import ExprError
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
+
+# Plans of several steps: each is the fastest that rules propose for what those before leave.
+
+Step = tuple[str, Candidate[Proposal]]
+"""The code of a rule, and its proposal for what the steps before it leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlan:
+    """Several steps, and how the last kernel compares with the one as written."""
+
+    steps: tuple[Step, ...]
+    compared: Compared
+
+    def __str__(self) -> str:
+        """Describe the plan in one line, gain first."""
+        ratio = self.compared.ratio
+        steps = ", then ".join(f"{one.proposal.title} ({code})" for code, one in self.steps)
+        return f"{ratio.mid:.2f}x faster ({ratio.low:.2f}x to {ratio.high:.2f}x): {steps}"
+
+
+def best_plan(
+    subject: Subject, before: Costed, transforms: Sequence[Transform], singles: Sequence[Step]
+) -> JointPlan | None:
+    """Return the plan of two steps or more that is found step by step, if it beats every single.
+
+    Parameters
+    ----------
+    subject : Subject
+    before : Costed
+        The kernel as written.
+    transforms : sequence of Transform
+        Each is used once at most.
+    singles : sequence of (str, Candidate)
+        The fastest proposal of each rule for the kernel as written.
+    """
+    steps: list[Step] = []
+    found = list(singles)
+    while found:
+        following = min(found, key=lambda step: step[1].time_s)
+        if steps and following[1].time_s >= steps[-1][1].time_s:
+            break
+        steps.append(following)
+        found = list(_steps_after(steps, subject, transforms))
+    if len(steps) < 2 or steps[-1][1].time_s * WORTH > steps[0][1].time_s:
+        return None
+    try:
+        against = compared(before, steps[-1][1].costed, subject.sizes.values)
+    except Unpriced:
+        return None
+    return JointPlan(tuple(steps), against)
+
+
+def _steps_after(
+    steps: Sequence[Step], subject: Subject, transforms: Sequence[Transform]
+) -> Iterator[Step]:
+    """Yield what rules that were not followed yet propose, with its price."""
+    used, kernel = {code for code, _ in steps}, steps[-1][1].proposal.variant
+    values = subject.sizes.values
+    for transform in transforms:
+        if transform.code in used:
+            continue
+        for proposal in transform.propose(kernel):
+            try:
+                after = cost_at(proposal.variant, subject.machine, values)
+                if not isinstance(after, Missing):
+                    yield transform.code, Candidate(proposal, after, time_s(after, values))
+            except (Unpriced, ExprError):
+                continue
+
+
+def as_built(plan: JointPlan, subject: Subject) -> str | None:
+    """Return what a plan of a distributed kernel gains as a built program, or why it has no such.
+
+    None where the program that is built of it is no faster.
+    """
+    from advisor.ranking.built import plan_of
+
+    values, last = subject.sizes.values, plan.steps[-1][1].proposal.variant
+    before, after = (plan_of(one, subject.machine, values) for one in (subject.kernel, last))
+    if before.costed is None or after.costed is None:
+        return f"as modelled: {before.unknown or after.unknown}"
+    gain = time_s(before.costed, values) / time_s(after.costed, values)
+    return f"{gain:.2f}x of the built program" if gain >= WORTH else None
+
 
 _MILLISECOND = 1e-3
 # What predictions of loops leave out that threads share.
@@ -238,7 +324,7 @@ class _Ranking:
         gains = 0
         fastest: list[tuple[str, Candidate[Proposal]]] = []
         for transform in self.transforms:
-            proposals = shortlist(transform.propose(kernel), subject.machine, values)
+            proposals = list(transform.propose(kernel))
             candidates, lost = self._candidates(proposals, here)
             if not candidates:
                 # where no statement changes, it is the layout that a statement does not allow
@@ -326,7 +412,7 @@ class _Ranking:
         self, before: Costed, singles: Sequence[tuple[str, Candidate[Proposal]]]
     ) -> Remark | None:
         """Return the best plan of several steps, if there is one that is worth telling."""
-        from advisor.ranking.joint import as_built, best_plan
+        from advisor.ranking.rank import as_built, best_plan
 
         subject = self.subject
         plan = best_plan(subject, before, self.transforms, singles)

@@ -18,8 +18,7 @@ from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction, with_d
 from advisor.observed import Seen, SeenMessages, by_signature
 from advisor.ranking.compare import Costed, about_cores, cost, ranks_of
 from advisor.ranking.findings import with_text
-from advisor.ranking.programs import LoweredCost, cost_steps
-from advisor.ranking.seen_messages import as_observed
+from advisor.ranking.programs import LoweredCost, as_observed, cost_steps
 from advisor.source import SourceProblem
 from costdb.choosing import Bound, Chosen, RefusedError, Sized, Subject, SubjectError
 from costdb.estimate import Missing, Priced

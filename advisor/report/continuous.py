@@ -26,18 +26,18 @@ from xml.etree.ElementTree import Element, SubElement
 from advisor.files import is_file_name, reported_path
 from advisor.finding import Coverage, Finding, NotUnderstood, Prediction, Remark
 from advisor.ir.rule import Rule
-from advisor.notebook import file_and_cell
-from advisor.report.model import Report, page
-from advisor.report.rows import (
+from advisor.report.model import (
+    Report,
     coverage_lines,
     fix_mark,
     full_message,
     headline,
     is_gain,
     not_analysed,
+    page,
 )
 from advisor.report.style import Style, one_line
-from advisor.source import Span, split_lines
+from advisor.source import Span, file_and_cell, split_lines
 
 # The whole report as one JSON document; ``findings.schema.json`` describes it.
 #

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import count as numbers
 from typing import TYPE_CHECKING, Any
 
 from advisor.finding import Alternative, Assumption, Crossover, Finding, Prediction
@@ -12,7 +14,7 @@ from advisor.ranking.findings import Judged
 from advisor.report.continuous import SCHEMA_VERSION, finding_document, values
 from advisor.report.full import block
 from advisor.report.machines import how_well
-from advisor.report.rows import MAYBE_SLOWER
+from advisor.report.model import MAYBE_SLOWER
 from advisor.report.style import (
     Column,
     Style,
@@ -28,7 +30,7 @@ from costdb.estimate import Priced
 from costdb.expr import Expr, free_symbols, sym, to_text
 from costdb.expr.functions import Reduction
 from costdb.quantity import Quantity
-from costdb.records import dataclass, field
+from costdb.records import dataclass
 
 if TYPE_CHECKING:
     from costdb.store.records import Result
@@ -65,11 +67,35 @@ def share(formulas: Sequence[Expr], stem: str = "q") -> Shared:
     stem : str
         Names are this and a number; those that the formulas use are passed over.
     """
-    sharing = _Sharing(stem, _taken(formulas))
+    uses, bound = Counter[Expr](), set[str]()
+    definitions: list[tuple[str, Expr]] = []
+
+    def count(expr: Expr) -> None:
+        uses[expr] += 1
+        if uses[expr] == 1:
+            if isinstance(expr, Reduction):
+                bound.add(expr.index)
+            for child in expr.children:
+                count(child)
+
+    @cache
+    def shortened(expr: Expr) -> Expr:
+        if not expr.children:
+            return expr
+        short = expr.rebuild(tuple(map(shortened, expr.children)))
+        # what holds the index of a reduction means nothing outside it
+        if uses[expr] < 2 or free_symbols(expr) & bound or len(to_text(short)) < _SHORTEST_NAMED:
+            return short
+        name = next(names)
+        definitions.append((name, short))
+        return sym(name)
+
     for formula in formulas:
-        sharing.count(formula)
-    shown = tuple(sharing.shortened(formula) for formula in formulas)
-    return Shared(shown, tuple(sharing.definitions))
+        count(formula)
+    taken = bound.union(*map(free_symbols, formulas))
+    names = (name for number in numbers(1) if (name := f"{stem}{number}") not in taken)
+    shown = tuple(map(shortened, formulas))
+    return Shared(shown, tuple(definitions))
 
 
 def wrapped(name: str, formula: Expr, width: int, indent: int) -> list[str]:
@@ -84,68 +110,6 @@ def wrapped(name: str, formula: Expr, width: int, indent: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _taken(formulas: Iterable[Expr]) -> frozenset[str]:
-    kept = tuple(formulas)
-    return _indices(kept).union(*map(free_symbols, kept))
-
-
-def _indices(formulas: Sequence[Expr]) -> frozenset[str]:
-    """Return the indices of all reductions; each distinct part is looked at once."""
-    seen, pending = set(formulas), list(formulas)
-    while pending:
-        for child in pending.pop().children:
-            if child not in seen:
-                seen.add(child)
-                pending.append(child)
-    return frozenset(part.index for part in seen if isinstance(part, Reduction))
-
-
-@dataclass(slots=True)
-class _Sharing:
-    stem: str
-    taken: frozenset[str]
-    uses: Counter[Expr] = field(default_factory=Counter)
-    definitions: list[tuple[str, Expr]] = field(default_factory=list)
-    done: dict[Expr, Expr] = field(default_factory=dict)
-    bound: frozenset[str] = frozenset()
-    number: int = 0
-
-    def count(self, expr: Expr) -> None:
-        """Count how often each part is used by distinct parts around it."""
-        self.uses[expr] += 1
-        if self.uses[expr] > 1:
-            return
-        if isinstance(expr, Reduction):
-            self.bound |= {expr.index}
-        for child in expr.children:
-            self.count(child)
-
-    def shortened(self, expr: Expr) -> Expr:
-        """Return `expr` with names for its common parts, which become definitions."""
-        if expr not in self.done:
-            self.done[expr] = self._shortened(expr)
-        return self.done[expr]
-
-    def _shortened(self, expr: Expr) -> Expr:
-        if not expr.children:
-            return expr
-        short = expr.rebuild(tuple(map(self.shortened, expr.children)))
-        # what holds the index of a reduction means nothing outside it
-        if self.uses[expr] < 2 or free_symbols(expr) & self.bound:
-            return short
-        if len(to_text(short)) < _SHORTEST_NAMED:
-            return short
-        name = self._name()
-        self.definitions.append((name, short))
-        return sym(name)
-
-    def _name(self) -> str:
-        self.number += 1
-        while (name := f"{self.stem}{self.number}") in self.taken:
-            self.number += 1
-        return name
 
 
 MOST_LINES = 60

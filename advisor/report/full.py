@@ -11,10 +11,9 @@ from shlex import quote
 
 from advisor.files import is_file_name
 from advisor.finding import Applicability, Finding, Remark, Verdict
-from advisor.notebook import file_and_cell
-from advisor.report.model import Report
-from advisor.report.rows import (
+from advisor.report.model import (
     LOOKS,
+    Report,
     coverage_lines,
     figures,
     fix_mark,
@@ -35,7 +34,7 @@ from advisor.report.style import (
     table,
     wrapped,
 )
-from advisor.source import Span, split_lines
+from advisor.source import Span, file_and_cell, split_lines
 
 # One line for each finding, for those who jump from line to line; the last ones are coverage.
 

@@ -12,9 +12,16 @@ from advisor.finding import Finding
 from advisor.report import html
 from advisor.report.full import HEADS, excerpt
 from advisor.report.html import diff_of
-from advisor.report.model import Report
+from advisor.report.model import (
+    Report,
+    coverage_lines,
+    figures,
+    fix_option,
+    ordered,
+    rows,
+    sentence,
+)
 from advisor.report.prediction import ChoicesReport, PredictionReport, interval, shown_bindings
-from advisor.report.rows import coverage_lines, figures, fix_option, ordered, rows, sentence
 from advisor.report.style import Style, one_line, ratio
 from advisor.report.svg import Bar, Dot, Plot, bars, fits, ranges, scatter
 from costdb.choosing import Choice
@@ -22,7 +29,6 @@ from costdb.wording import counted
 
 if TYPE_CHECKING:
     from costdb.calibration.campaign import FittedSection, Made
-    from costdb.calibration.section import Quality
 
 
 # Findings as a comment on a pull request: one table, then a folded part for each.
@@ -196,8 +202,7 @@ def of_calibration(made: Made) -> str:
     document = made.document
     leads = (
         f"{document['title']}; {document['library']}; {document['date']}.",
-        "Every point shown was kept from the fits. R2 is the residual sum of squares over that "
-        "around the mean: 0 is perfect, 1 no better than the mean.",
+        "Every point shown was kept from the fits.",
     )
     notes = document.get("notes")
     told = map(str, notes if isinstance(notes, list) else ())
@@ -216,22 +221,17 @@ def _fitted(section: FittedSection) -> Iterator[str]:
             f"begun {section.run.id.split('.')[0]} UTC"
         ]
     )
-    by_operation: dict[str, list[Quality]] = {}
-    for quality in section.fitted.qualities:
-        by_operation.setdefault(quality.operation, []).append(quality)
-    for operation, qualities in by_operation.items():
-        yield html.heading(3, operation)
-        rows = (
-            (one.model, f"{one.r2:.4g}", f"{100 * one.median_error:.1f} %", str(one.points))
-            + ("yes" if one.chosen else "",)
-            for one in qualities
-        )
-        yield html.table(("model", "R2", "median error", "points", "predictions use it"), rows)
-        # the chosen model last, over the others
-        shown = {
-            one.model: [(taken * _MICROSECOND, told * _MICROSECOND) for taken, told in one.pairs]
-            for one in sorted(qualities, key=lambda one: one.chosen)
-            if one.pairs and all(min(pair) > 0 for pair in one.pairs)
-        }
-        if shown:
-            yield html.figure(fits("Fitted over measured time", shown))
+    qualities = section.fitted.qualities
+    rows = [
+        (one.operation, f"{100 * one.median_error:.1f} %", str(len(one.pairs))) for one in qualities
+    ]
+    yield html.table(("operation", "median error", "points"), rows)
+    dots = [
+        Dot(one.operation, at, at, at, taken * _MICROSECOND)
+        for one in qualities
+        for taken, told in one.pairs
+        for at in [told * _MICROSECOND]
+        if min(taken, told) > 0
+    ]
+    if dots:
+        yield html.figure(fits("Fitted over measured time", dots))

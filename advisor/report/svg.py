@@ -7,7 +7,7 @@ reader's light or dark scheme, and its letters grow where the window is narrow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from advisor.report.model import Curve
@@ -289,13 +289,22 @@ class Dot:
         return [self.name, duration(self.middle), f"{duration(self.low)} to {duration(self.high)}"]
 
 
+_SQUARE = 400
+
+
+def _diagonal(times: Sequence[float], name: str) -> tuple[list[str], Scale, Scale]:
+    """Return axes of measured times and of others, with the line on which they are equal."""
+    across = log_scale(times, _LEFT, WIDTH - _RIGHT)
+    up = log_scale(times, _SQUARE - _FOOT, _TOP)
+    axes = _axes(across, up, ("measured", name), (_time, _time))
+    return [*axes, line(across.start, up.start, across.end, up.end, "even")], across, up
+
+
 def scatter(title: str, of: Sequence[Dot]) -> Plot:
     """Return predicted over measured times; on the diagonal they are equal."""
-    height = 400
     times = [time for one in of for time in (one.low, one.middle, one.high, one.measured)]
-    across = log_scale(times, _LEFT, WIDTH - _RIGHT)
-    up = log_scale(times, height - _FOOT, _TOP)
-    parts = [line(across.start, up.start, across.end, up.end, "even")]
+    axes, across, up = _diagonal(times, "predicted")
+    parts = []
     for one in of:
         x, kind = across.at(one.measured), "inside" if one.inside else "outside"
         parts.append(line(x, up.at(one.low), x, up.at(one.high), f"{kind} reach"))
@@ -304,32 +313,26 @@ def scatter(title: str, of: Sequence[Dot]) -> Plot:
     held = sum(one.inside for one in of)
     told = f"{len(of)} predicted times over the measured ones; the interval holds {held} of them."
     rows = [[*one.cells, duration(one.measured), "yes" if one.inside else "no"] for one in of]
-    axes = _axes(across, up, ("measured", "predicted"), (_time, _time))
-    svg = drawing(title, told, height, [*axes, *parts])
+    svg = drawing(title, told, _SQUARE, [*axes, *parts])
     heads = ("variant", "predicted", "could be", "measured", "inside")
     legend = (("inside", "interval holds what was measured"), ("outside", "it does not"))
     return Plot(title, told, svg, heads, rows, legend)
 
 
-def fits(title: str, of: Mapping[str, Sequence[tuple[float, float]]]) -> Plot:
-    """Return what models say over what was measured, in seconds; the last model lies on top."""
-    height = 400
-    times = [time for pairs in of.values() for pair in pairs for time in pair]
-    across = log_scale(times, _LEFT, WIDTH - _RIGHT)
-    up = log_scale(times, height - _FOOT, _TOP)
-    parts = [line(across.start, up.start, across.end, up.end, "even")]
-    rows, legend = [], []
-    for place, (model, pairs) in enumerate(of.items()):
-        kind = f"c{place % COLOURS}"
-        legend.append((kind, model))
-        for taken, fitted in pairs:
-            cells = [model, duration(taken), duration(fitted)]
-            rows.append(cells)
-            parts.append(dot(across.at(taken), up.at(fitted), kind, ", ".join(cells)))
-    told = f"{len(rows)} fitted times of {len(of)} models over the measured ones."
-    axes = _axes(across, up, ("measured", "fitted"), (_time, _time))
-    svg = drawing(title, told, height, [*axes, *parts])
-    return Plot(title, told, svg, ("model", "measured", "fitted"), rows, tuple(legend))
+def fits(title: str, of: Sequence[Dot]) -> Plot:
+    """Return fitted over measured times, each operation in its colour."""
+    names = list(dict.fromkeys(one.name for one in of))
+    colour = {name: f"c{place % COLOURS}" for place, name in enumerate(names)}
+    axes, across, up = _diagonal([t for one in of for t in (one.middle, one.measured)], "fitted")
+    rows = [[one.name, duration(one.measured), duration(one.middle)] for one in of]
+    parts = [
+        dot(across.at(one.measured), up.at(one.middle), colour[one.name], ", ".join(row))
+        for one, row in zip(of, rows, strict=True)
+    ]
+    told = f"{len(rows)} fitted times of {len(names)} operations over the measured ones."
+    svg = drawing(title, told, _SQUARE, [*axes, *parts])
+    legend = tuple((kind, name) for name, kind in colour.items())
+    return Plot(title, told, svg, ("operation", "measured", "fitted"), rows, legend)
 
 
 def ranges(title: str, of: Sequence[Dot]) -> Plot:

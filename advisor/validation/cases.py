@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -12,6 +12,7 @@ from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ranking.compare import cost
+from advisor.ranking.worth import as_one_process
 from advisor.transform_registry import transforms
 from advisor.validation.experiments import (
     CannotValidateError,
@@ -19,7 +20,7 @@ from advisor.validation.experiments import (
     Experiment,
     Way,
 )
-from advisor.verify.cases import alone, case_of
+from advisor.verify.cases import case_of
 from advisor.verify.running import Compared, Effort, keep, measure, speed_up
 from costdb.calibration.section import typical
 from costdb.choosing import SubjectError
@@ -48,21 +49,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What one way took.
-
-    Attributes
-    ----------
-    seconds : float
-        What is typical of rounds.
-    taken_s : tuple of float
-        Every repetition that counts, least first.
-    left_out : int
-        Others, in which another process had a core for a while.
-    """
+    """What one way took: what is typical of rounds, and every repetition, least first."""
 
     seconds: float
     taken_s: tuple[float, ...]
-    left_out: int = 0
 
     @property
     def usual_s(self) -> tuple[float, float]:
@@ -164,7 +154,9 @@ def _price(case: Case, way: Way, sizes: Sizes, machine: Machine) -> Priced:
     else:
         kernel = kernel_of(case, way)
         try:
-            costed = cost(at_sizes(kernel if way.program else alone(kernel), sizes), machine)
+            costed = cost(
+                at_sizes(kernel if way.program else as_one_process(kernel), sizes), machine
+            )
         except Unpriced as unpriced:
             raise CannotValidateError(f"{case.subject}: {unpriced.reason}") from unpriced
         found = costed if isinstance(costed, Missing) else costed.priced
@@ -256,18 +248,6 @@ def title_of(case: Case) -> str:
 # Processes that run programs of the examples, and what they measured.
 
 
-def left_out(times: Iterable[Times]) -> tuple[str, ...]:
-    """Return what is to be said of repetitions that do not count."""
-    found = list(times)
-    out = sum(one.left_out for one in found)
-    if not out:
-        return ()
-    return (
-        f"Left out are {out} of {out + sum(len(one.taken_s) for one in found)} repetitions, "
-        "in which another process had a core for a while.",
-    )
-
-
 def examples_folder() -> Path:
     """Return where the examples are: in the installed package, or beside its source.
 
@@ -323,7 +303,6 @@ def _all_rounds(rounds: Sequence[Times]) -> Times:
     return Times(
         typical([one.seconds] for one in rounds),
         tuple(sorted(taken for one in rounds for taken in one.taken_s)),
-        sum(one.left_out for one in rounds),
     )
 
 
@@ -343,10 +322,9 @@ def run_jobs(jobs: Sequence[Job], ranks: int, seconds: float) -> Iterator[tuple[
     }
     mpi, done = ranks if ranks > 1 else 0, 0
     try:
-        for kept, out in answers(_WORKER, stated, _PATIENCE_S, mpi, ONE_THREAD):
+        for found in answers(_WORKER, stated, _PATIENCE_S, mpi, ONE_THREAD):
             done += 1
-            pairs = zip(kept, out, strict=True)
-            yield tuple(Times(median(taken), tuple(sorted(taken)), n) for taken, n in pairs)
+            yield tuple(Times(median(taken), tuple(sorted(taken))) for taken in found)
     except CannotRunError as error:
         raise CannotValidateError(str(error)) from error
     except JobFailedError as error:

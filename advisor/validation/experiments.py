@@ -295,14 +295,11 @@ class Samples:
 
     Attributes
     ----------
-    models : tuple of str
-        What is judged beside the model that predictions use.
     at_most : float
-        The mean error that holds; 0 where the model that predictions use is to beat the other.
+        The mean error that holds; 0 where nothing is claimed.
     """
 
     sections: tuple[str, ...]
-    models: tuple[str, ...]
     paper: str = ""
     at_most: float = 0.0
 
@@ -364,7 +361,7 @@ def _experiment(top: Node) -> Experiment:
 
 def _samples(node: Node) -> Samples:
     texts = _many(Node.text)
-    readers = {"sections": texts, "models": texts, "paper": Node.text, "at_most": _real}
+    readers = {"sections": texts, "paper": Node.text, "at_most": _real}
     return _record(Samples, node, readers)
 
 

@@ -8,7 +8,7 @@ from itertools import combinations, groupby
 from statistics import fmean, mean
 
 from advisor.report.style import duration
-from advisor.validation.cases import Outcome, left_out, outcomes
+from advisor.validation.cases import Outcome, outcomes
 from advisor.validation.experiments import (
     SECTIONS,
     CannotValidateError,
@@ -31,10 +31,6 @@ from costdb.store.records import newest_run_of
 
 TIE = 1.1
 """How many times apart measured times are before their order counts."""
-_SAME = 0.01
-"""Errors at a point that are no further apart say nothing of two models."""
-_SURE = 1.64
-"""Standard deviations of fair draws that one in ten leaves, to both sides together."""
 
 
 def rows_of(experiment: Experiment, found: Sequence[Outcome]) -> Iterator[Row]:
@@ -249,16 +245,25 @@ _FIGURES = {
 def rows_of_samples(
     experiment: Experiment, asked: Samples, machine: Machine, skip: Callable[[str], None]
 ) -> Iterator[Row]:
-    """Yield the figures of each operation; `skip` is told why a section has none."""
+    """Yield the error of each operation; `skip` is told why a section has none."""
     for section in asked.sections:
         try:
             found = _qualities(machine.name, section)
         except CannotValidateError as problem:
             skip(str(problem))
             continue
-        for operation in dict.fromkeys(one.operation for one in found):
-            ours = [one for one in found if one.operation == operation]
-            yield from (_errors if asked.at_most else _paired)(experiment, asked, ours)
+        for one in found:
+            error = fmean(abs(told - taken) / taken for taken, told in one.pairs)
+            yield Row(
+                experiment.model,
+                one.operation,
+                "mean error of predictions",
+                asked.paper,
+                experiment.source if asked.paper else "",
+                percent(error),
+                Verdict.of(error <= asked.at_most) if asked.at_most else Verdict.UNJUDGED,
+                {"mean_relative_error": error, "points": float(len(one.pairs))},
+            )
 
 
 def _qualities(machine: str, section: str) -> tuple[Quality, ...]:
@@ -274,57 +279,6 @@ def _qualities(machine: str, section: str) -> tuple[Quality, ...]:
         return find_section(section).fit(timings, this_host()).qualities
     except ValueError as error:
         raise CannotValidateError(f"{section}: not fitted: {error}") from error
-
-
-def _errors(experiment: Experiment, asked: Samples, ours: list[Quality]) -> Iterator[Row]:
-    for one in ours:
-        if one.chosen or one.model in asked.models:
-            error = fmean(abs(told - taken) / taken for taken, told in one.pairs)
-            yield Row(
-                experiment.model,
-                one.operation,
-                f"error of {one.model}{', which predictions use' if one.chosen else ''}",
-                asked.paper,
-                experiment.source,
-                percent(error),
-                Verdict.of(error <= asked.at_most),
-                {"mean_relative_error": error, "points": float(one.points)},
-            )
-
-
-def _paired(experiment: Experiment, asked: Samples, ours: list[Quality]) -> Iterator[Row]:
-    """Yield how the model that predictions use compares with the standard one, point by point."""
-    chosen = next((one for one in ours if one.chosen), None)
-    standard = next((one for one in ours if one.model in asked.models), None)
-    if chosen is None or standard is None:
-        return
-    better = worse = 0
-    for (taken, told), (_, other) in zip(chosen.pairs, standard.pairs, strict=True):
-        if abs(told - other) > _SAME * max(told, other):
-            better += abs(told - taken) < abs(other - taken)
-            worse += abs(told - taken) >= abs(other - taken)
-    # models alike at a point are as likely to be the better one there: a sign test
-    sure = abs(better - worse) > _SURE * math.sqrt(better + worse)
-    yield Row(
-        experiment.model,
-        ours[0].operation,
-        f"R2, {standard.model} | {chosen.model}",
-        asked.paper,
-        experiment.source,
-        f"{standard.r2:.3g} | {chosen.r2:.3g}, median error {percent(standard.median_error)} | "
-        f"{percent(chosen.median_error)}, closer at {better}, further at {worse} of "
-        f"{chosen.points} points",
-        Verdict.of(better > worse) if sure else Verdict.UNJUDGED,
-        {
-            "r2": chosen.r2,
-            "r2_standard": standard.r2,
-            "median_error": chosen.median_error,
-            "median_error_standard": standard.median_error,
-            "closer": float(better),
-            "further": float(worse),
-            "points": float(chosen.points),
-        },
-    )
 
 
 # Doing experiments: each becomes a section of the report, or says why it cannot be done.
@@ -387,7 +341,6 @@ def do(name: str, context: Context) -> Section:
     if usable_cores() < experiment.cores:
         raise CannotValidateError(f"{experiment.name} needs {experiment.cores} cores")
     rows: list[Row] = []
-    notes: list[str] = [*experiment.notes]
     skipped: list[str] = []
     context.progress(experiment.name, 0.0)
     if experiment.samples is not None:
@@ -400,8 +353,9 @@ def do(name: str, context: Context) -> Section:
 
         found = list(outcomes(experiment, context.machine, progress, skipped.append))
         rows += rows_of(experiment, found)
-        notes += left_out(times for one in found for times in one.measured)
-    return Section(experiment.name, experiment.title, tuple(rows), tuple(notes), "; ".join(skipped))
+    return Section(
+        experiment.name, experiment.title, tuple(rows), experiment.notes, "; ".join(skipped)
+    )
 
 
 def _disturbed(busy_cores: float | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from advisor.analysis.lower import Unpriced
-from advisor.distribution import MeshSpec, StorageOrder
+from advisor.distribution import StorageOrder
 from advisor.finding import Applicability
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.concrete import at_sizes
@@ -18,12 +18,13 @@ from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Point, Read, Value, operands
 from advisor.ranking.compare import Costed, cost
 from advisor.ranking.programs import bind_program, cost_steps
+from advisor.ranking.worth import as_one_process
 from advisor.source import EditError, apply_edits
 from costdb.estimate import Estimate, Missing, Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError, evaluate
 from costdb.machines import Machine
-from costdb.records import dataclass, replace
+from costdb.records import dataclass
 
 ORIGINAL = "as written"
 NOT_CALIBRATED = "this machine is not calibrated"
@@ -146,20 +147,6 @@ class ProgramCase:
     rewrites: tuple[Rewrite, ...]
 
 
-def alone(kernel: Kernel) -> Kernel:
-    """Return a kernel on one process: every axis of its meshes has one rank."""
-    arrays = {
-        name: replace(
-            array,
-            spec=replace(
-                array.spec, mesh=MeshSpec(tuple((axis, 1) for axis, _ in array.spec.mesh.axes))
-            ),
-        )
-        for name, array in kernel.arrays.items()
-    }
-    return kernel.with_arrays(arrays)
-
-
 def case_of(
     path: str,
     source: str,
@@ -190,10 +177,10 @@ def case_of(
         # one process does not notice where data lives
         if proposal.variant.body != kernel.body
     )
-    variants = [variant("", ORIGINAL, source, True, alone(kernel))]
+    variants = [variant("", ORIGINAL, source, True, as_one_process(kernel))]
     for code, proposal, text in _rewritten(source, proposals):
         safe = proposal.legality.applicability is Applicability.SAFE
-        variants.append(variant(code, proposal.title, text, safe, alone(proposal.variant)))
+        variants.append(variant(code, proposal.title, text, safe, as_one_process(proposal.variant)))
     return Case(path, kernel.name, sizes, tuple(inputs_of(kernel, sizes)), tuple(variants))
 
 

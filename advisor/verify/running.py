@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from advisor.build.program import NotBuiltError, build
-from advisor.distribution import NotDistributed
 from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
@@ -329,15 +328,6 @@ def distributed_case(
             variants.append(made)
     inputs = tuple(inputs_of(kernel, here))
     return Case(path, kernel.name, here, inputs, tuple(variants), ranks)
-
-
-def is_distributed(kernel: Kernel) -> bool:
-    """Return whether ranks share any of a kernel's arrays."""
-    return any(
-        not isinstance(dim, NotDistributed)
-        for array in kernel.arrays.values()
-        for dim in array.spec.dims
-    )
 
 
 def _time(plan: Plan, sizes: Mapping[str, int | float]) -> float:

@@ -7,7 +7,7 @@ from itertools import combinations
 from random import Random
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from costdb.arrays.amounts import (
     APART_ELEMENT,
@@ -111,38 +111,19 @@ def held_out(timings: Sequence[Timing]) -> Mask:
     return np.array([timing.point.held_out for timing in timings], dtype=bool)
 
 
-def judged(
-    operation: str, times_us: Vector, kept: Mask, predicted: Mapping[str, Vector], chosen: str
-) -> list[Quality]:
-    """Return how well each model predicts the points that were kept from its fit.
-
-    Parameters
-    ----------
-    operation : str
-    times_us : array, shape (n,)
-    kept : array of bool, shape (n,)
-    predicted : mapping of str to array, shape (n,)
-        By model.
-    chosen : str
-        The model that predictions use.
+def judged(operation: str, times_us: Vector, kept: Mask, predicted_us: Vector) -> Quality:
+    """Return how well a model predicts the points that were kept from its fit.
 
     Raises
     ------
     ValueError
         No point was kept.
     """
-    times = times_us[kept]
+    times, ours = times_us[kept], predicted_us[kept]
     if not times.size:
         raise ValueError(TOO_FEW)
-    spread = times.size > 1 and bool(np.ptp(times) > 0)
-    found = []
-    for model, microseconds in predicted.items():
-        ours = microseconds[kept]
-        r2 = unexplained(times, ours) if spread else 0.0
-        error = float(np.median(np.abs(ours - times) / times))
-        pairs = tuple(zip(times.tolist(), ours.tolist(), strict=True))
-        found.append(Quality(operation, model, r2, error, times.size, model == chosen, pairs))
-    return found
+    error = float(np.median(np.abs(ours - times) / times))
+    return Quality(operation, error, tuple(zip(times.tolist(), ours.tolist(), strict=True)))
 
 
 def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
@@ -237,17 +218,6 @@ def graded_document(coefficients: Mapping[str, float], limits: Sequence[float]) 
     return {"call_us": measured(coefficients["call_us"], "us"), "pieces": pieces}
 
 
-def unexplained(microseconds: ArrayLike, predicted: ArrayLike) -> float:
-    """Return the published error statistic: 0 is perfect, 1 no better than the mean.
-
-    It is the residual sum of squares over that around the mean, so one minus the usual
-    coefficient of determination; the source calls it R2 and accepts a model below 0.01.
-    """
-    times = np.asarray(microseconds, dtype=np.float64)
-    residual = np.sum((times - np.asarray(predicted, dtype=np.float64)) ** 2)
-    return float(residual / np.sum((times - times.mean()) ** 2))
-
-
 # Array calls: what a call takes is known, what each part of it costs is found.
 #
 # A class and element type is fitted by itself, to least relative errors of which far ones count
@@ -271,7 +241,6 @@ _UNITS = {
     "element_us": "us/element",
     "apart_element_us": "us/element",
 }
-MODEL = "lines by level"
 
 
 _LINE_BYTES = 64
@@ -316,17 +285,16 @@ def fit_classes(
     rates: dict[str, Json] = {}
     qualities: list[Quality] = []
     for (key, dtype), group in sorted(groups.items()):
-        document, qualities_of = _fitted(f"{key} {dtype}", group, memory)
         by_type = rates.setdefault(key, {})
         assert isinstance(by_type, dict)
-        by_type[dtype] = document
-        qualities += qualities_of
+        by_type[dtype], quality = _fitted(f"{key} {dtype}", group, memory)
+        qualities += [] if quality is None else [quality]
     return rates, qualities
 
 
 def _fitted(
     name: str, group: Sequence[tuple[ArrayCall, Timing]], memory: Hierarchy
-) -> tuple[dict[str, Json], list[Quality]]:
+) -> tuple[dict[str, Json], Quality | None]:
     rows = [_row(call, memory) for call, _ in group]
     timings = [timing for _, timing in group]
     times = np.array([timing.typical_us for timing in timings])
@@ -339,10 +307,9 @@ def _fitted(
     growing = _growing(places, memory)
     found = _solved(matrix, times, growing)
     tested, predicted = _left_out(name, matrix, times, growing, [call for call, _ in group])
-    qualities: list[Quality] = []
+    quality = None
     if tested:
-        every = np.ones(len(tested), dtype=bool)
-        qualities = judged(name, times[tested], every, {MODEL: predicted}, MODEL)
+        quality = judged(name, times[tested], np.ones(len(tested), dtype=bool), predicted)
     else:
         # of points that differ in nothing that ends a range, the fit itself says what it misses
         tested, predicted = list(range(len(times))), matrix @ found
@@ -365,7 +332,7 @@ def _fitted(
         inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
     for kind, seen in ratios.items():
         document[kind] = quantity_of_ratios(1.0, "1", [*seen, *_UNSURE] if few else seen)
-    return document, qualities
+    return document, quality
 
 
 def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:

@@ -347,17 +347,10 @@ def fit_together(timings: Sequence[Timing], memory: Hierarchy) -> Fitted:
     kept = [pair for pair in pairs if pair.held_out and pair.piece in factors]
     if not kept:
         return Fitted({"arrays": arrays})
-    models = {
-        "as one alone": np.array([one.alone for one in kept]),
-        "shared lines": np.array(
-            [one.own + factors[one.piece] * (one.alone - one.own) for one in kept]
-        ),
-    }
+    shared = np.array([one.own + factors[one.piece] * (one.alone - one.own) for one in kept])
     times = np.array([one.together for one in kept])
-    every = np.ones(times.size, dtype=bool)
-    return Fitted(
-        {"arrays": arrays}, tuple(judged("together", times, every, models, "shared lines"))
-    )
+    quality = judged("together", times, np.ones(times.size, dtype=bool), shared)
+    return Fitted({"arrays": arrays}, (quality,))
 
 
 def _pairs(timings: Sequence[Timing], memory: Hierarchy) -> Iterator[_Pair]:

@@ -171,7 +171,7 @@ def _memory(which: int) -> NDArray[np.uint8]:
     return np.ones(_LARGEST_SPAN_BYTES + _LARGEST_PITCH_BYTES, np.uint8)
 
 
-# The model by grades, fitted to measured messages, beside the one that knows no lines.
+# The model by grades, fitted to measured messages.
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -184,11 +184,9 @@ _LINE_LIMITS = ((64 * KIB, 256 * KIB, MIB), (32 * KIB, 512 * KIB, 4 * MIB))
 # Where lines are of another size, the coefficients for each take it up.
 LINE_BYTES = 64
 
-CHOSEN, STANDARD = "lines by grades", "bytes by grades"
-
 
 def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
-    """Fit every message model on half of the points, and say how each does on the other half."""
+    """Fit the message model on half of the points, and say how it does on the other half."""
     regions = [region_of(timing.point) for timing in timings]
     times, kept = typical_us(timings), held_out(timings)
     given = ~kept
@@ -196,14 +194,10 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     by = _best_scale(regions, times, given, line)
     graded = columns_of(regions, by)
     coefficients = _fit(part(graded, given), times[given])
-    standard = {name: column for name, column in graded.items() if not name.startswith("staging")}
-    predictions = {
-        STANDARD: predict(standard, _fit(part(standard, given), times[given])),
-        CHOSEN: predict(graded, coefficients),
-    }
+    predicted = predict(graded, coefficients)
     stated = document(by, coefficients)
     tested = [timing for timing in timings if timing.point.held_out]
-    stated["residual"] = residual_of(tested, predictions[CHOSEN][kept])
+    stated["residual"] = residual_of(tested, predicted[kept])
     sizes = _bytes(regions)
     parts: dict[str, Any] = {
         "lines": {
@@ -212,7 +206,7 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
         },
     }
     parts |= repetition(RANKS, tested)
-    return Fitted(parts, tuple(_qualities(timings, times, kept, predictions)), _notes(by))
+    return Fitted(parts, tuple(_qualities(timings, times, kept, predicted)), _notes(by))
 
 
 def region_of(point: Point) -> Region:
@@ -298,14 +292,13 @@ def _bytes(regions: Sequence[Region]) -> Vector:
 
 
 def _qualities(
-    timings: Sequence[Timing], times: Vector, kept: Mask, predictions: dict[str, Vector]
+    timings: Sequence[Timing], times: Vector, kept: Mask, predicted: Vector
 ) -> Iterator[Quality]:
     operations = [timing.point.operation for timing in timings]
     for operation in ("message", *sorted(set(operations))):
         inside = kept & np.array([name.startswith(operation) for name in operations])
-        if not inside.any():
-            continue
-        yield from judged(operation, times, inside, predictions, CHOSEN)
+        if inside.any():
+            yield judged(operation, times, inside, predicted)
 
 
 def _notes(by: Scale) -> tuple[str, ...]:

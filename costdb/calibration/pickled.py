@@ -3,7 +3,7 @@
 Serialising, making objects and combining are timed alone, on arrays of doubles; a pickled message
 by sending an array to and fro between two ranks, half the round being one message. What is left
 of it is the transfer. Collectives are timed as they are called and compared with their algorithm
-composed of these steps; where that misses, the profile holds the factor.
+composed of these steps; the profile holds the factor.
 
 A pickle, the buffer that receives it and the object made of it are freed together, and from some
 hundred kilobytes on the system gets their memory back and gives it anew at the next call: page
@@ -14,7 +14,6 @@ that a program ever had, so each point is measured as in a program that has arra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -55,9 +54,9 @@ from costdb.calibration.section import (
 )
 from costdb.common import pickled_steps
 from costdb.expr import evaluate, num
-from costdb.lines.model import DERIVED_KINDS, collective_steps, pieces_in_a_step
+from costdb.lines.model import collective_steps, pieces_in_a_step
 from costdb.machines import Json, measured
-from costdb.work import COMBINING, PICKLED_KINDS, CollectiveKind
+from costdb.work import PICKLED_KINDS, CollectiveKind
 
 # Collectives: MPI's own on contiguous buffers, with the prefix over ranks of a scan among them.
 
@@ -72,7 +71,7 @@ def _buffers(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
     """Return buffers of log-spaced sizes."""
     return [
         Point(f"collective.{kind}", {"bytes": size, "ranks": processors}, number % 2 == 1)
-        for kind in ("message", *CollectiveKind)
+        for kind in CollectiveKind
         for number, size in enumerate(spread_sizes(8, _LARGEST_BUFFER, _CALLS_OF[effort]))
     ]
 
@@ -80,7 +79,7 @@ def _buffers(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
 def _call_action(point: Point, world: World) -> Action:
     """Return a call, repeated."""
     size = int(point.features["bytes"])
-    kind = point.operation.removeprefix("collective.")
+    kind = CollectiveKind(point.operation.removeprefix("collective."))
     return repeated(_call(kind, size // 8, communicator_of(world)), repetitions(5.0 + size * 1e-4))
 
 
@@ -96,16 +95,14 @@ def _doubles(which: int, count: int, ranks: int) -> NDArray[np.float64]:
     return _memory(which, _LARGEST_BUFFER // 8 * ranks)[:count]
 
 
-def _call(kind: str, count: int, communicator: Any) -> Callable[[], object]:
+def _call(kind: CollectiveKind, count: int, communicator: Any) -> Callable[[], object]:
     from mpi4py import MPI
 
-    rank, size = communicator.Get_rank(), communicator.Get_size()
+    root, size = communicator.Get_rank() == 0, communicator.Get_size()
     one, other = _doubles(0, count, size), _doubles(1, count, size)
     many, more = _doubles(0, count * size, size), _doubles(1, count * size, size)
     lengths = [count] * size
-    after, before, root = (rank + 1) % size, (rank - 1) % size, rank == 0
-    calls: dict[str, Callable[[], object]] = {
-        "message": lambda: communicator.Sendrecv(one, after, 0, other, before, 0),
+    calls: dict[CollectiveKind, Callable[[], object]] = {
         CollectiveKind.PREFIX: lambda: communicator.Exscan(one, other, op=MPI.SUM),
         CollectiveKind.BROADCAST: lambda: communicator.Bcast(one),
         CollectiveKind.REDUCE: lambda: communicator.Reduce(one, other if root else None),
@@ -121,80 +118,45 @@ def _call(kind: str, count: int, communicator: Any) -> Callable[[], object]:
     return calls[kind]
 
 
-# Steps of collectives beside the messages they are composed of.
+# Steps of collectives.
 
 KIB, MIB = 1 << 10, 1 << 20
 # Just above the sizes where short messages end there are steps, which steep grades take up.
 STEP_LIMITS = (8 * KIB, 12 * KIB, 16 * KIB, 20 * KIB, 64 * KIB, 512 * KIB)
-_OWN = "own steps"
-_Coefficients = dict[str, float]
 
 
 def _steps_fitted(timings: Sequence[Timing], host: Host) -> Fitted:
-    """Fit each kind's steps where messages do not compose to them."""
-    all_kinds = ("message", *CollectiveKind)
+    """Fit the step of each kind: its time divided by how many steps its algorithm has."""
     # an earlier version measured fewer kinds
-    kinds = {k: points for k in all_kinds if (points := named(timings, f"collective.{k}"))}
-    if not {"message", CollectiveKind.PREFIX} <= kinds.keys():
+    kinds = {kind: points for kind in CollectiveKind if (points := _of_kind(timings, kind))}
+    if CollectiveKind.PREFIX not in kinds:
         raise ValueError(TOO_FEW)
-    ranks = int(timings[0].point.features["ranks"])
-    each = {kind: _fit_steps(points, kind, ranks) for kind, points in kinds.items()}
+    ranks = num(int(timings[0].point.features["ranks"]))
     stated: dict[str, Json] = {}
     qualities: list[Quality] = []
     tested: list[Timing] = []
-    tested_us: list[Vector] = []
+    predicted: list[float] = []
     for kind, points in kinds.items():
-        if kind == "message":
-            continue
-        times, kept, sizes = typical_us(points), held_out(points), feature(points, "bytes")
-        line = fit_graded(sizes[~kept], times[~kept], ())
-        predicted = {
-            "standard": predict(graded_columns(sizes, ()), line),
-            "messages": _own_steps(points, each["message"], kind, ranks),
-            _OWN: _own_steps(points, each[kind], kind, ranks),
-        }
-        found = {one.model: one for one in judged(f"collective.{kind}", times, kept, predicted, "")}
-        # what is combined at each step is no part of a message; and where nothing is stated,
-        # another kind stands in for some
-        own = found[_OWN].median_error < found["messages"].median_error
-        if own or kind in COMBINING or kind in DERIVED_KINDS:
-            stated[kind] = graded_document(each[kind], STEP_LIMITS)
-            tested += [timing for timing in points if timing.point.held_out]
-            tested_us.append(predicted[_OWN][kept])
-        chosen = _OWN if kind in stated else "messages"
-        qualities += [replace(one, chosen=one.model == chosen) for one in found.values()]
-    sizes = feature(kinds["message"], "bytes")
+        times, kept = typical_us(points), held_out(points)
+        steps = float(evaluate(collective_steps(kind, ranks), {}))
+        carried = feature(points, "bytes") * float(evaluate(pieces_in_a_step(kind, ranks), {}))
+        found = fit_graded(carried[~kept], times[~kept], STEP_LIMITS, times=steps)
+        told = steps * predict(graded_columns(carried, STEP_LIMITS), found)
+        stated[kind] = graded_document(found, STEP_LIMITS)
+        qualities.append(judged(f"collective.{kind}", times, kept, told))
+        tested += [timing for timing in points if timing.point.held_out]
+        predicted += told[kept].tolist()
+    sizes = feature(kinds[CollectiveKind.PREFIX], "bytes")
     section: dict[str, Json] = {
         "steps": stated,
-        "residual": residual_of(tested, np.concatenate(tested_us)),
+        "residual": residual_of(tested, np.array(predicted)),
         "range": {"bytes": [float(sizes.min()), float(sizes.max())]},
     }
     return Fitted({"collectives": section}, tuple(qualities))
 
 
-def _steps(kind: str, ranks: int) -> float:
-    if kind == "message":
-        return 1.0
-    return float(evaluate(collective_steps(CollectiveKind(kind), num(ranks)), {}))
-
-
-def _carried(points: Sequence[Timing], kind: str, ranks: int) -> Vector:
-    """Return the bytes of one step of each point."""
-    sizes = feature(points, "bytes")
-    if kind == "message":
-        return sizes
-    return sizes * float(evaluate(pieces_in_a_step(CollectiveKind(kind), num(ranks)), {}))
-
-
-def _fit_steps(points: Sequence[Timing], kind: str, ranks: int) -> _Coefficients:
-    given, sizes = ~held_out(points), _carried(points, kind, ranks)
-    times = typical_us(points)[given]
-    return fit_graded(sizes[given], times, STEP_LIMITS, times=_steps(kind, ranks))
-
-
-def _own_steps(points: Sequence[Timing], step: _Coefficients, kind: str, ranks: int) -> Vector:
-    columns = graded_columns(_carried(points, kind, ranks), STEP_LIMITS)
-    return _steps(kind, ranks) * predict(columns, step)
+def _of_kind(timings: Sequence[Timing], kind: CollectiveKind) -> list[Timing]:
+    return named(timings, f"collective.{kind}")
 
 
 COLLECTIVES = Section(
@@ -305,8 +267,6 @@ def _collective(kind: CollectiveKind, array: object, communicator: Any) -> Calla
 # Where allocators and caches change their ways: small blocks, first and second level, memory that
 # goes back to the system and comes anew.
 LIMITS = (8 << 10, 64 << 10, 200_000, 400_000)
-# A composed price that is nearer than this is left as it is.
-_WORTH_CORRECTING = 0.15
 
 _Steps = dict[str, dict[str, float]]
 
@@ -381,11 +341,9 @@ def _composed(timing: Timing, found: _Steps, factors: Mapping[str, float]) -> fl
 def _factors(timings: Sequence[Timing], found: _Steps) -> Iterator[tuple[str, float]]:
     for kind in PICKLED_KINDS:
         given = [one for one in named(timings, f"pickle.{kind}") if not one.point.held_out]
-        if not given:
-            continue
-        ratios = typical_us(given) / np.array([_composed(timing, found, {}) for timing in given])
-        if float(np.median(np.abs(ratios - 1))) > _WORTH_CORRECTING:
-            yield kind.value, float(np.median(ratios))
+        if given:
+            composed = np.array([_composed(timing, found, {}) for timing in given])
+            yield kind.value, float(np.median(typical_us(given) / composed))
 
 
 def _each_item(timings: Sequence[Timing], found: _Steps) -> float:
@@ -402,19 +360,15 @@ def _qualities(
 ) -> Iterator[Quality]:
     for operation in dict.fromkeys(timing.point.operation for timing in timings):
         sizes, times, given = _of(timings, operation)
-        kept = ~given
-        if operation == ITEMS or not kept.any():
+        if operation == ITEMS or given.all():
             continue
-        # the standard model: one start-up and one rate, whatever the call is made of
-        line = fit_graded(sizes[given], times[given], ())
-        straight = predict(graded_columns(sizes, ()), line)
-        name, label = operation.removeprefix("pickle."), "by grades"
+        name = operation.removeprefix("pickle.")
         if name in found:
-            ours = _predicted(found, sizes, name)
+            predicted = _predicted(found, sizes, name)
         else:
-            label = "composed"
-            ours = np.array([_composed(one, found, factors) for one in named(timings, operation)])
-        yield from judged(operation, times, kept, {"standard": straight, label: ours}, label)
+            composed = [_composed(one, found, factors) for one in named(timings, operation)]
+            predicted = np.array(composed)
+        yield judged(operation, times, ~given, predicted)
 
 
 SECTION = Section(

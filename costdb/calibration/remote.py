@@ -5,17 +5,14 @@ scalar access: one ``Get`` (``Put``) of a double word at a random place, and a f
 next. *Coalesced* references are one call with an indexed type of small irregular strides,
 *vector* ones a call of consecutive words, each call at another place and with its flush; a
 *local* one is an element of the rank's own window, read or written through its NumPy view.
-*Pipelined* scalars, flushed together, are timed beside them. Loops are Python's, as in the
-programs that are predicted. What private statements take longer after each reference is timed as
-well.
+Loops are Python's, as in the programs that are predicted.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, product
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -35,7 +32,6 @@ from costdb.calibration.fitting import (
 from costdb.calibration.section import (
     Action,
     Effort,
-    Feature,
     Fitted,
     Host,
     Need,
@@ -49,8 +45,7 @@ from costdb.calibration.section import (
     repetitions,
     spread_sizes,
 )
-from costdb.machines import Json, measured
-from costdb.pgas.model import RESUME_US
+from costdb.machines import measured
 
 _WORD_BYTES = 8
 _WINDOW_WORDS = 1 << 17
@@ -58,35 +53,22 @@ _LARGEST_WORDS = {"coalesce": 8 << 10, "vector": 16 << 10}
 _COUNTS = {Effort.QUICK: 8, Effort.FULL: 20}
 # Single references are timed by so many at different places; several points tell the spread.
 _SCALARS = (40, 56, 72, 88)
-_BESIDE = (56, 88)
 _BLOCK_PLACES = 61
 _SEED = 5
 _PATTERNS = ("baseline", "coalesce", "vector", "local")
 _OF_MANY = ("coalesce", "vector")
 _KINDS = ("read", "write")
-_SYNCHRONIZATION = ("fence", "lock", "flush")
-PRIVATE = "remote.private"
 # A word takes no less than this, whatever else explains the times: eight terabytes a second.
 _LEAST_US_PER_WORD = 1e-6
 
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
-    """Return references of each pattern, private statements beside, and synchronisation."""
-    beside: Iterator[tuple[str, int, int, dict[str, Feature]]] = (
-        (operation, number, words, {"private": what})
-        for operation in (PRIVATE, *(f"remote.beside.{kind}" for kind in _KINDS))
-        for what in STATEMENTS
-        for number, words in enumerate(_BESIDE)
-    )
+    """Return references of each pattern, and a barrier."""
     made = [
-        Point(operation, {"words": words, "ranks": processors, **more}, number % 2 == 1)
-        for operation, number, words, more in (
-            *((*one, {}) for one in _references(_COUNTS[effort])),
-            *beside,
-        )
+        Point(operation, {"words": words, "ranks": processors}, number % 2 == 1)
+        for operation, number, words in _references(_COUNTS[effort])
     ]
-    alone = (*_SYNCHRONIZATION, "barrier")
-    return made + [Point(f"remote.{name}", {"words": 0, "ranks": processors}) for name in alone]
+    return [*made, Point("remote.barrier", {"words": 0, "ranks": processors})]
 
 
 def _action(point: Point, world: World) -> Action:
@@ -109,7 +91,7 @@ def _action(point: Point, world: World) -> Action:
 
 def _references(count: int) -> Iterator[tuple[str, int, int]]:
     for kind in ("read", "write"):
-        for pattern in ("baseline", "pipelined", "local"):
+        for pattern in ("baseline", "local"):
             for number, words in enumerate(_SCALARS):
                 yield f"remote.{pattern}.{kind}", number, words
         for pattern, most in _LARGEST_WORDS.items():
@@ -125,38 +107,15 @@ def _step(
     target = (communicator.Get_rank() + 1) % size
     _, name, *kind = point.operation.split(".")
     if name == "barrier":
-        return communicator.Barrier, _nothing
-    if name == "fence":
-        window.Fence()
-        return window.Fence, _nothing
-    if name == "lock":
-
-        def locked() -> None:
-            window.Lock(target)
-            window.Unlock(target)
-
-        return locked, _nothing
+        return communicator.Barrier, lambda: None
     words, store = int(point.features["words"]), kind == ["write"]
-    then = (
-        private_statement(str(point.features["private"])) if "private" in point.features else None
-    )
-    if name == "private":
-        assert then is not None
-        return _private(words, then), _nothing
     window.Lock_all()
-    if name == "flush":
-        return lambda: window.Flush(target), window.Unlock_all
     if name == "local":
         return _local(window, words, store=store), window.Unlock_all
     move = window.Put if store else window.Get
     if name in _LARGEST_WORDS:
         return _block(window, move, target, words, indexed=name == "coalesce")
-    each = name != "pipelined"
-    return _scalars(window, move, target, words, each=each, then=then), window.Unlock_all
-
-
-def _nothing() -> None:
-    pass
+    return _scalars(window, move, target, words), window.Unlock_all
 
 
 def _places(count: int, below: int = _WINDOW_WORDS) -> list[int]:
@@ -164,48 +123,18 @@ def _places(count: int, below: int = _WINDOW_WORDS) -> list[int]:
 
 
 def _scalars(
-    window: Any,
-    move: Callable[..., object],
-    target: int,
-    words: int,
-    *,
-    each: bool,
-    then: Callable[[int], object] | None = None,
+    window: Any, move: Callable[..., object], target: int, words: int
 ) -> Callable[[], object]:
     from mpi4py import MPI
 
-    places = _places(words)
-    # what is in flight together needs places of its own
-    cells = [np.ones(1)] * words if each else list(np.ones((words, 1)))
+    places, cell = _places(words), np.ones(1)
 
     def flushed_each() -> None:
-        for cell, place in zip(cells, places, strict=True):
-            move(cell, target, (place, 1, MPI.DOUBLE))
-            window.Flush(target)
-
-    def beside() -> None:
-        assert then is not None
-        for cell, place in zip(cells, places, strict=True):
-            move(cell, target, (place, 1, MPI.DOUBLE))
-            window.Flush(target)
-            then(place)
-
-    def flushed_once() -> None:
-        for cell, place in zip(cells, places, strict=True):
-            move(cell, target, (place, 1, MPI.DOUBLE))
-        window.Flush(target)
-
-    return beside if then else flushed_each if each else flushed_once
-
-
-def _private(words: int, then: Callable[[int], object]) -> Callable[[], object]:
-    places = _places(words)
-
-    def alone() -> None:
         for place in places:
-            then(place)
+            move(cell, target, (place, 1, MPI.DOUBLE))
+            window.Flush(target)
 
-    return alone
+    return flushed_each
 
 
 def _local(window: Any, words: int, *, store: bool) -> Callable[[], object]:
@@ -251,36 +180,6 @@ def _block(
     return block, close
 
 
-# Private computation between remote references, which finds the library's code in its place.
-#
-# A loop of references, or of private statements, keeps caches and branch predictors to itself. In a
-# program the two take turns, and each return from a reference finds them full of the other's code
-# and data. Timed are private statements alone and after each reference; what they take longer is
-# neither the reference's rate nor the private part.
-
-STATEMENTS = ("element", "integer", "sum", "added")
-"""An element added to, whole numbers divided; a vector summed up, one added to another by the
-library."""
-
-_VECTOR = 64
-_DIVISOR = 7
-
-
-def private_statement(what: str) -> Callable[[int], object]:
-    """Return a statement of one's own variables that takes a place."""
-    cell, left, made = np.ones(1), np.ones(_VECTOR), np.ones(_VECTOR)
-
-    def element(_: int) -> None:
-        cell[0] += 1.0
-
-    return {
-        "element": element,
-        "integer": lambda place: divmod(place, _DIVISOR),
-        "sum": lambda _: left.sum(),
-        "added": lambda _: np.add(left, left, out=made),
-    }[what]
-
-
 # Rates of one-sided references by pattern, fitted to their measured times.
 
 _Coefficients = dict[str, float]
@@ -303,11 +202,7 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
             for timing, us in zip(points, predicted.tolist(), strict=True)
             if timing.point.held_out
         ]
-        label = "rate and call" if calls else "rate"
-        operation = f"remote.{pattern}.{kind}"
-        qualities += judged(operation, times, kept, {label: predicted}, label)
-    longer, resumed = _resumed(timings, {kind: found["baseline", kind]["word"] for kind in _KINDS})
-    tested += resumed
+        qualities.append(judged(f"remote.{pattern}.{kind}", times, kept, predicted))
     section: dict[str, Any] = {
         "rates": {
             pattern: {f"t{ranks}": {kind: _rate(found[pattern, kind]) for kind in _KINDS}}
@@ -319,70 +214,19 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
             }
             for pattern in _OF_MANY
         },
-        **longer,
-        "synchronization": {
-            f"{name}_us": measured(_alone(timings, name), "us") for name in _SYNCHRONIZATION
-        },
         "optimizations": {pattern: list(_KINDS) for pattern in _OF_MANY},
         "residual": residual_of([timing for timing, _ in tested], np.array([p for _, p in tested])),
         "range": {"call_words": _range(timings)},
     }
     steps = max(1, (ranks - 1).bit_length())
-    barrier_us = measured(_alone(timings, "barrier") / steps, "us")
+    (barrier,) = typical_us(_named(timings, "barrier"))
+    barrier_us = measured(float(barrier) / steps, "us")
     parts: dict[str, Any] = {"pgas": section, "collectives": {"barrier_step_us": barrier_us}}
-    return Fitted(parts, tuple(qualities), _notes(timings, ranks))
-
-
-def _resumed(
-    timings: Sequence[Timing], word_us: Mapping[str, float]
-) -> tuple[dict[str, Json], list[tuple[Timing, float]]]:
-    """Return what work takes longer after a reference, and what that predicts of points kept.
-
-    Nothing where no such points were measured, as by an earlier version.
-
-    Parameters
-    ----------
-    word_us : mapping of str to float
-        One reference, by ``"read"`` and ``"write"``.
-    """
-    alone = {
-        _statements(timing): timing.typical_us
-        for timing in timings
-        if timing.point.operation == PRIVATE
-    }
-    apart = [
-        (timing, alone[_statements(timing)] + each * _statements(timing)[1])
-        for kind, each in word_us.items()
-        for timing in _named(timings, f"beside.{kind}")
-        if _statements(timing) in alone
-    ]
-    # it differs by the statement, and which one a program has is not known
-    seen = sorted(
-        max(0.0, timing.typical_us - us) / _statements(timing)[1]
-        for timing, us in apart
-        if not timing.point.held_out
-    )
-    if not seen:
-        return {}, []
-    note = "ends: the private statements and kinds of reference that it was measured with"
-    kept = [(timing, us) for timing, us in apart if timing.point.held_out]
-    return (
-        {RESUME_US: measured(median(seen), "us", seen[0], seen[-1], note)},
-        [(timing, us + median(seen) * _statements(timing)[1]) for timing, us in kept],
-    )
-
-
-def _statements(timing: Timing) -> tuple[str, int]:
-    features = timing.point.features
-    return str(features["private"]), int(features["words"])
+    return Fitted(parts, tuple(qualities), (_NOTE.format(ranks),))
 
 
 def _named(timings: Sequence[Timing], name: str) -> list[Timing]:
     return named(timings, f"remote.{name}")
-
-
-def _alone(timings: Sequence[Timing], name: str) -> float:
-    return float(typical_us(_named(timings, name))[0])
 
 
 def _range(timings: Sequence[Timing]) -> list[float]:
@@ -400,22 +244,15 @@ def _rate(coefficients: _Coefficients) -> dict[str, Any]:
     return measured(1e6 / coefficients["word"], "double words/s")
 
 
-def _notes(timings: Sequence[Timing], ranks: int) -> tuple[str, ...]:
-    rates = []
-    for kind in _KINDS:
-        points = _named(timings, f"pipelined.{kind}")
-        rate = float(np.median(feature(points, "words") / typical_us(points)))
-        rates.append(f"{rate:.2f} million {kind}s")
-    return (
-        f"Rates of remote references are those of {ranks} ranks that all reach into the next "
-        "one's window at once, from Python loops.",
-        f"Scalar references that are flushed together instead: {' and '.join(rates)} a second.",
-    )
+_NOTE = (
+    "Rates of remote references are those of {} ranks that all reach into the next one's window"
+    " at once, from Python loops."
+)
 
 
 SECTION = Section(
     "remote",
-    "remote references: patterns and synchronisation",
+    "remote references: patterns, and barriers",
     frozenset((Need.MPI,)),
     _points,
     _action,

@@ -411,26 +411,16 @@ class Quality:
 
     Attributes
     ----------
-    operation, model : str
-        Such as ``"message.column"`` and ``"M1 in pieces"``.
-    r2 : float
-        Residual over total sum of squares: 0 is perfect, 1 no better than the mean.
+    operation : str
+        Such as ``"message.column"``.
     median_error : float
         Median of ``|predicted - measured| / measured``.
-    points : int
-        How many were held out.
-    chosen : bool
-        Whether the profile uses this model.
     pairs : tuple of (float, float)
-        Measured and predicted microseconds of the points that were held out.
+        Measured and predicted microseconds of these points.
     """
 
     operation: str
-    model: str
-    r2: float
     median_error: float
-    points: int
-    chosen: bool
     pairs: tuple[tuple[float, float], ...] = ()
 
 
@@ -444,7 +434,7 @@ class Fitted:
         Sections of the profile, by their top-level name (``lines``, ``smp``, ``arrays``); parts
         of one name from several sections are merged by key.
     qualities : tuple of Quality
-        The chosen models, and beside them the standard ones.
+        Of each operation that was fitted.
     notes : tuple of str
         What a reader of the profile must know.
     """

@@ -20,11 +20,11 @@ from costdb.expr.functions import sym as sym
 from costdb.expr.nodes import ONE as ONE
 from costdb.expr.nodes import ZERO as ZERO
 from costdb.expr.nodes import Expr as Expr
+from costdb.expr.nodes import ExprError as ExprError
 from costdb.expr.nodes import ceil as ceil
 from costdb.expr.nodes import ceil_div as ceil_div
 from costdb.expr.nodes import floor as floor
 from costdb.expr.nodes import floor_div as floor_div
 from costdb.expr.nodes import num as num
-from costdb.expr.numbers import ExprError as ExprError
 from costdb.expr.parse import parse as parse
-from costdb.expr.text import to_text as to_text
+from costdb.expr.parse import to_text as to_text

@@ -29,10 +29,18 @@ from costdb.expr.functions import (
     Sum,
     free_symbols,
 )
-from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
-from costdb.expr.numbers import (
+from costdb.expr.nodes import (
+    Add,
+    CeilDiv,
+    Expr,
     ExprError,
+    FloorDiv,
+    Mod,
+    Mul,
+    Num,
+    Pow,
     Rational,
+    Sym,
     Value,
     bounded_power,
     gcd_value,

@@ -5,8 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from costdb.expr.nodes import MAKERS, ONE, ZERO, Expr, ExprLike, Num, Sym, add, as_expr
-from costdb.expr.numbers import ExprError, Rational, gcd_value, log2_value
+from costdb.expr.nodes import (
+    MAKERS,
+    ONE,
+    ZERO,
+    Expr,
+    ExprError,
+    ExprLike,
+    Num,
+    Rational,
+    Sym,
+    add,
+    as_expr,
+    gcd_value,
+    log2_value,
+)
 from costdb.records import dataclass
 from costdb.wording import IDENTIFIER
 

@@ -15,8 +15,20 @@ from costdb.expr.functions import (
     less_equal,
     substitute,
 )
-from costdb.expr.nodes import ONE, ZERO, Add, Expr, Mul, Num, Pow, Sym, add, multiply
-from costdb.expr.numbers import Rational, exact
+from costdb.expr.nodes import (
+    ONE,
+    ZERO,
+    Add,
+    Expr,
+    Mul,
+    Num,
+    Pow,
+    Rational,
+    Sym,
+    add,
+    exact,
+    multiply,
+)
 
 MAX_TERMS = 400
 """Terms of an expanded polynomial; larger ones are left in factors."""

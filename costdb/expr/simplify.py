@@ -33,17 +33,18 @@ from costdb.expr.nodes import (
     ZERO,
     Division,
     Expr,
+    ExprError,
     Mod,
     Mul,
     Num,
     Pow,
+    Rational,
     Sym,
     add,
     multiply,
     num,
     split_coefficient,
 )
-from costdb.expr.numbers import ExprError, Rational
 from costdb.expr.polynomials import affine_in, at, coefficients_in, expand, sum_below, terms_of
 from costdb.records import dataclass, replace
 

@@ -8,9 +8,7 @@ reductions take ``ceil(log2 p)`` such steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
@@ -28,24 +26,6 @@ from costdb.work import (
     Statement,
 )
 
-# Collectives that a profile does not state: what stands in for them, and how uncertain that is.
-#
-# A library does not compose a collective of others, and which algorithm it takes hangs on sizes and
-# ranks. So what is derived is marked as such, with an interval as wide as algorithms differ.
-
-_SECTION = "collectives"
-
-_KIN: Mapping[CollectiveKind, CollectiveKind] = MappingProxyType(
-    {
-        CollectiveKind.REDUCE_SCATTER: CollectiveKind.REDUCE,
-        CollectiveKind.ALLGATHERV: CollectiveKind.ALLGATHER,
-        CollectiveKind.ALLTOALLV: CollectiveKind.ALLTOALL,
-    }
-)
-"""Whose steps stand in for those of a kind: they send as much, and combine as much of it."""
-
-DERIVED_KINDS = frozenset(_KIN)
-
 HALVING = Quantity(
     1.0,
     0.5,
@@ -55,54 +35,7 @@ HALVING = Quantity(
     "a reduce-scatter is taken to halve recursively: ceil(log2 p) steps, which together send and"
     " combine (p-1)/p of the array; libraries also exchange pairwise, or reduce and scatter",
 )
-
-UNEQUAL = Quantity(
-    1.0,
-    0.8,
-    2.5,
-    "1",
-    Provenance.DERIVED,
-    "pieces whose lengths may differ are taken to move as equal ones do, for which libraries have"
-    " shorter ways",
-)
-
-
-def states_steps(machine: Machine, kind: CollectiveKind) -> bool:
-    """Tell whether a profile states the steps of a kind of collective."""
-    return bool(machine.section(_SECTION, "steps", kind.value))
-
-
-def stated_kin(machine: Machine, kind: CollectiveKind) -> CollectiveKind | None:
-    """Return the kind whose steps a profile states for `kind`: itself, or what stands in for it.
-
-    None where messages have to do.
-    """
-    if states_steps(machine, kind):
-        return kind
-    kin = _KIN.get(kind)
-    return kin if kin is not None and states_steps(machine, kin) else None
-
-
-def factor_of(kind: CollectiveKind, kin: CollectiveKind | None) -> Quantity | None:
-    """Return how far a price may be off that was derived, None where it was not.
-
-    Parameters
-    ----------
-    kind : CollectiveKind
-    kin : CollectiveKind or None
-        Whose steps are used; None for messages, of which the textbook makes equal and unequal
-        pieces alike.
-    """
-    if kin is kind:
-        return None
-    if kind is CollectiveKind.REDUCE_SCATTER:
-        return HALVING
-    return None if kin is None else UNEQUAL
-
-
-def symbol_of(kind: CollectiveKind) -> str:
-    """Return the symbol of that factor."""
-    return f"{_SECTION}.{kind.value}.derived"
+"""How far a price may be off where nothing says which algorithm a library takes."""
 
 
 # How many steps the textbook algorithms of collectives take on their longest path.
@@ -185,24 +118,14 @@ _OF_PIECES = frozenset(
 )
 
 
-def charge_own_steps(
-    bill: Bill, kind: CollectiveKind, kin: CollectiveKind, steps: Expr, region: Region
-) -> None:
+def charge_own_steps(bill: Bill, kind: CollectiveKind, steps: Expr, region: Region) -> None:
     """Charge the steps of a collective, and the copies of what is not one run.
 
     A buffer is packed and unpacked once, however many steps it goes through; pieces each.
-
-    Parameters
-    ----------
-    kin : CollectiveKind
-        Whose steps the profile states: those of `kind`, or what stands in for it.
     """
     size = bytes_of(region)
-    path = (SECTION, "steps", kin.value)
-    label = f"{kind.value} steps"
-    if kin is not kind:
-        label += f", derived from {kin.value}"
-    bill.charge_step(label, steps, path, size, residual=_RESIDUAL)
+    path = (SECTION, "steps", kind.value)
+    bill.charge_step(f"{kind.value} steps", steps, path, size, residual=_RESIDUAL)
     copies = steps if kind in _OF_PIECES else conditional(less(0, steps), 1, 0)
     bill.charge_staging(copies, region)
     bill.within_section(SECTION, "bytes", conditional(less(0, steps), size, 0), "collective bytes")
@@ -326,24 +249,21 @@ def price_collective(work: Collective, machine: Machine) -> Priced | Missing:
     ``p - 1`` steps of one piece each, and so do gather and scatter at the root; reduce-scatter
     halves recursively, ``ceil(log2 p)`` steps that together send ``p - 1`` pieces. Reductions
     combine element by element at every step, at the rate of local statements. Where the profile
-    states the steps of a kind as measured, these take the place of messages and operations; what
-    is derived from another kind, or of another algorithm than libraries may take, says so by a
-    factor with provenance ``derived``.
+    states the steps of a kind as measured, these take the place of messages and operations; of
+    another algorithm than libraries may take a factor says so, with provenance ``derived``.
     """
     bill = Bill(machine)
     steps = collective_steps(work.kind, work.ranks)
     region = step_region(work.kind, work.ranks, work.region)
-    kin = stated_kin(machine, work.kind)
-    if kin is not None:
-        charge_own_steps(bill, work.kind, kin, steps, region)
-    else:
-        bill.charge_messages(steps, region)
-        if work.kind in COMBINING:
-            doubling = work.kind is CollectiveKind.ALLREDUCE
-            combined = allreduce_steps(work.ranks)[1] if doubling else steps
-            operations = combined * elements_of(region)
-            bill.charge("combining", "statement", "phi_us_per_operation", operations)
-    factor = factor_of(work.kind, kin)
-    if factor is not None:
-        bill.correct(symbol_of(work.kind), factor)
+    if machine.section(SECTION, "steps", work.kind.value):
+        charge_own_steps(bill, work.kind, steps, region)
+        return bill.total()
+    bill.charge_messages(steps, region)
+    if work.kind in COMBINING:
+        doubling = work.kind is CollectiveKind.ALLREDUCE
+        combined = allreduce_steps(work.ranks)[1] if doubling else steps
+        operations = combined * elements_of(region)
+        bill.charge("combining", "statement", "phi_us_per_operation", operations)
+    if work.kind is CollectiveKind.REDUCE_SCATTER:
+        bill.correct(f"{SECTION}.{work.kind.value}.derived", HALVING)
     return bill.total()

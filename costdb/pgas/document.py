@@ -7,7 +7,7 @@ sequence points. Its groups are found by :mod:`costdb.pgas.partition`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
@@ -23,103 +23,32 @@ from costdb.pgas.partition import (
     SharedArray,
     Spread,
     Subscript,
-    remote_groups,
 )
 from costdb.phases.application import (
     HEAD_KEYS,
     OPTIONAL_HEAD_KEYS,
     Application,
     ApplicationError,
+    Used,
     When,
     Word,
     check_names,
-    head_expressions,
     listed,
     read_head,
     read_when,
 )
 from costdb.phases.document import Node
 from costdb.phases.pricing import derived_quantities, written_out
-from costdb.records import dataclass
-from costdb.work import Leaf, Process, Sequential, repeated
+from costdb.records import dataclass, replace
 
-KIND: Final = "references"
 _NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"
-_NOTHING: Final[frozenset[str]] = frozenset()
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceProgram:
-    """A program's interval; `head` holds what documents of every kind have.
-
-    Attributes
-    ----------
-    interval : Interval
-        With every array that some variant has.
-    arrays : tuple of (SharedArray, When)
-        One and the same name may be spread differently in different variants.
-    """
-
-    head: Application
-    interval: Interval
-    arrays: tuple[tuple[SharedArray, When], ...]
-
-    def interval_for(self, words: Mapping[str, Word]) -> Interval:
-        """Return the interval of the variant that `words` pick, over sizes and parameters.
-
-        Raises
-        ------
-        ApplicationError
-            It leaves a name undefined.
-        """
-        derived = derived_quantities(self.head, words)
-
-        def whole(expr: Expr, place: str) -> Expr:
-            return written_out(self.head, expr, derived, place)
-
-        arrays = tuple(array for array, when in self.arrays if when.holds(words))
-        names = [array.name for array in arrays]
-        for name in names:
-            if names.count(name) > 1:
-                raise ApplicationError(
-                    f"{self.head.origin}: /arrays: {name} is declared twice for this choice"
-                )
-        below, above = self.interval.below, self.interval.above
-        return Interval(
-            threads=whole(self.interval.threads, "/threads"),
-            arrays=arrays,
-            loops=tuple(
-                Loop(loop.index, whole(loop.trips, f"/loops/{number}"))
-                for number, loop in enumerate(self.interval.loops)
-            ),
-            references=self.interval.references,
-            dependences=self.interval.dependences,
-            affinity=self.interval.affinity,
-            below=None if below is None else whole(below, "/neighbours/below"),
-            above=None if above is None else whole(above, "/neighbours/above"),
-        )
-
-    def process(self, words: Mapping[str, Word]) -> Process:
-        """Return the work of the variant that `words` pick.
-
-        Raises
-        ------
-        ApplicationError
-            It leaves a name undefined.
-        PartitionError
-            References contradict their interval.
-        """
-        interval = self.interval_for(words)
-        groups = Sequential(tuple(Leaf(group) for group in remote_groups(interval)))
-        repeat = written_out(
-            self.head, self.head.repeat, derived_quantities(self.head, words), "/repeat"
-        )
-        return repeated(repeat, groups)
-
-
-def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
-    """Return the program that a parsed document describes.
+def program_of(
+    document: dict[str, object], origin: str
+) -> tuple[Application, tuple[Used, ...], Callable[[Mapping[str, Word]], Interval]]:
+    """Return what a parsed document describes: head, expressions, and the interval of words.
 
     Raises
     ------
@@ -131,8 +60,6 @@ def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
         (*HEAD_KEYS, "kind", "threads", "arrays", "loops", "references"),
         (*OPTIONAL_HEAD_KEYS, "affinity", "irregular", "dependences", "neighbours"),
     )
-    if keys["kind"].text() != KIND:
-        raise keys["kind"].refuse(f"expected {KIND}")
     head = read_head(keys, origin)
     loops = tuple(_loop(node) for node in listed(keys, "loops"))
     indices = tuple(loop.index for loop in loops)
@@ -155,6 +82,7 @@ def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
         references += found
     if not references:
         raise keys["references"].refuse("there is no reference")
+    own = {index: index for index in indices}
     sides = keys["neighbours"].known((), ("below", "above")) if "neighbours" in keys else {}
     interval = Interval(
         threads=keys["threads"].expression(),
@@ -166,22 +94,38 @@ def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
             for node in listed(keys, "dependences")
             for dependence in _dependences(node, numbered)
         ),
-        affinity=_affinity(keys["affinity"], loops) if "affinity" in keys else "",
+        affinity=_one_of(keys["affinity"], own) if "affinity" in keys else "",
         below=sides["below"].expression() if "below" in sides else None,
         above=sides["above"].expression() if "above" in sides else None,
     )
-    program = ReferenceProgram(head, interval, arrays)
-    check_names(head, _expressions(program))
-    return program
+    used = tuple(_expressions(interval))
+    check_names(head, used)
+
+    def interval_for(words: Mapping[str, Word]) -> Interval:
+        spread = tuple(array for array, when in arrays if when.holds(words))
+        of_words = [array.name for array in spread]
+        for name in of_words:
+            if of_words.count(name) > 1:
+                raise ApplicationError(
+                    f"{origin}: /arrays: {name} is declared twice for this choice"
+                )
+        derived = derived_quantities(head, words)
+        whole = {one.place: written_out(head, one.expr, derived, one.place) for one in used}
+        return replace(
+            interval,
+            threads=whole["/threads"],
+            arrays=spread,
+            loops=tuple(Loop(one, whole[f"/loops/{at}"]) for at, one in enumerate(indices)),
+            below=whole.get("/neighbours/below"),
+            above=whole.get("/neighbours/above"),
+        )
+
+    return head, used, interval_for
 
 
 def _loop(node: Node) -> Loop:
     table = node.known(("index", "trips"), ())
     return Loop(table["index"].name(), table["trips"].expression())
-
-
-def _affinity(node: Node, loops: tuple[Loop, ...]) -> str:
-    return _one_of(node, {loop.index: loop.index for loop in loops})
 
 
 def _array(node: Node, head: Application) -> tuple[SharedArray, When]:
@@ -290,12 +234,10 @@ def _whole(expr: Expr) -> int:
     return expr.value
 
 
-def _expressions(program: ReferenceProgram) -> Iterator[tuple[str, Expr, frozenset[str]]]:
-    yield from head_expressions(program.head)
-    interval = program.interval
-    yield "/threads", interval.threads, _NOTHING
+def _expressions(interval: Interval) -> Iterator[Used]:
+    yield Used("/threads", interval.threads)
     for number, loop in enumerate(interval.loops):
-        yield f"/loops/{number}", loop.trips, _NOTHING
+        yield Used(f"/loops/{number}", loop.trips)
     for side, expr in (("below", interval.below), ("above", interval.above)):
         if expr is not None:
-            yield f"/neighbours/{side}", expr, _NOTHING
+            yield Used(f"/neighbours/{side}", expr)

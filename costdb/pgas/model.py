@@ -19,7 +19,6 @@ SECTION = "pgas"
 _BEST_FIRST = (Pattern.VECTOR, Pattern.COALESCE, Pattern.BASELINE)
 _KINDS = {False: "read", True: "write"}
 _MICROSECONDS_PER_SECOND = 1e6
-RESUME_US = "resume_us"
 _EXACT = exactly(1.0, "1", "no residual is stated")
 _WORDS = {"rates": "gap", "call_us": "call"}
 """By table of a profile: what its symbols are called."""
@@ -131,8 +130,7 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
 
     A mixed group, uniform over all threads, takes ``(T-1)/T`` of that pattern's time and
     ``1/T`` of a local shared access. A reference counts as one double word whatever its size.
-    Calls cost extra where the profile says what one takes, and so does the return from every
-    operation on another's memory to the program's own work.
+    Calls cost extra where the profile says what one takes.
 
     Raises
     ------
@@ -163,12 +161,6 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
     terms = [Term(label, MODEL, time_us)]
     domains = [threads]
     remote_share = 1 - num(1) / group.threads if group.mixed else num(1)
-    stated = machine.quantity(SECTION, RESUME_US)
-    if stated is not None:
-        returns_us = _operations(group, pattern) * remote_share * sym(f"{SECTION}.resume")
-        if returns_us != num(0):
-            coefficients[f"{SECTION}.resume"] = stated
-            terms.append(Term(f"{label}, resuming own work", MODEL, returns_us))
     if group.calls != num(0) and pattern is not Pattern.LOCAL:
         each_call = _measured(machine, "call_us", pattern, group.store, group.threads)
         if each_call is not None:
@@ -201,13 +193,6 @@ def price_groups(groups: Iterable[RemoteGroup], machine: Machine) -> Priced | Mi
         coefficients |= priced.coefficients
         domains |= dict.fromkeys(priced.domains)
     return Priced(total, tuple(terms), coefficients, tuple(domains))
-
-
-def _operations(group: RemoteGroup, pattern: Pattern) -> Expr:
-    """Return how many operations on others' memory a group is; a compiler's blocks are unknown."""
-    if pattern is Pattern.LOCAL:
-        return num(0)
-    return group.count if pattern is Pattern.BASELINE else group.calls
 
 
 def _described(group: RemoteGroup, pattern: Pattern) -> str:

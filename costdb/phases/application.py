@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
 from costdb.phases.document import ApplicationError as ApplicationError
@@ -141,15 +141,6 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class StatedRate:
-    """A rate that the description itself states, for machines whose profile has none."""
-
-    single: Quantity | None = None
-    outer: Quantity | None = None
-    inner: Quantity | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Application:
     """An application: its phases and messages over its parameters.
 
@@ -161,8 +152,9 @@ class Application:
         Path of the description.
     repeat : Expr
         How often phases and messages are gone through in one run.
-    rates : mapping of str to StatedRate
-        Rates stated by the description; those of a machine's profile come before them.
+    rates : mapping of str to mapping of str to Quantity
+        Rates stated by the description, by part: ``outer`` and ``inner``, or one without a name;
+        those of a machine's profile come before them.
     """
 
     name: str
@@ -175,7 +167,7 @@ class Application:
     phases: tuple[Phase, ...]
     exchanges: tuple[Exchange, ...]
     repeat: Expr
-    rates: Mapping[str, StatedRate]
+    rates: Mapping[str, Mapping[str, Quantity]]
 
     @property
     def word_parameters(self) -> tuple[WordParameter, ...]:
@@ -395,7 +387,7 @@ def application_of(document: dict[str, object], origin: str) -> Application:
             for name, node in (keys["rates"].table() if "rates" in keys else {}).items()
         },
     )
-    check_names(application, _expressions(application))
+    check_names(application, expressions_of(application))
     return application
 
 
@@ -525,48 +517,41 @@ def _exchange(node: Node, parameters: Mapping[str, Parameter]) -> Exchange:
     )
 
 
-def _stated_rate(node: Node) -> StatedRate:
-    table = node.table()
-    if "value" in table:
-        return StatedRate(single=_quantity(node))
-    pair = node.known(("outer", "inner"), ())
-    return StatedRate(outer=_quantity(pair["outer"]), inner=_quantity(pair["inner"]))
+def _stated_rate(node: Node) -> Mapping[str, Quantity]:
+    parts = {"": node} if "value" in node.table() else node.known(("outer", "inner"), ())
+    return {part: _quantity(one) for part, one in parts.items()}
 
 
 def _quantity(node: Node) -> Quantity:
-    table = node.known(
-        ("value", "unit", "provenance", "source"), ("low", "high", "fitted_to", "note")
-    )
+    required = ("value", "unit", "provenance", "source")
+    table = node.known(required, ("low", "high", "fitted_to", "note"))
     value = float(table["value"].number())
-    low = float(table["low"].number()) if "low" in table else value
-    high = float(table["high"].number()) if "high" in table else value
+    low, high = (float(table.get(end, table["value"]).number()) for end in ("low", "high"))
     if low <= 0:
         raise node.refuse(f"a rate must be positive, got {min(low, value):g}")
-    unit = table["unit"].text()
+    unit, provenance, source = (table[key].text() for key in required[1:])
     if unit not in RATE_UNITS.values():
         raise table["unit"].refuse(f"expected one of {', '.join(RATE_UNITS.values())}")
-    provenance = table["provenance"].text()
     fitted_to = table["fitted_to"].text() if "fitted_to" in table else ""
     if fitted_to and provenance != Provenance.ESTIMATED.value:
         raise table["provenance"].refuse("a number that was fitted to a figure is estimated")
     try:
-        return Quantity(
-            value, low, high, unit, Provenance(provenance), table["source"].text(), fitted_to
-        )
+        return Quantity(value, low, high, unit, Provenance(provenance), source, fitted_to)
     except ValueError as error:
         raise node.refuse(str(error)) from error
 
 
-def check_names(
-    application: Application, expressions: Iterable[tuple[str, Expr, frozenset[str]]]
-) -> None:
-    """Refuse expressions that mention what nothing binds.
+class Used(NamedTuple):
+    """An expression of a description: where it stands, what it may use besides, and when."""
 
-    Parameters
-    ----------
-    application : Application
-    expressions : iterable of (str, Expr, frozenset of str)
-        Each with its place and the names that it may use besides.
+    place: str
+    expr: Expr
+    extra: frozenset[str] = frozenset()
+    when: When = When()
+
+
+def check_names(application: Application, expressions: Iterable[Used]) -> None:
+    """Refuse expressions that mention what nothing binds, those of the head included.
 
     Raises
     ------
@@ -576,37 +561,32 @@ def check_names(
     known = {p.name for p in application.number_parameters}
     known |= set(application.size_names)
     known |= {definition.name for definition in application.definitions}
-    for place, expr, extra in expressions:
-        for name in sorted(free_symbols(expr) - known - extra):
-            raise ApplicationError(f"{application.origin}: {place}: nothing defines {name}")
+    for used in (*_of_head(application), *expressions):
+        for name in sorted(free_symbols(used.expr) - known - used.extra):
+            raise ApplicationError(f"{application.origin}: {used.place}: nothing defines {name}")
 
 
-def head_expressions(
-    application: Application,
-) -> Iterator[tuple[str, Expr, frozenset[str]]]:
-    """Yield the expressions that descriptions of every kind have, for :func:`check_names`."""
-    nothing: frozenset[str] = frozenset()
+def _of_head(application: Application) -> Iterator[Used]:
     for parameter in application.number_parameters:
         if parameter.maximum is not None:
-            yield f"/parameters/{parameter.name}/maximum", parameter.maximum, nothing
+            yield Used(f"/parameters/{parameter.name}/maximum", parameter.maximum)
     for definition in application.definitions:
-        yield definition.place, definition.value, nothing
+        yield Used(definition.place, definition.value)
     for constraint in application.constraints:
-        yield constraint.place, constraint.require, nothing
-    yield "/repeat", application.repeat, nothing
+        yield Used(constraint.place, constraint.require)
+    yield Used("/repeat", application.repeat)
 
 
-def _expressions(application: Application) -> Iterator[tuple[str, Expr, frozenset[str]]]:
-    nothing: frozenset[str] = frozenset()
-    yield from head_expressions(application)
+def expressions_of(application: Application) -> Iterator[Used]:
+    """Yield the expressions of phases and messages."""
     for phase in application.phases:
-        yield phase.place, phase.count, nothing
+        yield Used(phase.place, phase.count, when=phase.when)
         if phase.per_op is not None:
-            yield phase.place, phase.per_op, frozenset({"a", "b"})
+            yield Used(phase.place, phase.per_op, frozenset({"a", "b"}), phase.when)
     for exchange in application.exchanges:
+        place, when = exchange.place, exchange.when
         index = frozenset({exchange.series[0]} if exchange.series else ())
-        yield exchange.place, exchange.count, index
-        yield exchange.place, exchange.bytes, index
-        if exchange.series is not None:
-            yield exchange.place, exchange.series[1], nothing
-            yield exchange.place, exchange.series[2], nothing
+        yield Used(place, exchange.count, index, when)
+        yield Used(place, exchange.bytes, index, when)
+        for bound in exchange.series[1:] if exchange.series else ():
+            yield Used(place, bound, when=when)

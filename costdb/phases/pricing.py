@@ -90,10 +90,8 @@ class _Lookup:
         """
         section = ("phases", "applications", self.application.name, "rates", name)
         path = (*section, part) if part else section
-        quantity = self.machine.quantity(*path)
-        if quantity is None and name in self.application.rates:
-            stated = self.application.rates[name]
-            quantity = {"": stated.single, "outer": stated.outer, "inner": stated.inner}[part]
+        stated = self.application.rates.get(name, {})
+        quantity = self.machine.quantity(*path) or stated.get(part)
         what = f'the {part + " " if part else ""}rate "{name}" of {self.application.name}'
         if quantity is None:
             return Missing(

@@ -28,7 +28,8 @@ SIZES = {
 def interval_of(name):
     """Return what one thread of a described program does between two sequence points."""
     path = FOLDER / f"{name}.toml"
-    return program_of(tomllib.loads(path.read_text()), str(path)).interval_for({"spread": "cyclic"})
+    _, _, interval_for = program_of(tomllib.loads(path.read_text()), str(path))
+    return interval_for({"spread": "cyclic"})
 
 
 def main() -> None:

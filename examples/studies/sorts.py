@@ -8,7 +8,6 @@ are in its cache and all are awake when the next superstep begins: that is at a 
 
 from __future__ import annotations
 
-import resource
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -120,34 +119,23 @@ class Run:
     processors : int
     microseconds : float
         All supersteps so far.
-    displaced : int
-        How many times one of its threads had to leave a core to another process, from the barrier
-        before a superstep to its end.
     """
 
     processors: int
     microseconds: float = field(default=0.0)
-    displaced: int = field(default=0)
 
     def step(
         self, kind: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
     ) -> None:
         """Do a superstep and add its time; the clock starts when all processors are there."""
-        before = _displaced()
         _sort_parts(counters[:0, 0], np.zeros(self.processors + 1, np.int64))
         begin = time.perf_counter_ns()
         _superstep(kind, source, target, digit, limits, counters)
         self.microseconds += (time.perf_counter_ns() - begin) / 1000
-        self.displaced += _displaced() - before
 
     def move(self, kind: int, source: Keys, target: Keys) -> None:
         """Do a superstep that counts nothing."""
         self.step(kind, source, target, -1, np.empty(0, np.int64), _counters(self.processors, 1))
-
-
-def _displaced() -> int:
-    """Return how many times the system took a core from a thread of this process."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _radix(run: Run, keys: Keys) -> Keys:
@@ -223,7 +211,7 @@ def _ready(comm, sizes, name):
 
     def run():
         _, made = run_sort(name, keys, sizes["p"])
-        return made.microseconds * 1e-6, made.displaced == 0
+        return made.microseconds * 1e-6
 
     return SimpleNamespace(run=run)
 

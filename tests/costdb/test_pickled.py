@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.estimate import Missing, Priced
-from costdb.expr import evaluate, num, sym
+from costdb.estimate import Missing
+from costdb.expr import num, sym
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import PICKLED_KINDS, CollectiveKind, PickledCollective, PickledMessage, Region
-from tests.costdb.made_up import HEADING, quantity
+from tests.costdb.made_up import HEADING, microseconds, quantity
 
 N, P = sym("N"), sym("P")
 ARRAY = Region(8, (N,), (num(8),))
@@ -61,15 +61,6 @@ def document(**changes: Json) -> dict[str, Json]:
 
 def machine(**changes: Json) -> Machine:
     return machine_of(document(**changes), "test.json")
-
-
-def microseconds(priced: Priced | Missing, **sizes: int) -> float:
-    assert isinstance(priced, Priced), priced
-    values = {symbol: q.value for symbol, q in priced.coefficients.items()}
-    total = float(evaluate(priced.microseconds, {**values, **sizes}))
-    parts = sum(float(evaluate(t.microseconds, {**values, **sizes})) for t in priced.terms)
-    assert parts == pytest.approx(total)
-    return total
 
 
 def parts_by_hand(size: int) -> tuple[float, float, float, float, float]:

@@ -5,7 +5,7 @@ import pytest
 from costdb import pricing
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import compare, evaluate_price
-from costdb.expr import evaluate, num, parse, sym
+from costdb.expr import evaluate, num, sym
 from costdb.machines import MachineError, built_in_names, load_machine, machine_of
 from costdb.pricing import price_process, price_work
 from costdb.work import (
@@ -13,7 +13,6 @@ from costdb.work import (
     Barrier,
     Collective,
     CollectiveKind,
-    Delay,
     Fixed,
     Interpretation,
     Leaf,
@@ -27,13 +26,11 @@ from costdb.work import (
     Region,
     RemoteElements,
     RemoteGroup,
-    Resource,
     SeqLoop,
     Sequential,
     Statement,
     Superstep,
     Unknown,
-    Use,
 )
 from tests.costdb.made_up import HEADING
 
@@ -134,14 +131,14 @@ def microseconds(process, machine=T3E, **sizes):
 def test_sequences_and_loops_add_up_with_terms_of_one_label_merged():
     message = WORK["message"]
     once = price_work(message, T3E)
-    body = Sequential((Leaf(message), Leaf(message), Delay(num(5)), Leaf(Fixed(num(7), "io"))))
+    body = Sequential((Leaf(message), Leaf(message), Leaf(Fixed(num(12), "io"))))
     total, terms = microseconds(SeqLoop("i", num(1), sym("K"), body), N=100, K=6)
     middle = {name: quantity.value for name, quantity in once.coefficients.items()}
     single = float(evaluate(once.microseconds, {"N": 100, **middle}))
     assert total == pytest.approx(6 * (2 * single + 12))
     assert total == pytest.approx(float(sum(terms.values())))
-    assert (terms["delay"], terms["io"]) == (30, 42)
-    assert set(terms) == {term.label for term in once.terms} | {"delay", "io"}
+    assert terms["io"] == 72
+    assert set(terms) == {term.label for term in once.terms} | {"io"}
     assert microseconds(SeqLoop("i", num(1), num(0), body), N=100)[0] == 0
 
 
@@ -152,15 +149,6 @@ def test_side_by_side_the_longest_counts():
     assert terms == {"slow": 18, "fast": 4}
     spread = ParLoop("p", num(1), sym("P"), Leaf(Fixed(sym("p") * 2)))
     assert microseconds(spread, P=5)[0] == 10
-
-
-def test_contention_comes_from_the_process_algebra():
-    disk = Use(Resource(num(0), num(1)), num(parse("0.1").value))
-    process = ParLoop(
-        "p", num(1), sym("P"), SeqLoop("i", num(1), N, Sequential((Delay(num(10)), disk)))
-    )
-    assert microseconds(process, P=1000, N=1_000_000)[0] == 1e8
-    assert microseconds(process, P=2, N=10)[0] == pytest.approx(101)
 
 
 def test_equal_work_is_priced_once(monkeypatch):

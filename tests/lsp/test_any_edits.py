@@ -14,7 +14,7 @@ import pytest
 from advisor.engine import Options, check_source
 from advisor.frontend.trees import tree_of
 from advisor.ranking import compare
-from advisor.report.rows import headline
+from advisor.report.model import headline
 from advisor.source import SourceProblem
 from benchmarks.bench_lsp import drawn_edits, examples
 from tests.lsp.typed_files import PLANNED, PROGRAM

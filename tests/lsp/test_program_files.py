@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from advisor.engine import Options, check_source
 from advisor.finding import Finding
-from advisor.report.rows import headline
+from advisor.report.model import headline
 from tests.lsp.typed_files import PROGRAM
 
 pytestmark = pytest.mark.asyncio

@@ -29,7 +29,7 @@ from advisor.lsp.settings import (
     size,
 )
 from advisor.report.full import block
-from advisor.report.rows import headline
+from advisor.report.model import headline
 from advisor.report.style import Style
 from advisor.source import apply_edits
 from advisor.transform_registry import rules

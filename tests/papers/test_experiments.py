@@ -195,7 +195,7 @@ def test_sorts_sort_and_their_supersteps_take_time() -> None:
         for sort in made["SORTS"]:
             found, run = made["run_sort"](sort, keys, processors)
             np.testing.assert_array_equal(found, np.sort(keys), sort)
-            assert run.microseconds > 0 and run.displaced >= 0
+            assert run.microseconds > 0
 
 
 def test_the_examples_are_found() -> None:

@@ -45,7 +45,7 @@ from math import prod
 from advisor.distribution import ArraySpec, AxisMap, BlockDim, MeshSpec, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, SourceContext
-from advisor.ir.proposal import Family, Legality, Proposal
+from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit
 from costdb.records import dataclass, replace
 from transforms.distributions.entries import (
@@ -72,8 +72,6 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> Iterator[Proposal]:
     ranks = prod(extents.values())
     users = {name: a for name, a in kernel.arrays.items() if a.spec.mesh == mesh}
-    symbols = {axis: f"{axis}_ranks" for axis in extents}
-    general = _with_mesh(kernel, users, MeshSpec(tuple(symbols.items())))
     first = next(iter(users.values()))
     spans = {place for array in users.values() for _, place in array.places.mesh}
     for shape in factorisations(ranks, len(extents)):
@@ -90,7 +88,6 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
             variant=_with_mesh(kernel, users, MeshSpec(tuple(chosen.items()))),
             legality=SHARED if spans & kernel.context.shared else INERT,
             edits=partial(_mesh_edits, users, chosen),
-            family=Family(general, {symbols[axis]: n for axis, n in chosen.items()}),
         )
 
 
@@ -162,8 +159,6 @@ def _cut(dims: tuple[AxisMap, ...], axis: str) -> int | None:
 
 def _over(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Iterator[Proposal]:
     names = (slabs.axis, *_fresh(slabs.axis, len(further), kernel.context.identifiers))
-    symbols = tuple(f"{name}_ranks" for name in names)
-    general = _spread(kernel, slabs, further, names, symbols)
     cut = {slabs.dimension: names[0], **dict(zip(further, names[1:], strict=True))}
     for shape in factorisations(slabs.ranks, len(names)):
         # with a single rank along an axis the mesh has one axis less
@@ -179,7 +174,6 @@ def _over(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Iterator[P
             variant=_spread(kernel, slabs, further, names, shape),
             legality=_legality(kernel, slabs, further),
             edits=partial(_edits, slabs, further, names, shape, kernel.context),
-            family=Family(general, dict(zip(symbols, shape, strict=True))),
         )
 
 
@@ -194,7 +188,7 @@ def _spread(
     slabs: _Slabs,
     further: tuple[int, ...],
     names: tuple[str, ...],
-    extents: tuple[int, ...] | tuple[str, ...],
+    extents: tuple[int, ...],
 ) -> Kernel:
     mesh = MeshSpec(tuple(zip(names, extents, strict=True)))
     cut = dict(zip(further, names[1:], strict=True))

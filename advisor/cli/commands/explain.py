@@ -27,9 +27,10 @@ from advisor.config.files import Layer, wrong_use
 from advisor.engine import Options, needs_reading, seen_functions
 from advisor.finding import Finding
 from advisor.ir.rule import Rule
-from advisor.notebook import SUFFIX, cell_line, cells_of, placed, text_line
+from advisor.notebook import cell_line, cells_of, placed, text_line
 from advisor.ranking.findings import Judged
 from advisor.report.model import page
+from advisor.source import NOTEBOOK
 from costdb.wording import nearest
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def explain(
         lines = ", ".join(dict.fromkeys(_place(one.finding, source) for one in judged))
         others = f"; there are some at {lines}" if lines else ", nor anywhere else in the file"
         raise wrong_use(f"{path}: no finding at {where}{others}")
-    if path.endswith(SUFFIX):
+    if path.endswith(NOTEBOOK):
         chosen = [replace(one, finding=placed(one.finding, source)) for one in chosen]
         source = cells_of(source)[cell_line(source, line)[0]]
     found_there = _results(chosen[0].finding.evidence.machine)
@@ -89,7 +90,7 @@ def explain(
 def _place(finding: Finding, source: str) -> str:
     """Return the line of a finding; in a notebook the cell as well."""
     line = finding.span.start_line
-    if not finding.path.endswith(SUFFIX):
+    if not finding.path.endswith(NOTEBOOK):
         return str(line)
     return "cell {}:{}".format(*cell_line(source, line))
 
@@ -123,9 +124,8 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     from advisor.frontend.kernels import read_kernels
     from advisor.frontend.spmd.reader import read_program
     from advisor.ranking.compare import checked_sizes
-    from advisor.ranking.programs import bind_program, rank_program
+    from advisor.ranking.programs import as_observed, bind_program, rank_program
     from advisor.ranking.rank import rank
-    from advisor.ranking.seen_messages import as_observed
     from advisor.transform_registry import program_transforms, transforms
     from costdb.machines import load_machine
 

@@ -40,9 +40,8 @@ _CLOSE = 1.3
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
-    from advisor.measure.pieces import Effort, Piece
+    from advisor.measure.pieces import Effort, Piece, Subject
     from advisor.measure.report import Measurement
-    from advisor.measure.subjects import Subject
     from advisor.verify.cases import Case, ProgramCase
     from advisor.verify.running import Compared
     from costdb.machines import Machine
@@ -116,7 +115,7 @@ def _groups(
 ) -> list[_Group]:
     """Return kernels, and files without any as a whole, with their rewrites."""
     from advisor.frontend.prefilter import may_hold_kernels
-    from advisor.measure.subjects import of_program, of_script
+    from advisor.measure.pieces import of_program, of_script
     from advisor.transform_registry import program_transforms
     from advisor.verify.cases import program_case
 
@@ -147,9 +146,8 @@ def _shown(one: Subject) -> str:
 
 
 def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[Measurement]:
-    from advisor.measure.kept import HERE, Kept
+    from advisor.measure.pieces import HERE, Kept, sampled
     from advisor.measure.report import Measurement
-    from advisor.measure.subjects import sampled
 
     machine = _calibrated()
     name = HERE if machine is None else machine.name
@@ -235,12 +233,13 @@ def _kernels(
     """Yield the kernels of a file with their rewrites."""
     from advisor.cli.subjects import kernels_in
     from advisor.ir.concrete import symbols_of
-    from advisor.measure.subjects import of_case
+    from advisor.measure.pieces import of_case
+    from advisor.ranking.worth import as_one_process
     from advisor.transform_registry import transforms
-    from advisor.verify.cases import alone, case_of
+    from advisor.verify.cases import case_of
 
     for kernel, sizes in kernels_in(path, text, name, given):
-        free = sorted(symbols_of(alone(kernel)) - sizes.keys())
+        free = sorted(symbols_of(as_one_process(kernel)) - sizes.keys())
         if len(free) > 1:
             *others, last = free
             why = f"{', '.join(others)} and {last} have no value"

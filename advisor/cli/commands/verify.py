@@ -177,8 +177,9 @@ def _verify_built(
     """
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
+    from advisor.ranking.worth import is_distributed
     from advisor.transform_registry import transforms
-    from advisor.verify.running import distributed_case, is_distributed, measure_built
+    from advisor.verify.running import distributed_case, measure_built
     from advisor.verify.verdict import Verdict
     from costdb.launch.processes import CannotRunError
 

@@ -47,11 +47,16 @@ def cases(ranks: int, length: int) -> list[tuple[str, BuiltCase]]:
     return found
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
-def test_examples_run_as_they_are_and_as_rules_would_distribute_them(ranks: int) -> None:
-    named = [one for length in (12, 13, 5) for one in cases(ranks, length)]
+# equal parts, unequal ones, and ranks without any
+@pytest.mark.parametrize(
+    ("ranks", "lengths"), [(1, [5]), (2, [13]), (3, [12, 13]), (4, [5]), (6, [12, 13])]
+)
+def test_examples_run_as_they_are_and_as_rules_would_distribute_them(
+    ranks: int, lengths: list[int]
+) -> None:
+    named = [one for length in lengths for one in cases(ranks, length)]
     found = list(run_built(str(EXAMPLES / "adi.py"), [case for _, case in named], ranks))
-    assert len(found) == len(named) > 40
+    assert len(found) == len(named) > 13 * len(lengths)
     for (name, case), programs in zip(named, found, strict=True):
         assert len(programs) == len(case.programs)
         for number, one in enumerate(programs):

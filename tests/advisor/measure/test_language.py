@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from advisor.measure import pure
+from advisor.measure import names as pure
 from advisor.measure.clock import Clock
 from advisor.measure.language import Refused, sampled_file, sampled_function
 

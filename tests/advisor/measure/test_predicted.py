@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from advisor.cli.app import main
 from advisor.evidence import between
-from advisor.measure.pieces import NoPiece, Piece
+from advisor.measure.pieces import NoPiece, Piece, Subject
 from advisor.measure.report import Measurement, changes_between, faster_from
-from advisor.measure.subjects import Subject
 from costdb.profile_check import store_profile
 
 CALIBRATED = Path(__file__).parents[2] / "data" / "decisions" / "calibrated.json"
@@ -208,7 +207,7 @@ def test_a_size_without_a_value_is_measured_at_several(
             seconds = rows * (1e-6 if "clock.loop" in program.text else 1e-7)
             yield Piece(seconds, seconds, seconds, {}, {}, seconds)
 
-    monkeypatch.setattr("advisor.measure.subjects.sample", sample)
+    monkeypatch.setattr("advisor.measure.pieces.sample", sample)
     text = """\
 import numpy as np
 # advise: kernel

@@ -11,7 +11,7 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.compare import KEPT, Costed, bind_sizes, compared, cost, shortlist
+from advisor.ranking.compare import Costed, bind_sizes, cost
 from advisor.ranking.rank import rank
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
@@ -105,18 +105,3 @@ def test_no_plan_where_one_step_does_it_all() -> None:
     rules = [t for t in transforms() if t.code == "ADV201"]
     told = rank("f.py", kernel, MACHINE, bind_sizes(kernel, {}, {}), rules)
     assert told.findings and not told.remarks
-
-
-def test_a_family_keeps_its_fastest_member() -> None:
-    kernel = only_kernel(STENCIL)
-    (rule,) = (t for t in transforms() if t.code == "ADV103")
-    sizes = bind_sizes(kernel, {}, {})
-    before = costed(kernel)
-    everything = list(rule.propose(kernel))
-    assert len(everything) == 12
-    kept = shortlist(rule.propose(kernel), MACHINE, sizes.values)
-    assert len(kept) == KEPT
-    times = {
-        p.title: compared(before, costed(p.variant), sizes.values).after.mid for p in everything
-    }
-    assert min(times, key=lambda title: times[title]) in {p.title for p in kept}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -172,27 +173,51 @@ def _spans() -> st.SearchStrategy[Span]:
 # Text with everything that has broken a report somewhere: newlines, markup, escapes, surrogates.
 TEXT = st.text(st.characters() | st.sampled_from("\n\r\t\x1b%:,<>&\"']\u2028\ud800"), max_size=12)
 
-_OMISSIONS = st.builds(Omission, st.integers(1, 99), TEXT, TEXT)
+_BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
+    **{"str": TEXT, "int": st.integers(1, 99), "bool": st.booleans(), "Span": _spans()},
+    "float": st.floats(),
+    "int | float | str": st.integers() | st.floats() | TEXT,
+    **{kind.__name__: st.sampled_from(kind) for kind in (Applicability, Confidence, Verdict)},
+}
 
 
-def _predictions() -> st.SearchStrategy[Prediction]:
-    times = st.floats(1e-12, 1e6)
-    ratios = st.floats(0, math.inf)
-    return st.builds(
-        Prediction,
-        *[times, times, ratios, ratios, ratios, times, times, times, times],
-        st.sampled_from(Confidence),
-        st.booleans(),
-        st.lists(_OMISSIONS, max_size=2).map(tuple),
-    )
+def _of_type(kind: str) -> st.SearchStrategy[Any]:
+    if kind in _BY_TYPE:
+        return _BY_TYPE[kind]
+    if kind.endswith(" | None"):
+        return st.none() | _of_type(kind.removesuffix(" | None"))
+    inner = kind.removeprefix("tuple[").removesuffix(", ...]")
+    return st.lists(_of_type(inner), max_size=2).map(tuple)
 
 
-_CONDITIONS = st.builds(
+def _made(kind: Any, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return what makes up values of a class: of what is not given, by the types of its fields."""
+    made = {
+        one.name: given[one.name] if one.name in given else _of_type(one.type)
+        for one in fields(kind)
+    }
+    _BY_TYPE[kind.__name__] = st.builds(kind, **made)
+    return _BY_TYPE[kind.__name__]
+
+
+for _kind in (Edit, Omission, Fix, Assumption, EvidenceTerm, Crossover):
+    _made(_kind)
+_made(Alternative, time_s=st.none() | st.floats(0))
+_made(Evidence)
+_times, _ratios = st.floats(1e-12, 1e6), st.floats(0, math.inf)
+_made(
+    Prediction,
+    **{
+        one.name: _times if one.name.endswith("_s") else _ratios
+        for one in fields(Prediction)
+        if one.type == "float"
+    },
+)
+_CONDITIONS = _made(
     Condition,
-    st.text("N >=12", min_size=1, max_size=12),
-    st.lists(st.sampled_from(("N", "b", "P")), min_size=1, max_size=2).map(tuple),
-    st.none() | st.integers(1, 9999),
-    st.booleans(),
+    text=st.text("N >=12", min_size=1, max_size=12),
+    open_sizes=st.lists(st.sampled_from(("N", "b", "P")), min_size=1, max_size=2).map(tuple),
+    pays_from=st.none() | st.integers(1, 9999),
 )
 
 
@@ -204,65 +229,22 @@ def _open(finding: Finding, condition: Condition | None) -> Finding:
     return replace(finding, prediction=None, condition=condition, evidence=evidence)
 
 
-_PREDICTED = st.builds(
+_PREDICTED = _made(
     Finding,
     code=st.sampled_from(("ADV101", "ADV201", "ADV999")),
     name=st.sampled_from(("repeated-shifts", "strided-column")),
     path=st.sampled_from(("a.py", "dir/b c.py", "\udcff.py", "ä,b:c.py")),
-    kernel=TEXT,
-    span=_spans(),
-    message=TEXT,
-    reason=TEXT,
-    prediction=_predictions(),
-    assumptions=st.lists(
-        st.builds(Assumption, TEXT, st.integers() | st.floats() | TEXT, TEXT), max_size=2
-    ).map(tuple),
-    evidence=st.builds(
-        Evidence,
-        TEXT,
-        TEXT,
-        TEXT,
-        terms=st.lists(
-            st.builds(EvidenceTerm, TEXT, TEXT, st.none() | st.floats(), st.none() | st.floats()),
-            max_size=2,
-        ).map(tuple),
-        facts=st.lists(TEXT, max_size=2).map(tuple),
-    ),
-    alternatives=st.lists(
-        st.builds(Alternative, TEXT, st.none() | st.floats(0), TEXT), max_size=2
-    ).map(tuple),
-    crossovers=st.lists(
-        st.builds(Crossover, TEXT, st.lists(st.integers(1, 9), max_size=2).map(tuple), TEXT),
-        max_size=2,
-    ).map(tuple),
-    fix=st.none()
-    | st.builds(
-        Fix,
-        st.sampled_from(Applicability),
-        TEXT,
-        st.lists(st.builds(Edit, _spans(), TEXT), max_size=2).map(tuple),
-    ),
+    prediction=_BY_TYPE["Prediction"],
     fingerprint=st.sampled_from(("aa", "bb")),
-    verdict=st.sampled_from(Verdict),
+    condition=st.none(),
     saves_s=st.none() | st.floats(-1e3, 1e6),
     share=st.none() | st.floats(0, 1),
-    priced_as=TEXT,
 )
 FINDINGS = st.builds(_open, _PREDICTED, st.none() | _CONDITIONS)
-REMARKS = st.builds(Remark, st.sampled_from(("a.py", "b.py")), TEXT, _spans(), TEXT)
-_NAMES = st.lists(TEXT, max_size=2).map(tuple)
-COVERAGES = st.builds(
-    Coverage,
-    _NAMES,
-    _NAMES,
-    st.lists(
-        st.builds(NotUnderstood, st.sampled_from(("a.py", "b.py")), st.integers(1, 99), TEXT, TEXT),
-        max_size=2,
-    ).map(tuple),
-    _NAMES,
-    _NAMES,
-    _NAMES,
-)
+_PATHS = st.sampled_from(("a.py", "b.py"))
+REMARKS = _made(Remark, path=_PATHS)
+_made(NotUnderstood, path=_PATHS)
+COVERAGES = _made(Coverage)
 REPORTS = st.builds(
     lambda findings, remarks, source, coverage, failed: Report(
         "t3e",

@@ -20,8 +20,7 @@ from hypothesis import given, settings
 from advisor.engine import Options, check_source
 from advisor.files import reported_path
 from advisor.finding import Verdict
-from advisor.report.model import FORMATS, Report, renderer
-from advisor.report.rows import full_message
+from advisor.report.model import FORMATS, Report, full_message, renderer
 from advisor.report.style import Style
 from tests.advisor.report import official_schemas
 from tests.advisor.report.report_samples import CALM, EMPTY, REPORTS, SAMPLE

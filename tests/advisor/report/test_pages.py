@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.cli.commands.explain import judged_in
 from advisor.engine import Options
-from advisor.report.curves import curves_of
-from advisor.report.html import figure
-from advisor.report.model import Curve, Report, renderer
-from advisor.report.rows import figures, rows
+from advisor.report.html import curves_of, figure
+from advisor.report.model import Curve, Report, figures, renderer, rows
 from advisor.report.style import Style, one_line
 from advisor.report.svg import Bar, Dot, Scale, bars, curve, log_scale, ranges, scatter
 from costdb.evaluate import compare

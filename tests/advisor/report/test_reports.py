@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from advisor.finding import NOTHING_SEEN, Crossover, Finding, Verdict
 from advisor.report.full import MOST_LINES, block, excerpt, render_statistics
-from advisor.report.model import FORMATS, Report, renderer
-from advisor.report.rows import coverage_lines, interval
+from advisor.report.model import FORMATS, Report, coverage_lines, interval, renderer
 from advisor.report.style import Style, detect_style, display_width
 from advisor.source import Edit, Span, apply_edits, split_lines
 from costdb.quantity import Omission

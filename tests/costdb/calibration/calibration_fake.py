@@ -48,7 +48,7 @@ class Sums:
             "provenance": "measured",
             "source": "calibration",
         }
-        quality = Quality(f"{self.name}.sum", "proportional", 0.1, 0.05, 1, chosen=True)
+        quality = Quality(f"{self.name}.sum", 0.05)
         key = self.name.partition(":")[2].lower()
         return Fitted({"hardware": {f"sum_{key}_us": quantity}}, (quality,), ("of lists",))
 

@@ -7,9 +7,7 @@ import pytest
 
 from costdb.calibration.fitting import fit_above, residual_of, typical_us
 from costdb.calibration.messages import (
-    CHOSEN,
     SECTION,
-    STANDARD,
     columns_of,
     document,
     region_of,
@@ -119,7 +117,7 @@ def test_noise_leaves_held_out_points_within_the_interval(noisy: Fitted) -> None
 def test_prices_of_the_new_profile_equal_the_fitted_model(noisy: Fitted) -> None:
     here = machine(noisy)
     taken = timings(0.05)
-    chosen = next(q for q in noisy.qualities if q.operation == "message" and q.chosen)
+    quality = next(q for q in noisy.qualities if q.operation == "message")
     errors = []
     for timing in taken:
         if timing.point.held_out:
@@ -127,16 +125,9 @@ def test_prices_of_the_new_profile_equal_the_fitted_model(noisy: Fitted) -> None
             assert isinstance(priced, Priced)
             predicted = evaluate_price(priced, {}).mid * 1e6
             errors.append(abs(predicted - timing.typical_us) / timing.typical_us)
-    assert chosen.points == len(errors)
-    assert chosen.median_error == pytest.approx(float(np.median(errors)), rel=1e-3)
-    assert chosen.median_error < 0.05
-
-
-def test_lines_beat_bytes_with_the_same_grades(noisy: Fitted) -> None:
-    found = {(q.operation, q.model): q for q in noisy.qualities}
-    for operation in ("message", "message.column", "message.stride"):
-        assert found[operation, CHOSEN].r2 < found[operation, STANDARD].r2
-        assert found[operation, CHOSEN].median_error < found[operation, STANDARD].median_error
+    assert len(quality.pairs) == len(errors)
+    assert quality.median_error == pytest.approx(float(np.median(errors)), rel=1e-3)
+    assert quality.median_error < 0.05
 
 
 @pytest.mark.parametrize("effort", list(Effort))

@@ -164,7 +164,7 @@ def nests(draw: st.DrawFn) -> Expr:
 
 
 @given(nests(), st.fixed_dictionaries(dict.fromkeys(SIZES, st.integers(-2, 9))))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_random_nests_equal_enumeration(nest: Expr, values: dict[str, int]) -> None:
     positive = {name for name, value in values.items() if value >= 1}
     agrees(nest, values, simplify(nest), simplify(nest, positive=positive))

@@ -163,7 +163,7 @@ source = "a stopwatch"
     ],
 )
 def test_a_wrong_rate_is_refused(old: str, new: str, expected: str) -> None:
-    assert read(GOOD + RATES).rates["update"].single is not None
+    assert read(GOOD + RATES).rates["update"][""].value == 4
     with pytest.raises(ApplicationError) as refusal:
         read(GOOD + RATES.replace(old, new))
     assert expected in str(refusal.value)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.calibration.supersteps import Kind, Plan, Suite, heights, make_plan
+from costdb.calibration.supersteps import Kind, make_plan
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
-from costdb.expr import Expr, evaluate, num, sym
+from costdb.expr import evaluate, num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
 from costdb.smp import (
-    Family,
     SuperstepError,
     SuperstepInterval,
     price_superstep,
@@ -38,27 +35,24 @@ MACHINE = load_machine("powerchallenge")
 HR, HW, M, P = sym("hr"), sym("hw"), sym("M"), sym("P")
 
 
-def interval_of(family: Family, processors: int | Expr = P) -> SuperstepInterval:
-    count = num(processors) if isinstance(processors, int) else processors
-    found = superstep_interval(family, HR, HW, M, count, MACHINE)
+def interval() -> SuperstepInterval:
+    found = superstep_interval(HR, HW, M, P, MACHINE)
     assert isinstance(found, SuperstepInterval)
     return found
 
 
-INTERVALS = {family: interval_of(family) for family in Family}
+INTERVAL = interval()
 
 
-def both(family: Family, hr: int, hw: int, total: int, processors: int) -> tuple[float, float]:
-    found = INTERVALS[family]
-    values = {name: quantity.value for name, quantity in found.coefficients.items()}
+def both(hr: int, hw: int, total: int, processors: int) -> tuple[float, float]:
+    values = {name: quantity.value for name, quantity in INTERVAL.coefficients.items()}
     values |= {"hr": hr, "hw": hw, "M": total, "P": processors}
-    return float(evaluate(found.good, values)), float(evaluate(found.bad, values))
+    return float(evaluate(INTERVAL.good, values)), float(evaluate(INTERVAL.bad, values))
 
 
 def by_hand(table: dict[str, float], hr: int, hw: int, total: int) -> float:
     amounts = {
         "L": 1,
-        "gh": max(hr, hw),
         "ghr": hr,
         "ghw": hw,
         "gM": total,
@@ -70,13 +64,9 @@ def by_hand(table: dict[str, float], hr: int, hw: int, total: int) -> float:
     return sum(coefficient * amounts[name] for name, coefficient in table.items())
 
 
-def printed(
-    family: Family, processors: int
-) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+def printed(processors: int) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     count = str(processors)
-    if family is Family.HRHWM:
-        return PUBLISHED["good"]["HrHwM-c"][count], PUBLISHED["bad"]["HrHwM"][count]
-    return PUBLISHED["good"][count][family], PUBLISHED["bad"][count][family]
+    return PUBLISHED["good"]["HrHwM-c"][count], PUBLISHED["bad"]["HrHwM"][count]
 
 
 POINTS = [
@@ -91,21 +81,13 @@ POINTS = [
 
 
 @pytest.mark.parametrize("point", POINTS, ids=str)
-@pytest.mark.parametrize(
-    ("family", "processors"),
-    [
-        (Family.H, 8),
-        (Family.HRHW, 8),
-        (Family.HM, 8),
-        *((Family.HRHWM, count) for count in PRINTED_COUNTS),
-    ],
-)
+@pytest.mark.parametrize("processors", PRINTED_COUNTS)
 def test_the_printed_coefficients_values_come_out(
-    family: Family, processors: int, point: tuple[int, int, int]
+    processors: int, point: tuple[int, int, int]
 ) -> None:
-    good_table, bad_table = printed(family, processors)
+    good_table, bad_table = printed(processors)
     piece = "R0" if max(point[:2]) <= CAPACITY else "R1"
-    good, bad = both(family, *point, processors)
+    good, bad = both(*point, processors)
     assert good == pytest.approx(by_hand(good_table[piece], *point), rel=1e-12)
     assert bad == pytest.approx(by_hand(bad_table, *point), rel=1e-12)
 
@@ -127,26 +109,23 @@ def test_every_printed_good_coefficient_is_below_its_bad_counterpart() -> None:
     # processor counts and, both being interpolated alike, between them.
     counterpart = {"ghrc": "ghr", "ghrm": "ghr", "ghwc": "ghw", "ghwm": "ghw"}
     compared = 0
-    for family, processors in [
-        *((family, 8) for family in (Family.H, Family.HRHW, Family.HM)),
-        *((Family.HRHWM, count) for count in PRINTED_COUNTS),
-    ]:
-        good_table, bad_table = printed(family, processors)
+    for processors in PRINTED_COUNTS:
+        good_table, bad_table = printed(processors)
         for piece in good_table.values():
             for name, coefficient in piece.items():
                 assert coefficient <= bad_table[counterpart.get(name, name)]
                 compared += 1
-    assert compared == 2 * (2 + 3 + 3 + 4 * 6)
+    assert compared == 2 * 4 * 6
 
 
 def test_between_printed_processor_counts_both_are_interpolated() -> None:
     point = (300_000, 200_000, 1_000_000)
     for below, above in ((2, 4), (4, 8), (8, 12)):
-        ends = both(Family.HRHWM, *point, below), both(Family.HRHWM, *point, above)
+        ends = both(*point, below), both(*point, above)
         for count in range(below, above + 1):
             share = (count - below) / (above - below)
             expected = [a * (1 - share) + b * share for a, b in zip(*ends, strict=True)]
-            assert both(Family.HRHWM, *point, count) == pytest.approx(expected, rel=1e-12)
+            assert both(*point, count) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 8, 11, 12, 16])
@@ -172,7 +151,7 @@ def test_a_price_runs_from_good_to_bad_with_their_mean_in_the_middle() -> None:
                 continue
             names = dict(zip(("hr", "hw", "M"), point, strict=True))
             estimate = evaluate_price(priced, {**names, "P": processors})
-            good, bad = both(Family.HRHWM, *point, processors)
+            good, bad = both(*point, processors)
             assert estimate.low == pytest.approx(good * 1e-6)
             assert estimate.mid == pytest.approx((good + bad) / 2 * 1e-6)
             assert estimate.high == pytest.approx(bad * 1e-6)
@@ -200,11 +179,8 @@ def test_an_extrapolation_says_so(bindings: dict[str, int], said: str) -> None:
 
 def test_outside_the_printed_counts_the_nearest_stands_in() -> None:
     point = (300_000, 200_000, 600_000)
-    assert both(Family.HRHWM, *point, 1) == both(Family.HRHWM, *point, 2)
-    assert both(Family.HRHWM, *point, 36) == both(Family.HRHWM, *point, 12)
-    # The simpler functions were printed for 8 processors only.
-    domain = interval_of(Family.H).domains[-1]
-    assert (domain.what, domain.low, domain.high) == ("processors", 8, 8)
+    assert both(*point, 1) == both(*point, 2)
+    assert both(*point, 36) == both(*point, 12)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +299,7 @@ def superstep_us(
     machine: Machine, hr: int, hw: int, total: int, processors: int
 ) -> tuple[float, float]:
     counts = (num(count) for count in (hr, hw, total, processors))
-    found = superstep_interval(Family.HRHWM, *counts, machine)
+    found = superstep_interval(*counts, machine)
     assert not isinstance(found, Missing)
     values = {name: quantity.value for name, quantity in found.coefficients.items()}
     return float(evaluate(found.good, values)), float(evaluate(found.bad, values))
@@ -374,59 +350,22 @@ def test_limits_that_do_not_grow_are_refused(limits: Any) -> None:
 # Plans of supersteps to measure with.
 
 
-SIZES = heights(12)
-
-kinds = st.sampled_from(list(Kind))
-
-
 @st.composite
-def settings_of_a_plan(draw: st.DrawFn) -> tuple[Kind, int, int, int, int]:
-    processors = draw(st.integers(2, 16))
-    return (
-        draw(kinds),
-        draw(st.integers(1, 2_000_000)),
-        draw(st.integers(1, processors - 1)),
-        processors,
-        draw(st.integers(0, 10**6)),
-    )
+def plans(draw: st.DrawFn) -> tuple[Kind, int, int, int]:
+    h, number, processors = (draw(st.integers(*ends)) for ends in ((1, 2_000_000), (0, 3), (2, 16)))
+    return draw(st.sampled_from(list(Kind))), h, number, processors
 
 
-def plan_of(suite: Suite, given_settings: tuple[Kind, int, int, int, int]) -> Plan:
-    kind, h, x, processors, seed = given_settings
-    return make_plan(suite, kind, h, x, processors, random.Random(seed))
-
-
-@given(settings_of_a_plan())
-def test_exact_plans_keep_to_their_kind(chosen: tuple[Kind, int, int, int, int]) -> None:
-    kind, h, x, processors, _ = chosen
-    plan = plan_of(Suite.EXACT, chosen)
-    share = -(-x * h // processors)
-    hr, hw = {
-        Kind.LIKE_GATHER: (h, share),
-        Kind.LIKE_SCATTER: (share, h),
-        Kind.VARY: (h, h),
-    }[kind]
-    assert (plan.hr, plan.hw, plan.total) == (hr, hw, 2 * x * h)
-    assert max(plan.hr, plan.hw) == h
-    assert len(plan.reads) == len(plan.writes) == processors
-
-
-@given(settings_of_a_plan())
-def test_random_plans_keep_what_their_suite_promises(
-    chosen: tuple[Kind, int, int, int, int],
-) -> None:
-    exact = plan_of(Suite.EXACT, chosen)
-    maxima = plan_of(Suite.SAME_MAXIMA, chosen)
-    assert (maxima.hr, maxima.hw) == (exact.hr, exact.hw)
-    totals = plan_of(Suite.SAME_TOTALS, chosen)
-    assert sum(totals.reads) == sum(exact.reads)
-    assert sum(totals.writes) == sum(exact.writes)
-    for plan in (exact, maxima, totals):
-        assert min(plan.reads + plan.writes) >= 0
-        assert plan.hr + plan.hw <= plan.total <= len(plan.reads) * (plan.hr + plan.hw)
-
-
-def test_heights_cover_the_range_by_ratio() -> None:
-    assert (SIZES[0], SIZES[-1], len(SIZES)) == (5_000, 1_900_000, 12)
-    ratios = [b / a for a, b in pairwise(SIZES)]
-    assert max(ratios) / min(ratios) < 1.001
+@given(plans())
+def test_plans_keep_to_their_kind(chosen: tuple[Kind, int, int, int]) -> None:
+    kind, h, number, processors = chosen
+    reads, writes = make_plan(*chosen)
+    assert make_plan(*chosen) == (reads, writes)
+    assert len(reads) == len(writes) == processors and min(reads + writes) >= 0
+    assert max(reads + writes) == h
+    assert sum(reads) == sum(writes)
+    some = {Kind.LIKE_GATHER: [reads], Kind.LIKE_SCATTER: [writes]}.get(kind, [reads, writes])
+    for one in some:
+        assert one[0] == h and (number or not any(one[1:]))
+    for one in [each for each in (reads, writes) if each not in some]:
+        assert max(one) - min(one) <= 1
