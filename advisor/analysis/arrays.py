@@ -163,6 +163,10 @@ class Arrays:
             return sent
         return [Leaf(calls.steps_of(value)), *sent]
 
+    def made(self, value: Value) -> list[Process]:
+        """Return the work of making an array of its own, or a number."""
+        return self._made(value)[0]
+
     def _sent(self, value: Value) -> list[Process]:
         """Return what a number takes apart from the steps of the interpreter."""
         match value:

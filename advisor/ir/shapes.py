@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
@@ -132,12 +133,36 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return ArrayType(dtype, reduced(describe(operand, lookup).extents, axis))
 
 
+Made = TypeVar("Made")
+
+
+def agreed(attempt: Callable[[Mapping[Expr, Expr]], Made]) -> Made:
+    """Return what an attempt gives once extents that are not known to agree are taken to do so.
+
+    A program that runs has operands that fit. The attempt is given what stands for extents.
+
+    Raises
+    ------
+    ShapeConflict
+        About anything but extents.
+    """
+    alike: dict[Expr, Expr] = {}
+    while True:
+        try:
+            return attempt(alike)
+        except ShapeConflict as conflict:
+            if not conflict.extents or conflict.extents[1] in alike:
+                raise
+            alike[conflict.extents[1]] = conflict.extents[0]
+
+
 def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
     if len(left.extents) < 2 or len(right.extents) != 2:
         raise ShapeConflict("a matrix product of something other than two matrices")
     inner, outer = left.extents[-1], right.extents[0]
     if inner != outer:
-        raise ShapeConflict(f"a product over {to_text(inner)} and {to_text(outer)} elements")
+        text = f"a product over {to_text(inner)} and {to_text(outer)} elements"
+        raise ShapeConflict(text, inner, outer)
     dtype = promote(left.dtype, right.dtype)
     return ArrayType(dtype, (*left.extents[:-1], right.extents[1]))
 

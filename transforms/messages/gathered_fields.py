@@ -26,6 +26,7 @@ from advisor.ir.spmd.steps import (
     Visit,
     walk,
 )
+from advisor.ir.values import Reduction
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
@@ -117,7 +118,8 @@ def _statistic(
     expression = Span(place.start_line, here.start(), place.start_line, here.end())
     for visit in function.visits():
         made = visit.step
-        if not isinstance(made, Compute) or made.what != "reduction" or made.target is not None:
+        reduced = isinstance(made, Compute) and isinstance(made.value, Reduction)
+        if not isinstance(made, Compute) or not reduced or made.is_product or made.target:
             continue
         if not made.span.start_line <= place.start_line <= made.span.end_line:
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.bindings import ARRAY_MODULES
-from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Arguments,
@@ -15,16 +14,14 @@ from advisor.frontend.spmd.values import (
     Opaque,
     Range,
     Sequence,
-    Slice,
     Text,
     Value,
 )
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, Origin, View
-from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
-from costdb.expr import Expr, ceil_div, num, sym
+from costdb.expr import Expr, num
 
 # Arrays made of the elements of others: copied, reshaped, transposed, joined, split.
 
@@ -134,24 +131,6 @@ def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
     return Array(View(view.buffer, None, run.text_of(span), span, flat=True, shown=shown))
 
 
-def split(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return the parts of an array that is split along its first axis.
-
-    ``split`` makes all of one length; of ``array_split`` the first ones may have one element more.
-    """
-    source, sections = arguments.at(0), arguments.at(1)
-    if not isinstance(source, Array):
-        return Opaque("the parts of something that is not known to be an array")
-    count = run.number(sections, "parts")
-    shape = source.view.shape
-    if count is None or shape is None or arguments.keyword("axis") is not None:
-        return Sequence(None, Array(View(source.view.buffer, None, source.view.text, span)), count)
-    own = num(0) if name == "split" else sym(RANK)
-    longest = ceil_div(shape[0] - own, count)
-    first = Slice(Nothing(), Number(longest), Nothing())
-    return Sequence(None, subscript(source, first, run, span, run.text_of(span)), count)
-
-
 # What a function of NumPy is given: values by place or name, element types, orders.
 
 _PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float", "builtins.int"})
@@ -206,7 +185,7 @@ def numpy_number(name: str) -> str | None:
 def unknown_function(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Note work of unknown size on the arrays that a function is given."""
     views = tuple(v.view for v in arguments.values() if isinstance(v, Array))
-    run.emit(Compute(None, views, None, "call", span))
+    run.emit(Compute(None, views, None, span, "call"))
     return Opaque(f"the result of numpy.{name} is not known")
 
 
@@ -242,9 +221,8 @@ def allocated(
     return Array(view)
 
 
-def array(arguments: Arguments, run: Run, span: Span) -> Value:
+def array(content: Value | None, arguments: Arguments, run: Run, span: Span) -> Array:
     """Return an array of a number, a nested list, or something that is not followed."""
-    content = arguments.at(0, "object", "a")
     if isinstance(content, Number | Sequence | Range):
         shape, kind = _nested(content)
         return allocated(run, span, stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)

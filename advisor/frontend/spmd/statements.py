@@ -22,7 +22,7 @@ from advisor.frontend.spmd.assignments import (
 )
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
-from advisor.frontend.spmd.indexing import Iteration, iteration, name_of
+from advisor.frontend.spmd.iterations import Iteration, iteration, name_of
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run, State
 from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Value

@@ -1,32 +1,35 @@
-"""Subscripts of arrays and sequences, and what loops and comprehensions go over."""
+"""What a subscript denotes: a part, an element, chosen elements, an entry of a list."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
-
 import libcst as cst
 
-from advisor.frontend.spmd.joining import MOST_ENTRIES, items_of, join_all, key_of
+import advisor.ir.values as forms
+from advisor.frontend.spmd.door import ProgramDoor
+from advisor.frontend.spmd.joining import join_all
+from advisor.frontend.spmd.numpy_created import array
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     WHOLE_SLICE,
+    Arguments,
     Array,
     External,
     Nothing,
     Number,
     Opaque,
     Range,
-    Record,
     Sequence,
     Slice,
     Text,
     Value,
-    Zipped,
 )
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.spmd.memory import At, Index, Origin, Part, View, Whole
-from advisor.ir.spmd.steps import Compute, Copy, Loop, LoopKind, Step
+from advisor.ir.spmd.steps import Compute, Copy
+from advisor.numpy_table import count_of
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, ceil_div, num, substitute, sym, to_text
+from costdb.expr import Expr, ExprError, num, substitute, to_text
+from costdb.expr.functions import chance
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
 
@@ -86,12 +89,66 @@ def _of_array(view: View, index: Value, run: Run, span: Span, text: str) -> Valu
         # nothing but the element type is known
         return Array(View(view.buffer, None, text or view.text, span))
     if found is None:
-        run.emit(Compute(None, (view,), num(0), "element", span))
+        run.emit(Compute(None, (view,), None, span, "element"))
         return Opaque(f"an element of `{view.buffer.name}`, or a part of it", varies=True)
     if found.shape == () and not found.flat:
-        run.emit(Compute(None, (found,), num(0), "element", span))
+        run.emit(Compute(None, (found,), None, span, "element"))
         return Number(None, view.dtype or "float", varies=True)
     return Array(found)
+
+
+def _picked(view: View, parts: tuple[Value, ...], run: Run, span: Span, text: str) -> Value:
+    """Return the copy that indexing by an array or a list makes."""
+    door = ProgramDoor(run, span)
+    operand, (mask, places) = door.value(Array(view)), _chooses(parts, door)
+    try:
+        if mask is not None:
+            # how many it chooses, nothing tells: on no two ranks it has to be as many
+            count = chance(span.start_line) * count_of(door.type_of(mask).extents)
+            return door.computed(forms.Chosen(operand, mask, count), None, view)
+        if places:
+            return door.computed(forms.Gather(operand, places[0], places[1:]), None, view)
+    except NotUnderstood:
+        pass
+    made = run.fresh(text, view.dtype, None, Origin.COPY, span, copied=view)
+    run.emit(Copy(made, view, span, allocates=True))
+    return Array(made)
+
+
+def put(view: View, index: Value, value: Value, run: Run, span: Span) -> bool:
+    """Note that a value is stored at places, or where a mask holds; return whether it is so."""
+    door = ProgramDoor(run, span)
+    operand, stored = door.value(Array(view)), door.value(value)
+    mask, places = _chooses(parts_of(index), door)
+    try:
+        if mask is not None:
+            door.computed(forms.Elementwise("where", (mask, stored, operand)), view)
+        elif places:
+            door.computed(stored, view, places=places)
+    except NotUnderstood:
+        return False
+    return mask is not None or bool(places)
+
+
+def _chooses(
+    parts: tuple[Value, ...], door: ProgramDoor
+) -> tuple[forms.Value | None, tuple[forms.Value, ...]]:
+    """Return the mask or the places that a subscript consists of, where it is nothing else."""
+    arrays = [
+        array(part, Arguments(), door.run, door.span)
+        if isinstance(part, Sequence | Range)
+        else part
+        for part in parts
+    ]
+    found = [door.value(one) for one in arrays if isinstance(one, Array) and one.view.shape]
+    if len(found) < len(parts):
+        return None, ()
+    if any(door.view(one).dtype == "bool" for one in found):
+        return (found[0] if len(found) == 1 else None), ()
+    return None, tuple(found)
+
+
+# Basic subscripts: the part of an array's memory that one selects.
 
 
 _PICKS = Array | Sequence | Range
@@ -239,26 +296,6 @@ def _is_negative(expr: Expr) -> bool:
     return to_text(expr).startswith("-") and "+" not in to_text(expr)
 
 
-def _picked(view: View, parts: tuple[Value, ...], run: Run, span: Span, text: str) -> Value:
-    """Return the copy that indexing by an array or a list makes."""
-    shape = None
-    if any(isinstance(part, Array) and part.view.dtype == "bool" for part in parts):
-        run.unknown("how many elements a mask chooses is not known", span)
-    elif len(parts) == 1 and view.shape is not None:
-        count: tuple[Expr, ...] | None = None
-        match parts[0]:
-            case Array(chosen):
-                count = chosen.shape
-            case Sequence(items=tuple() as items):
-                count = (num(len(items)),)
-            case Sequence(length=Expr() as length):
-                count = (length,)
-        shape = None if count is None else (*count, *view.shape[1:])
-    made = run.fresh(text, view.dtype, shape, Origin.COPY, span, copied=view)
-    run.emit(Copy(made, view, span, allocates=True))
-    return Array(made)
-
-
 # What unpacking and subscripts show of values.
 
 
@@ -286,202 +323,3 @@ def promoted(owner: Value, index: Value, node: cst.BaseExpression, run: Run) -> 
     made = Array(run.given_array(text, run.span(node), len(parts)))
     run.rebind(node, made)
     return made
-
-
-def range_value(values: list[Value], run: Run, span: Span, *, threads: bool = False) -> Value:
-    """Return ``range(...)`` with its bounds."""
-    names = ["range"] if len(values) == 1 else ["range.low", "range.high", "range.step"]
-    untold = len(values) > 1 and all(_is_untold(value) for value in values[:2])
-    if untold:
-        # two numbers of which nothing is known: what matters is what lies between them
-        names[1] = "range.length"
-    found = [run.number(value, name, span) for value, name in zip(values, names, strict=False)]
-    if None in found or not 1 <= len(values) <= 3:
-        return Opaque("a range whose bounds are not known")
-    bounds = [expr for expr in found if expr is not None]
-    low, high = (num(0), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
-    step = bounds[2] if len(bounds) == 3 else num(1)
-    return Range(low, low + high if untold else high, step, threads)
-
-
-def _is_untold(value: Value) -> bool:
-    """Return whether a number has neither a value nor a name."""
-    match value:
-        case Number(expr=None) | Opaque(expr=None, text=""):
-            return True
-    return False
-
-
-# Loops.
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """A loop without its body."""
-
-    kind: LoopKind
-    variable: str
-    low: Expr
-    high: Expr
-    step: int
-    trips: Expr | None
-    element: Value
-    why: str = ""
-    by_rank: bool = False
-    stride: Expr | None = None
-
-    def loop(self, body: tuple[Step, ...], span: Span, *, timing: bool = False) -> Loop:
-        """Return the step of the loop."""
-        return Loop(
-            self.kind, self.variable, self.low, self.high, self.step, self.trips, body, span,
-            self.why, self.by_rank, timing, self.stride,
-        )  # fmt: skip
-
-
-def iteration(value: Value, name: str, run: Run, text: str) -> Iteration:
-    """Return how a loop goes over a value; its target is a name, or ``""`` for several."""
-    element: Value | None = None
-    trips: Expr | None = None
-    match value:
-        case Range():
-            return _counted(value, name, run)
-        case Zipped(over, numbered):
-            parts = [iteration(one, "_", run, text) for one in over]
-            elements = (*[Number(None)] * numbered, *(part.element for part in parts))
-            element = Sequence(elements, is_list=False)
-            trips = next((part.trips for part in parts if part.trips is not None), None)
-        case Sequence(items=None):
-            element, trips = value.element or Opaque("an element of a list"), value.length
-        case Array(view):
-            element = subscript(value, Number(sym(name or "row")), run, view.span, "")
-            trips = view.shape[0] if view.shape else None
-        case Sequence() | Record():
-            items = items_of(value, run)
-            if items is not None:
-                element = join_all(items, name or "element", run)
-                element, trips = element or Opaque("an element of an empty list"), num(len(items))
-    element = element or Opaque(f"an element of `{text}`", text=name)
-    why = "" if trips is not None else f"the length of `{text}` is not known"
-    end = num(0) if trips is None else trips
-    return Iteration(LoopKind.ELEMENTS, "", num(0), end, 1, trips, element, why)
-
-
-def _counted(value: Range, name: str, run: Run) -> Iteration:
-    low, high, step = value.low, value.high, value.step
-    symbol = run.symbols.index(name or "index", run.statement)
-    by_rank = run.symbols.varies(low) or run.symbols.varies(high)
-    if by_rank:
-        run.symbols.vary(symbol)
-    stride = run.symbols.value(step)
-    if stride == 1:
-        trips = high - low
-    elif stride is not None and stride < 0:
-        trips = ceil_div(low - high, num(-stride))
-    else:
-        trips = ceil_div(high - low, step)
-    kind = LoopKind.THREADS if value.threads else LoopKind.COUNTED
-    return Iteration(
-        kind,
-        symbol,
-        low,
-        high,
-        stride or 1,
-        trips,
-        Number(sym(symbol)),
-        by_rank=by_rank,
-        stride=step if stride is None else None,
-    )
-
-
-# Dictionaries, and what comprehensions make of all rounds of their loops.
-
-
-def dictionary(node: cst.Dict, run: Run) -> Value:
-    """Return a new dictionary."""
-    record = run.record()
-    for element in node.elements:
-        if isinstance(element, cst.DictElement):
-            _keep_entry(record, element.key, element.value, run)
-    return record
-
-
-def _keep_entry(
-    record: Record, key: cst.BaseExpression, node: cst.BaseExpression, run: Run
-) -> None:
-    """Keep an entry, and call what is made for it as what is assigned to with the key."""
-    found = key_of(run.evaluate(key, run), run)
-    with run.named(f"{run.target}[{found!r}]" if run.target and found is not None else ""):
-        run.keep(record.number, found, run.evaluate(node, run))
-
-
-def dictionary_of_rounds(node: cst.DictComp, run: Run) -> Value:
-    """Return the dictionary of a comprehension: by its keys where they are few and known."""
-    saved = dict(run.frame.names)
-    record = run.record()
-    over = run.evaluate(node.for_in.iter, run)
-    plain = node.for_in.inner_for_in is None and not node.for_in.ifs
-    items = items_of(over, run) if plain else None
-    if items is not None and len(items) <= MOST_ENTRIES:
-        for item in items:
-            _assign(node.for_in.target, item, run)
-            _keep_entry(record, node.key, node.value, run)
-    else:
-        run.keep(record.number, None, _rounds([node.for_in], node.value, run)[0])
-    run.frame.names = saved
-    return record
-
-
-def comprehension(node: cst.ListComp | cst.GeneratorExp | cst.SetComp, run: Run) -> Value:
-    """Return the list that a comprehension makes, or the entries that a generator gives."""
-    saved = dict(run.frame.names)
-    loops = [node.for_in]
-    while loops[-1].inner_for_in is not None:
-        loops.append(loops[-1].inner_for_in)
-    element, length = _rounds(loops, node.elt, run)
-    index = None
-    if len(loops) == 1 and not node.for_in.ifs and isinstance(element, Number):
-        made = _over(node.for_in, run)
-        if made.kind is LoopKind.COUNTED and made.step == 1 and made.stride is None:
-            index = made.variable, made.low
-    run.frame.names = saved
-    return Sequence(None, element, length, index=index)
-
-
-def _over(loop: cst.CompFor, run: Run) -> Iteration:
-    return iteration(run.evaluate(loop.iter, run), name_of(loop.target), run, run.text(loop.iter))
-
-
-def name_of(target: cst.BaseExpression) -> str:
-    """Return the name that a target is, ``""`` for any other."""
-    return target.value if isinstance(target, cst.Name) else ""
-
-
-def _rounds(
-    loops: Many[cst.CompFor], elt: cst.BaseExpression, run: Run
-) -> tuple[Value, Expr | None]:
-    made = _over(loops[0], run)
-    run.frame.depth += 1
-    with run.block() as body:
-        _assign(loops[0].target, made.element, run)
-        for condition in loops[0].ifs:
-            run.evaluate(condition.test, run)
-        if len(loops) > 1:
-            element, inner = _rounds(loops[1:], elt, run)
-        else:
-            element, inner = run.evaluate(elt, run), num(1)
-        steps = tuple(body)
-    run.frame.depth -= 1
-    if steps:
-        run.emit(made.loop(steps, run.span(loops[0])))
-    filtered = any(loop.ifs for loop in loops)
-    length = None if filtered or made.trips is None or inner is None else made.trips * inner
-    return element, length
-
-
-def _assign(target: cst.BaseExpression, value: Value, run: Run) -> None:
-    """Let a target without side effects (a name, a tuple of names) denote a value."""
-    if isinstance(target, cst.Name):
-        run.bind(target.value, value)
-    elif isinstance(target, cst.Tuple | cst.List):
-        for position, element in enumerate(target.elements):
-            _assign(element.value, part_of(value, position, len(target.elements), run), run)
