@@ -409,7 +409,7 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> tuple[Subscript, 
     high = extent if last is None else _absolute(scalar(last, scope), extent, scope) + back
     low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
     if not non_negative_within(high - low, scope.minima, scope.maxima, scope.starts):
-        _in_order(low, high, extent)
+        in_order(low, high, extent)
     if known_non_negative(low - high, scope.minima):
         if isinstance(low - high, Num):
             return Range(low, low), bool(back)
@@ -418,7 +418,7 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> tuple[Subscript, 
     return Range(low, high) if step in (1, -1) else _in_steps(low, high, step), bool(back)
 
 
-def _in_order(low: Expr, high: Expr, extent: Expr) -> None:
+def in_order(low: Expr, high: Expr, extent: Expr) -> None:
     """Refuse what holds nothing but for small extents."""
     sizes = free_symbols(extent)
     if sizes & free_symbols(low) and not sizes & free_symbols(high):

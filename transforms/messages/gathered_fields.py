@@ -143,7 +143,7 @@ def _reduced(
     assert sent is not None and sent.view is not None
     operation, context = _OPERATIONS[statistic], program.context
     op = Op.REDUCE if step.op is Op.GATHER else Op.ALLREDUCE
-    own = replace(made, reads=(sent.view,), operations=sent.count, length=sent.count)
+    own = replace(made, reads=(sent.view,))
     number = Payload(PayloadKind.SCALAR, "number", step.span, dtype=sent.dtype, count=num(1))
     combine = replace(
         step,

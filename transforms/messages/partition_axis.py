@@ -221,7 +221,7 @@ def _product(function: SpmdFunction, visit: Visit, step: Communicate) -> Iterato
     rows = new_array(matrix.text, matrix.dtype, (block, extents[0]), at, matrix.order)
     whole = new_array(vector.text, dtype, (extents[0],), at)
     own = new_array(given.text, given.dtype, (block,), at)
-    multiplied = replace(made, target=own, reads=(rows, whole), length=extents[0])
+    multiplied = replace(made, target=own, reads=(rows, whole))
     gather = replace(
         step,
         op=Op.ALLGATHER,

@@ -14,12 +14,13 @@ from advisor.analysis.owners import local
 from advisor.analysis.placement import Placement
 from advisor.ir.concrete import mapped
 from advisor.ir.kernel import Kernel, SourceContext
-from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, whole
+from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
 from advisor.ir.spmd.memory import At, Index, Order, View, Whole
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.ir.statements import SET, Scatter, Store
 from advisor.ir.values import Copy as Copied
 from advisor.ir.values import Fill, Point, Range, Read, Strided, Subscript, Transpose, Value
+from advisor.numpy_table import UNKNOWN_DTYPE
 from costdb.expr import Expr, num
 from costdb.records import dataclass, field, replace
 from costdb.work import Process
@@ -70,7 +71,9 @@ class _Memory:
             case Compute(target=target, reads=reads, value=operation, allocates=fresh):
                 assert operation is not None
 
-                def shown(part: object) -> Value | None:
+                def shown(part: object) -> object:
+                    if part == UNKNOWN_DTYPE:
+                        return ASSUMED_DTYPE
                     return self.value(reads[int(part.array)]) if isinstance(part, Read) else None
 
                 value = mapped(operation, shown)
@@ -84,10 +87,12 @@ class _Memory:
         if fresh or target is None:
             return self._arrays(step).made(value)
         name, region = self.place(target)
-        if target.transposed and not target.flat:
+        arrays = self._arrays(step)
+        alike = len(describe(value, arrays.type_of).extents) == len(target.shape or ())
+        if target.transposed and not target.flat and alike:
             value = _turned(value, target)
         in_place = isinstance(step, Compute)
-        return self._arrays(step).stored(Store(name, region, value, step.span, in_place=in_place))
+        return arrays.stored(Store(name, region, value, step.span, in_place=in_place))
 
     def value(self, view: View) -> Value:
         """Return what a view shows of an array that has a name."""

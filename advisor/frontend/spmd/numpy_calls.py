@@ -420,6 +420,7 @@ def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     except NotUnderstood:
         unknown = unknown_function(name, arguments, run, span)
         return allocated(run, span, None, None) if name in SIZE_AT else unknown
+    dtype = None if drawn.dtype == UNKNOWN_DTYPE else drawn.dtype
     if drawn.shape or "size" in arguments.keywords:
-        return allocated(run, span, drawn.dtype, drawn.shape)
-    return Number(None, "int" if drawn.dtype == "int64" else drawn.dtype, varies=True)
+        return allocated(run, span, dtype, drawn.shape)
+    return Number(None, "int" if dtype == "int64" else dtype or "float", varies=True)

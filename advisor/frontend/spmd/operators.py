@@ -28,7 +28,9 @@ def combine(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
     """Return the result of a binary or boolean operator, by LibCST's name of it."""
     match operator, left, right:
         case (_, Array(), _) | (_, _, Array()):
-            return operation(_OF_ARRAYS.get(operator, operator), (left, right), run, span)
+            if operator in _OF_ARRAYS:
+                return operation(_OF_ARRAYS[operator], (left, right), run, span)
+            return Opaque("one of two things, by the truth of an array", varies=True)
         case ("Or", Nothing(), _) | ("Or", Opaque(expr=None), Comm()):
             # ``comm or MPI.COMM_WORLD``
             return right
@@ -96,7 +98,9 @@ def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
 def negate(operator: str, operand: Value, run: Run, span: Span) -> Value:
     """Return the result of a unary operator, by LibCST's name of it."""
     if isinstance(operand, Array):
-        return operation(_OF_ARRAYS.get(operator, operator), (operand,), run, span)
+        if operator in _OF_ARRAYS:
+            return operation(_OF_ARRAYS[operator], (operand,), run, span)
+        return Number(None, "bool", varies=True)
     value, varies = run.number(operand), run.varies(operand)
     if operator == "Not":
         return Number(None if value is None else logical_not(value), "bool", varies=varies)

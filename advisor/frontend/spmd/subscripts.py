@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 import advisor.ir.values as forms
+from advisor.frontend.indices import in_order
 from advisor.frontend.spmd.door import ProgramDoor
 from advisor.frontend.spmd.joining import join_all
 from advisor.frontend.spmd.numpy_created import array
@@ -280,6 +281,10 @@ def _slice_of(part: Slice, outer: Index, numbers: _Numbers) -> Index | None:
         return None
     if stride < 0:
         return Part(num(0), outer.count, stride) if all_of_it and isinstance(outer, Whole) else None
+    try:
+        in_order(begin, end, outer.count)
+    except NotUnderstood:
+        return None
     if isinstance(outer, Part):
         if outer.step != 1:
             return None
