@@ -183,8 +183,6 @@ SENT_BYTES = {
     "derived_column.py": 2 * 2000 * 8 * 1000,
     # 2 x 2 ranks, blocks of 600 x 600 with an edge
     "cartesian.py": (2 * 602 + 2 * 602) * 8 * 300,
-    # 2 x 2 ranks, blocks of 1500 x 500
-    "own_factor.py": (2 * 502 + 2 * 1502) * 8 * 400,
     # three fields
     "properties.py": 3 * 2 * 1200 * 8 * 50,
     # planes of single precision

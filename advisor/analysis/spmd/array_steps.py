@@ -15,13 +15,13 @@ from advisor.analysis.placement import Placement
 from advisor.ir.concrete import mapped
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
-from advisor.ir.spmd.memory import At, Index, Order, View, Whole
+from advisor.ir.spmd.memory import Index, Order, View, subscript_of
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.ir.statements import SET, Scatter, Store
 from advisor.ir.values import Copy as Copied
-from advisor.ir.values import Fill, Point, Range, Read, Strided, Subscript, Transpose, Value
+from advisor.ir.values import Fill, Range, Read, Subscript, Transpose, Value
 from advisor.numpy_table import UNKNOWN_DTYPE
-from costdb.expr import Expr, num
+from costdb.expr import Expr
 from costdb.records import dataclass, field, replace
 from costdb.work import Process
 
@@ -120,14 +120,10 @@ class _Memory:
         return self.alike.get(extent, extent)
 
     def _subscript(self, index: Index) -> Subscript:
-        match index:
-            case At(at):
-                return Point(at)
-            case Whole(high):
-                return Range(num(0), self._agreed(high))
-        if index.step not in (1, -1):
-            return Strided(index.low, index.high, abs(index.step))
-        return Range(index.low, index.low + self._agreed(index.count))
+        part = subscript_of(index)
+        if isinstance(part, Range):
+            return Range(part.low, part.low + self._agreed(index.count))
+        return part
 
     def _arrays(self, step: Allocate | Copy | Compute) -> Arrays:
         kernel = Kernel("", step.span, {}, self.types, frozenset(), {}, (), _NO_SOURCE)

@@ -315,8 +315,6 @@ def _of_another_file(name: str) -> Value:
 
 def _all_of(module: str, node: cst.ImportFrom, run: Run) -> Iterator[tuple[str, Value]]:
     """Yield what a star import binds."""
-    if module in ("mpi4py.MPI", "numpy", "math"):
-        yield "*", External(module)
     context = _beside(module, node, run) if module else None
     if context is None:
         return
@@ -325,7 +323,7 @@ def _all_of(module: str, node: cst.ImportFrom, run: Run) -> Iterator[tuple[str, 
     items = listed.items or () if isinstance(listed, Sequence) else ()
     shown = {item.value for item in items if isinstance(item, Text)}
     for name, found in names.items():
-        if name in shown if listed is not None else not name.startswith(("_", "*")):
+        if name in shown if listed is not None else not name.startswith("_"):
             yield name, found if isinstance(found, _SHARED) else _of_another_file(name)
 
 

@@ -144,14 +144,6 @@ def _name(node: cst.Name, run: Run) -> Value:
         return _LITERALS[name]
     if name in _BUILTINS:
         return External(f"builtins.{name}")
-    star = run.frames[0].names.get("*")
-    if isinstance(star, External):
-        full = f"{star.path}.{name}"
-        known = communicators.constant(full, run)
-        if known is not None:
-            return known
-        if star.path == "numpy" and numpy_calls.is_known(name):
-            return External(full)
     return Opaque(f"nothing binds `{name}`", text=name)
 
 

@@ -89,14 +89,10 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
             return Number(None if count is None else count * _itemsize(view))
         case "dtype":
             return External(f"numpy.{view.dtype}") if view.dtype else Opaque("its element type")
-        case "flat":
-            return Array(View(view.buffer, view.region, view.text, span, flat=True))
-        case "imag" if view.dtype is not None and not view.dtype.startswith("complex"):
-            return allocated(run, span, view.dtype, shape)
         case "real" | "imag":
             dtype = None if view.dtype is None else result_dtype("absolute", (view.dtype,))
             return _seen_as(view, dtype, run, span)
-        case "flags" | "data" | "base" | "strides" | "ctypes":
+        case "flat" | "flags" | "data" | "base" | "strides" | "ctypes":
             return Opaque(f"`.{name}` of an array", foreign=True)
     return None
 
@@ -253,14 +249,6 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
 }
 
 
-def is_known(name: str) -> bool:
-    """Return whether a function of NumPy is understood."""
-    return (
-        name in (_HANDLERS.keys() | _OF_ARRAYS | ELEMENTWISE.keys())
-        or SAME_AS.get(name, name) in PARAMETERS
-    )
-
-
 def constant(path: str) -> Value | None:
     """Return what a constant of NumPy denotes."""
     return Number(None, "float") if path.removeprefix("numpy.") in _CONSTANTS else None
@@ -404,17 +392,11 @@ def _written(step: object) -> object:
 
 def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of ``numpy.random`` gives, by its bare name."""
-    first = arguments.at(0)
     match name:
         case "default_rng" | "RandomState":
             return External("numpy.random")
         case "seed" | "shuffle":
             return Nothing()
-        case "permutation" if isinstance(first, Number):
-            shape = None if first.expr is None else (first.expr,)
-            return array_of_nothing(run, span, "int64", shape)
-        case "permutation" if isinstance(first, Array):
-            return copied_array(first.view, run, span, first.view.order)
     try:
         drawn = Calls(ProgramDoor(run, span)).drawn(name, given_to(arguments.all))
     except NotUnderstood:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import libcst as cst
 
 import advisor.ir.values as forms
-from advisor.frontend.indices import in_order
+from advisor.frontend.selections import Entry, Sizes, selected
 from advisor.frontend.spmd.door import ProgramDoor
 from advisor.frontend.spmd.joining import join_all
 from advisor.frontend.spmd.numpy_created import array
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
-    WHOLE_SLICE,
     Arguments,
     Array,
     External,
@@ -25,14 +24,14 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.spmd.memory import At, Index, Origin, Part, View, Whole
+from advisor.ir.spmd.memory import At, Index, Origin, View, inside
 from advisor.ir.spmd.steps import Compute, Copy
-from advisor.numpy_table import count_of
+from advisor.ir.values import Point
+from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, num, substitute, to_text
+from costdb.expr import Expr, num, substitute
 from costdb.expr.functions import chance
-from costdb.expr.nodes import Num
-from costdb.records import dataclass, replace
+from costdb.records import replace
 
 
 def subscript(owner: Value, index: Value, run: Run, span: Span, text: str) -> Value:
@@ -165,15 +164,35 @@ def parts_of(index: Value) -> tuple[Value, ...]:
 
 def part_of_view(view: View, index: Value, run: Run, span: Span, text: str) -> View | None:
     """Return the part of an array that a basic subscript selects; None where it cannot be said."""
-    parts = parts_of(index)
-    if any(isinstance(part, _PICKS) for part in parts) or view.region is None or view.flat:
+    shape, region = view.shape, view.region
+    if shape is None or region is None or view.flat:
         return None
-    region = view.region[::-1] if view.transposed else view.region
-    found = _composed(region, parts, run, span)
-    if found is None:
+    if view.transposed:
+        region = region[::-1]
+    try:
+        entries = [_entry(part, k, shape, run, span) for k, part in enumerate(parts_of(index))]
+        found = selected(entries, shape, Sizes(sure=False))
+    except NotUnderstood:
         return None
-    made, shown = found
-    # a dimension of one index changes shapes, not memory
+    kept = iter(range(len(shape)))
+    chosen, made = iter(found.region), list[Index]()
+    for outer in region:
+        if isinstance(outer, At):
+            made.append(outer)
+            continue
+        part = next(chosen)
+        turned = not isinstance(part, Point) and next(kept) in found.flipped
+        inner = inside(outer, part, backwards=turned)
+        if inner is None:
+            return None
+        made.append(inner)
+    shown = None
+    if found.expanded:
+        # a dimension of one index changes shapes, not memory
+        along = [index.count for index in made if not isinstance(index, At)]
+        for axis in found.expanded:
+            along.insert(axis, num(1))
+        shown = tuple(along)
     return View(
         view.buffer,
         tuple(made[::-1] if view.transposed else made),
@@ -185,120 +204,33 @@ def part_of_view(view: View, index: Value, run: Run, span: Span, text: str) -> V
     )
 
 
-def _composed(
-    region: tuple[Index, ...], given: tuple[Value, ...], run: Run, span: Span
-) -> tuple[list[Index], tuple[Expr, ...] | None] | None:
-    """Return the region, and the shape where new axes make it another than the region's."""
-    parts = [None if _is_new_axis(part) else part for part in given]
-    free = sum(1 for index in region if not isinstance(index, At))
-    missing = free - sum(1 for part in parts if part not in (None, _ELLIPSIS))
-    if missing < 0 or parts.count(_ELLIPSIS) > 1:
-        return None
-    at = parts.index(_ELLIPSIS) if _ELLIPSIS in parts else len(parts)
-    parts[at : at + 1] = [WHOLE_SLICE] * missing
-    chosen = iter([part for part in parts if part is not None])
-    made: list[Index] = []
-    for dimension, outer in enumerate(region):
-        inner: Index | None = outer
-        if not isinstance(outer, At):
-            inner = _along(next(chosen), outer, _Numbers(run, span, dimension))
-        if inner is None:
+def _entry(part: Value, place: int, shape: Shape, run: Run, span: Span) -> Entry:
+    """Return an entry of a subscript; a number that nothing tells is of this place."""
+
+    def number(value: Value, name: str) -> Expr:
+        found = run.number(value, f"{name}.{place}" if place else name, span)
+        if found is None:
+            raise NotUnderstood("an index that is no number")
+        return found
+
+    match part:
+        case Nothing() | External("numpy.newaxis"):
             return None
-        made.append(inner)
-    if None not in parts:
-        return made, None
-    rest = iter([new for new, old in zip(made, region, strict=True) if not isinstance(old, At)])
-    along = [Whole(num(1)) if part is None else next(rest) for part in parts]
-    return made, tuple(index.count for index in along if not isinstance(index, At))
-
-
-_ELLIPSIS = External("builtins.Ellipsis")
-
-
-def _is_new_axis(part: Value) -> bool:
-    return part in (Nothing(), External("numpy.newaxis"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """The numbers of a subscript along one dimension; one that nothing tells is of this place."""
-
-    run: Run
-    span: Span
-    dimension: int
-
-    def number(self, value: Value, name: str) -> Expr | None:
-        """Return a number, symbolic where need be; None for anything else."""
-        own = f"{name}.{self.dimension}" if self.dimension else name
-        return self.run.number(value, own, self.span)
-
-    def bound(self, value: Value, default: Expr, extent: Expr, name: str) -> Expr | None:
-        """Return an end of a slice; negative ones count from the end."""
-        if isinstance(value, Nothing):
-            return default
-        found = self.number(value, name)
-        return extent + found if found is not None and _is_negative(found) else found
-
-
-def _along(part: Value, outer: Index, numbers: _Numbers) -> Index | None:
-    """Return what a part of a subscript selects along a dimension."""
-    if isinstance(part, Slice):
-        return _slice_of(part, outer, numbers)
-    return _point_of(part, outer, numbers)
-
-
-def _point_of(part: Value, outer: Index, numbers: _Numbers) -> Index | None:
-    at = numbers.number(part, "index")
-    if at is None:
-        return None
-    if isinstance(at, Num) and at.value < 0:
-        at = outer.count + at
-    if isinstance(outer, Part):
-        at = outer.low + at * outer.step
-    return At(at)
-
-
-def _slice_of(part: Slice, outer: Index, numbers: _Numbers) -> Index | None:
-    low, high, step = part.low, part.high, part.step
-    all_of_it = isinstance(low, Nothing) and isinstance(high, Nothing)
-    stride = 1 if isinstance(step, Nothing) else numbers.run.integer(step)
-    if stride is None:
-        # x[rank::size]: strided by something that is not known
-        if not isinstance(outer, Whole):
-            return None
-        begin = num(0) if isinstance(low, Nothing) else numbers.number(low, "low")
-        expr = numbers.number(step, "step")
-        if begin is None or expr is None:
-            return None
-        return Part(begin, begin + (outer.high - begin) / expr * 2, 2)
-    if stride == 0:
-        raise ExprError("a slice in steps of 0")
-    if all_of_it and stride == 1:
-        return outer
-    begin = numbers.bound(low, num(0), outer.count, "low")
-    end = numbers.bound(high, outer.count, outer.count, "high")
-    if begin is None or end is None:
-        return None
-    if stride < 0:
-        return Part(num(0), outer.count, stride) if all_of_it and isinstance(outer, Whole) else None
-    try:
-        in_order(begin, end, outer.count)
-    except NotUnderstood:
-        return None
-    if isinstance(outer, Part):
-        if outer.step != 1:
-            return None
-        return Part(outer.low + begin, outer.low + end, stride)
-    if stride == 1 and begin == num(0) and end == outer.count:
-        return outer
-    return Part(begin, end, stride)
-
-
-def _is_negative(expr: Expr) -> bool:
-    """Return whether an expression is a negative number, or the negative of a symbol."""
-    if isinstance(expr, Num):
-        return expr.value < 0
-    return to_text(expr).startswith("-") and "+" not in to_text(expr)
+        case External("builtins.Ellipsis"):
+            return ...
+        case Slice(low, high, step):
+            bounds = [
+                None if isinstance(bound, Nothing) else number(bound, name)
+                for bound, name in ((low, "low"), (high, "high"))
+            ]
+            stride = 1 if isinstance(step, Nothing) else run.integer(step)
+            if stride is None and place < len(shape):
+                # x[rank::size]: as many as there are, in steps of something that is not known
+                first = bounds[0] or num(0)
+                count = (shape[place] - first) / number(step, "step")
+                return first, first + count * 2, 2
+            return bounds[0], bounds[1], stride
+    return number(part, "index")
 
 
 # What unpacking and subscripts show of values.
