@@ -89,6 +89,8 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
             return Number(None if count is None else count * _itemsize(view))
         case "dtype":
             return External(f"numpy.{view.dtype}") if view.dtype else Opaque("its element type")
+        case "imag" if view.dtype is not None and not view.dtype.startswith("complex"):
+            return allocated(run, span, view.dtype, shape)
         case "real" | "imag":
             dtype = None if view.dtype is None else result_dtype("absolute", (view.dtype,))
             return _seen_as(view, dtype, run, span)

@@ -226,7 +226,7 @@ def _entry(part: Value, place: int, shape: Shape, run: Run, span: Span) -> Entry
             stride = 1 if isinstance(step, Nothing) else run.integer(step)
             if stride is None and place < len(shape):
                 # x[rank::size]: as many as there are, in steps of something that is not known
-                first = bounds[0] or num(0)
+                first = num(0) if bounds[0] is None else bounds[0]
                 count = (shape[place] - first) / number(step, "step")
                 return first, first + count * 2, 2
             return bounds[0], bounds[1], stride
