@@ -15,13 +15,13 @@ from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.calls import METHODS, Calls
 from advisor.frontend.indices import (
     Known,
-    Selection,
     known,
     scalar,
     selection,
     whole_number,
 )
 from advisor.frontend.scope import Scope
+from advisor.frontend.selections import Selection
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (

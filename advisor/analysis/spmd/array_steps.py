@@ -12,6 +12,7 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.owners import local
 from advisor.analysis.placement import Placement
+from advisor.distribution import StorageOrder
 from advisor.ir.concrete import mapped
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
@@ -59,16 +60,19 @@ class _Memory:
 
     def work(self, step: Allocate | Copy | Compute) -> list[Process]:
         """Return the work of a step."""
-        target, fresh = None, True
+        target: View | None = None
+        fresh = True
         match step:
             case Allocate(buffer=buffer):
                 filled = "0" if step.filled else ""
                 value: Value = Fill(filled, buffer.extents or (), buffer.dtype or ASSUMED_DTYPE)
-            case Copy(target=target, source=source, allocates=fresh):
+            case Copy(source=source, allocates=fresh):
+                target = step.target
                 value = self.value(source)
                 if fresh:
-                    value = Copied(value, target.dtype or source.dtype or ASSUMED_DTYPE)
-            case Compute(target=target, reads=reads, value=operation, allocates=fresh):
+                    value = Copied(value, step.target.dtype or source.dtype or ASSUMED_DTYPE)
+            case Compute(reads=reads, value=operation, allocates=fresh):
+                target = step.target
                 assert operation is not None
 
                 def shown(part: object) -> object:
@@ -110,7 +114,7 @@ class _Memory:
         name = buffer.name
         while self.types.setdefault(name, found) != found:
             name += "'"
-        lies = "F" if plain and buffer.order is Order.F else "C"
+        lies: StorageOrder = "F" if plain and buffer.order is Order.F else "C"
         self.placed[name] = replace(local(extents), order=lies)
         if not plain or view.region is None:
             return name, whole(extents)

@@ -164,8 +164,9 @@ def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of NumPy gives, by its name below ``numpy``."""
     first = arguments.at(0)
     if name in _OF_ARRAYS and not isinstance(first, Array):
-        known = isinstance(first, Number)
-        return of_numbers(name, [first], run) if known else Opaque(f"numpy.{name} of no array")
+        if isinstance(first, Number):
+            return of_numbers(name, [first], run)
+        return Opaque(f"numpy.{name} of no array")
     if isinstance(first, Array) and name in _OF_ARRAYS:
         found = attribute(first.view, name, run, span)
         return found or method(first.view, name, arguments.behind(1), run, span)

@@ -120,6 +120,7 @@ def inside(outer: Whole | Part, part: Subscript, *, backwards: bool) -> Index | 
             return outer
     elif isinstance(outer, Part) and outer.step < 0:
         return None
+    assert not isinstance(base, Point)
     match within(base, part):
         case Point(at):
             return At(at)
