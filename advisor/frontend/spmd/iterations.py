@@ -19,10 +19,10 @@ from advisor.frontend.spmd.values import (
     Value,
     Zipped,
 )
-from advisor.ir.spmd.steps import Loop, LoopKind, Step
+from advisor.ir.spmd.steps import Loop, LoopKind
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, num, sym
-from costdb.records import dataclass
+from costdb.records import replace
 
 
 def range_value(values: list[Value], run: Run, span: Span, *, threads: bool = False) -> Value:
@@ -52,31 +52,11 @@ def _is_untold(value: Value) -> bool:
 # Loops.
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """A loop without its body."""
+def iteration(value: Value, name: str, run: Run, text: str) -> tuple[Loop, Value]:
+    """Return a loop over a value, without its body, and what one of its iterations is given.
 
-    kind: LoopKind
-    variable: str
-    low: Expr
-    high: Expr
-    step: int
-    trips: Expr | None
-    element: Value
-    why: str = ""
-    by_rank: bool = False
-    stride: Expr | None = None
-
-    def loop(self, body: tuple[Step, ...], span: Span, *, timing: bool = False) -> Loop:
-        """Return the step of the loop."""
-        return Loop(
-            self.kind, self.variable, self.low, self.high, self.step, self.trips, body, span,
-            self.why, self.by_rank, timing, self.stride,
-        )  # fmt: skip
-
-
-def iteration(value: Value, name: str, run: Run, text: str) -> Iteration:
-    """Return how a loop goes over a value; its target is a name, or ``""`` for several."""
+    Its target is a name, or ``""`` for several.
+    """
     element: Value | None = None
     trips: Expr | None = None
     match value:
@@ -84,9 +64,9 @@ def iteration(value: Value, name: str, run: Run, text: str) -> Iteration:
             return _counted(value, name, run)
         case Zipped(over, numbered):
             parts = [iteration(one, "_", run, text) for one in over]
-            elements = (*[Number(None)] * numbered, *(part.element for part in parts))
+            elements = (*[Number(None)] * numbered, *(given for _, given in parts))
             element = Sequence(elements, is_list=False)
-            trips = next((part.trips for part in parts if part.trips is not None), None)
+            trips = next((loop.trips for loop, _ in parts if loop.trips is not None), None)
         case Sequence(items=None):
             element, trips = value.element or Opaque("an element of a list"), value.length
         case Array(view):
@@ -100,10 +80,10 @@ def iteration(value: Value, name: str, run: Run, text: str) -> Iteration:
     element = element or Opaque(f"an element of `{text}`", text=name)
     why = "" if trips is not None else f"the length of `{text}` is not known"
     end = num(0) if trips is None else trips
-    return Iteration(LoopKind.ELEMENTS, "", num(0), end, 1, trips, element, why)
+    return Loop(LoopKind.ELEMENTS, "", num(0), end, 1, trips, (), run.statement, why), element
 
 
-def _counted(value: Range, name: str, run: Run) -> Iteration:
+def _counted(value: Range, name: str, run: Run) -> tuple[Loop, Value]:
     low, high, step = value.low, value.high, value.step
     symbol = run.symbols.index(name or "index", run.statement)
     by_rank = run.symbols.varies(low) or run.symbols.varies(high)
@@ -117,17 +97,8 @@ def _counted(value: Range, name: str, run: Run) -> Iteration:
     else:
         trips = ceil_div(high - low, step)
     kind = LoopKind.THREADS if value.threads else LoopKind.COUNTED
-    return Iteration(
-        kind,
-        symbol,
-        low,
-        high,
-        stride or 1,
-        trips,
-        Number(sym(symbol)),
-        by_rank=by_rank,
-        stride=step if stride is None else None,
-    )
+    made = Loop(kind, symbol, low, high, stride or 1, trips, (), run.statement, "", by_rank)
+    return replace(made, stride=step if stride is None else None), Number(sym(symbol))
 
 
 # Dictionaries, and what comprehensions make of all rounds of their loops.
@@ -177,14 +148,14 @@ def comprehension(node: cst.ListComp | cst.GeneratorExp | cst.SetComp, run: Run)
     element, length = _rounds(loops, node.elt, run)
     index = None
     if len(loops) == 1 and not node.for_in.ifs and isinstance(element, Number):
-        made = _over(node.for_in, run)
+        made, _ = _over(node.for_in, run)
         if made.kind is LoopKind.COUNTED and made.step == 1 and made.stride is None:
             index = made.variable, made.low
     run.frame.names = saved
     return Sequence(None, element, length, index=index)
 
 
-def _over(loop: cst.CompFor, run: Run) -> Iteration:
+def _over(loop: cst.CompFor, run: Run) -> tuple[Loop, Value]:
     return iteration(run.evaluate(loop.iter, run), name_of(loop.target), run, run.text(loop.iter))
 
 
@@ -196,10 +167,10 @@ def name_of(target: cst.BaseExpression) -> str:
 def _rounds(
     loops: Many[cst.CompFor], elt: cst.BaseExpression, run: Run
 ) -> tuple[Value, Expr | None]:
-    made = _over(loops[0], run)
+    made, given = _over(loops[0], run)
     run.frame.depth += 1
     with run.block() as body:
-        _assign(loops[0].target, made.element, run)
+        _assign(loops[0].target, given, run)
         for condition in loops[0].ifs:
             run.evaluate(condition.test, run)
         if len(loops) > 1:
@@ -209,7 +180,7 @@ def _rounds(
         steps = tuple(body)
     run.frame.depth -= 1
     if steps:
-        run.emit(made.loop(steps, run.span(loops[0])))
+        run.emit(replace(made, body=steps, span=run.span(loops[0])))
     filtered = any(loop.ifs for loop in loops)
     length = None if filtered or made.trips is None or inner is None else made.trips * inner
     return element, length

@@ -296,19 +296,19 @@ def _else(node: cst.If | cst.Else | None, run: Run) -> bool:
 def _for(node: cst.For, run: Run) -> None:
     name, text = name_of(node.target), run.text(node.iter)
     line = _up_to(run.span(node.iter), run.statement)
-    made = iteration(run.evaluate(node.iter, run), name, run, text)
+    made, given = iteration(run.evaluate(node.iter, run), name, run, text)
     trips = spoken_of(run.file.pragmas.trips, range(line.start_line, line.end_line + 1))
     if trips is not None:
         made = replace(made, trips=trips, why="")
     with _repeated(node.body, run):
         with run.block() as body:
-            store(node.target, made.element, run)
+            store(node.target, given, run)
             clocks = run.clocks
             block(node.body, run)
             steps = tuple(body) or interpreted(node.body, line)
         timing = run.clocks - clocks >= 2 and only_communicates(steps)
     if steps:
-        run.emit(made.loop(steps, line, timing=timing))
+        run.emit(replace(made, body=steps, span=line, timing=timing))
     if node.orelse is not None:
         block(node.orelse.body, run)
 
