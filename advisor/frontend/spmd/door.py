@@ -56,15 +56,12 @@ class ProgramDoor:
     ----------
     run : Run
     span : Span
-    target : str
-        What the result is assigned to.
     held : list of Value
         What the leaves of forms stand for, by their names.
     """
 
     run: Run
     span: Span
-    target: str = ""
     held: list[Value] = field(default_factory=list)
 
     # what arguments say -------------------------------------------------------------------
@@ -282,7 +279,7 @@ class ProgramDoor:
         """Return a new vector, whose length may be a symbol of its own."""
         if extent is None:
             why = "its length is not known"
-            extent = self.run.symbols.unknown(f"{self.target or 'array'}.n0", why, self.span)
+            extent = self.run.symbols.unknown(f"{self.run.target or 'array'}.n0", why, self.span)
         return self.fill("arange", (extent,), dtype, "C")
 
     def _seen(self, operand: forms.Value, found: ArrayType, *, kept: bool) -> Value:

@@ -263,16 +263,13 @@ def constant(path: str) -> Value | None:
 def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function gives, or a method of an owner, and note the steps that it takes.
 
-    Only what it gives has the name that it is assigned to, or is stored in ``out=``. Where the
-    table does not tell that, as much is told as is known.
+    Where the table does not tell that, as much is told as is known.
     """
-    noted, targets = len(run.steps[-1]), run.targets
+    noted, door = len(run.steps[-1]), ProgramDoor(run, span)
     out, all_given = arguments.keyword("out"), arguments.all
     if name in ELEMENTWISE and len(arguments.positional) > ROWS[ELEMENTWISE[name]].operands:
         out, all_given = arguments.positional[-1].value, all_given[:-1]
     given = given_to(a for a in all_given if a.keyword != "out")
-    run.targets = ()
-    door = ProgramDoor(run, span, targets[0] if targets else "")
     calls = Calls(door)
     try:
         if owner is None and len(getattr(FUNCTIONS.get(name), "dtypes", ())) > 1:
@@ -285,14 +282,12 @@ def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span:
         else:
             made = calls.method(name, door.value(owner), given)
         found = door.behind(made)
-        if isinstance(found, Array):
-            return _settled(found, run, noted, targets, out)
         if not isinstance(out, Array):
             return found
+        if isinstance(found, Array):
+            return _stored(found.view, out.view, run)
     except NotUnderstood:
         pass
-    finally:
-        run.targets = targets
     del run.steps[-1][noted:]
     first = owner or arguments.at(0)
     return _of_unknown_shape(SAME_AS.get(name, name), first, arguments, run, span)
@@ -345,49 +340,17 @@ def _of_unknown_shape(
     return Array(made)
 
 
-def _settled(
-    made: Array, run: Run, noted: int, targets: tuple[str, ...], out: Value | None
-) -> Array:
-    """Return an array under the name that it is assigned to, or where it is stored."""
-    steps, view = run.steps[-1], made.view
-    own = [at for at in range(noted, len(steps)) if _written(steps[at]) == view.buffer]
-    last = steps[own[-1]] if own else None
-    if isinstance(out, Array):
-        shapes = {shape for shape in (out.view.shape, view.shape) if shape is not None}
-        if len(shapes) > 1:
-            raise NotUnderstood("`out=` of another shape")
-        if not isinstance(last, Compute) or last.target != view:
-            steps.append(Copy(out.view, view, view.span))
-            return out
-        _forgotten(view, run)
-        steps[own[-1]] = replace(last, target=out.view, allocates=False)
-        return out
-    if not own or not targets:
-        return made
-    _forgotten(view, run)
-    buffer = replace(view.buffer, name=targets[0])
-    run.frame.buffers.setdefault((buffer.name, buffer.number), buffer)
-    for at in own:
-        step = steps[at]
-        if isinstance(step, Allocate):
-            steps[at] = replace(step, buffer=buffer)
-        elif isinstance(step, Compute | Copy) and step.target is not None:
-            steps[at] = replace(step, target=replace(step.target, buffer=buffer))
-    return Array(replace(view, buffer=buffer))
-
-
-def _forgotten(view: View, run: Run) -> None:
-    run.frame.buffers.pop((view.buffer.name, view.buffer.number), None)
-
-
-def _written(step: object) -> object:
-    """Return the array that a step makes or stores to."""
-    match step:
-        case Allocate(buffer=buffer):
-            return buffer
-        case Compute(target=View(buffer=buffer)) | Copy(target=View(buffer=buffer)):
-            return buffer
-    return None
+def _stored(made: View, out: View, run: Run) -> Array:
+    """Return an array that is stored in ``out=``, as the last step that makes it is."""
+    if len({shape for shape in (out.shape, made.shape) if shape is not None}) > 1:
+        raise NotUnderstood("`out=` of another shape")
+    last = run.steps[-1][-1] if run.steps[-1] else None
+    if isinstance(last, Compute) and last.target == made:
+        run.frame.buffers.pop((made.buffer.name, made.buffer.number), None)
+        run.steps[-1][-1] = replace(last, target=out, allocates=False)
+    else:
+        run.emit(Copy(out, made, made.span))
+    return Array(out)
 
 
 # Random numbers: functions of ``numpy.random``, and methods of its generators.
