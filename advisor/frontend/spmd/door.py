@@ -13,7 +13,6 @@ from advisor.frontend.spmd.numpy_created import (
     copied_array,
     dtype_name,
     flatten,
-    numpy_number,
     parts_of,
     permuted,
 )
@@ -139,7 +138,7 @@ class ProgramDoor:
 
     def constant(self, argument: Value) -> tuple[str, str]:
         """Return the element type of an array of one value; which value it is, is not told."""
-        known = numpy_number(argument.dtype) if isinstance(argument, Number) else None
+        known = dtype_name(Text(argument.dtype)) if isinstance(argument, Number) else None
         return "?", known or UNKNOWN_DTYPE
 
     def type_of(self, value: forms.Value) -> ArrayType:

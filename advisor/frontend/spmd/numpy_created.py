@@ -165,23 +165,6 @@ def stated_dtype(arguments: Arguments, position: int, default: str | None) -> st
     return dtype_name(value)
 
 
-def stated_order(arguments: Arguments, position: int) -> Order:
-    """Return the order of the elements in memory that a call states."""
-    match arguments.at(position, "order"):
-        case Text("F"):
-            return Order.F
-        case Text("C") | None:
-            return Order.C
-    return Order.UNKNOWN
-
-
-def numpy_number(name: str) -> str | None:
-    """Return NumPy's element type of an array made of numbers of a type of Python's."""
-    return {"int": "int64", "float": "float64", "complex": "complex128", "bool": "bool"}.get(
-        name, dtype_name(Text(name))
-    )
-
-
 def unknown_function(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Note work of unknown size on the arrays that a function is given."""
     views = tuple(v.view for v in arguments.values() if isinstance(v, Array))
@@ -193,7 +176,8 @@ def over_memory(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return ``np.ndarray(...)``: an array over memory that is there, or a new one."""
     given, memory = arguments.at(0, "shape"), arguments.at(2, "buffer")
     shape = None if given is None else run.numbers(given, "shape")
-    dtype, order = stated_dtype(arguments, 1, "float64"), stated_order(arguments, 5)
+    dtype = stated_dtype(arguments, 1, "float64")
+    order = Order.C if arguments.at(5, "order") is None else Order.UNKNOWN
     origin = Origin.NEW
     if memory is not None and not isinstance(memory, Nothing):
         shared = isinstance(memory, Array) and memory.view.buffer.allocation.origin is Origin.SHARED
@@ -234,7 +218,7 @@ def _nested(content: Value) -> tuple[Shape | None, str | None]:
     """Return the shape and element type of an array made of a number or a nested list."""
     match content:
         case Number():
-            return (), numpy_number(content.dtype)
+            return (), dtype_name(Text(content.dtype))
         case Array(view):
             return view.shape, view.dtype
         case Range():

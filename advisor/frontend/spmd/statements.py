@@ -38,7 +38,7 @@ from advisor.ir.spmd.steps import (
     Wait,
 )
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, equal, logical_not, num
+from costdb.expr import Expr, ExprError, ceil_div, equal, logical_not, num
 from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
 
@@ -316,6 +316,7 @@ def _for(node: cst.For, run: Run) -> None:
 def _while(node: cst.While, run: Run) -> None:
     header = run.statement
     trips = spoken_of(run.file.pragmas.trips, range(header.start_line, header.start_line + 1))
+    trips = _counted(node, run) if trips is None else trips
     with _repeated(node.body, run), run.block() as body:
         evaluate(node.test, run)
         block(node.body, run)
@@ -324,6 +325,28 @@ def _while(node: cst.While, run: Run) -> None:
     why = f"how often `while {run.text(node.test)}` repeats is not known"
     end = num(0) if trips is None else trips
     run.emit(Loop(LoopKind.WHILE, "", num(0), end, 1, trips, steps, line, why))
+
+
+def _counted(node: cst.While, run: Run) -> Expr | None:
+    """Return how often ``while i < n: ...; i += 1`` repeats; None for other loops."""
+    match node.test:
+        case cst.Comparison(
+            cst.Name(value=name), [cst.ComparisonTarget(cst.LessThan(), comparator=bound)]
+        ):
+            first = run.lookup(name)
+        case _:
+            return None
+    changing = [part for part in node.body.body if name in assigned_names(part)]
+    match changing:
+        case [cst.SimpleStatementLine([cst.AugAssign(cst.Name(), cst.AddAssign(), value=by)])]:
+            with run.block():
+                low, high, step = (
+                    run.number(one)
+                    for one in (first, run.evaluate(bound, run), run.evaluate(by, run))
+                )
+            if low is not None and high is not None and isinstance(step, Num) and step.value > 0:
+                return ceil_div(high - low, step)
+    return None
 
 
 @contextmanager
