@@ -48,6 +48,7 @@ from advisor.numpy_table import (
 )
 from advisor.numpy_table import ShapeConflict as ShapeConflict
 from costdb.expr import ONE, ZERO, Expr, to_text
+from costdb.expr.nodes import Num
 from costdb.records import dataclass
 
 
@@ -151,9 +152,16 @@ def agreed(attempt: Callable[[Mapping[Expr, Expr]], Made]) -> Made:
         try:
             return attempt(alike)
         except ShapeConflict as conflict:
-            if not conflict.extents or conflict.extents[1] in alike:
+            if not conflict.extents:
                 raise
-            alike[conflict.extents[1]] = conflict.extents[0]
+            kept, other = conflict.extents
+            if isinstance(other, Num):
+                # a number may be the extent of several axes
+                kept, other = other, kept
+            if other in alike:
+                raise
+            alike = {one: kept if now == other else now for one, now in alike.items()}
+            alike[other] = kept
 
 
 def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:

@@ -6,7 +6,7 @@ import pytest
 from reading import loops, operations, program
 
 from advisor.ranking.programs import bind_program
-from costdb.expr import evaluate, free_symbols, sym
+from costdb.expr import evaluate, free_symbols, sym, to_text
 
 SENT = "x = np.zeros(n)\ncomm.Bcast(x)\n"
 
@@ -133,3 +133,17 @@ def test_two_such_ranges_are_not_as_long() -> None:
     text = f"{_READ}x = np.zeros(8)\n{loop.format('places')}{loop.format('other')}"
     one, another = loops(program(text))
     assert free_symbols(one.trips).isdisjoint(free_symbols(another.trips))
+
+
+@pytest.mark.parametrize(
+    ("loop", "trips"),
+    [
+        ("i = 2\nwhile i < n:\n    {body}\n    i += 3", "ceil((n - 2)/3)"),
+        ("i = 0\nwhile i < n:\n    {body}\n    i += rank", None),
+        ("i = 0\nwhile i < n:\n    {body}\n    i += 1\n    i = min(i, 5)", None),
+        ("i = 0.0\nwhile i < 1.0:\n    {body}\n    i += 0.1", None),
+    ],
+)
+def test_a_while_loop_that_counts_has_a_length(loop: str, trips: str | None) -> None:
+    (found,) = loops(program("n = 50\n" + loop.format(body="comm.Barrier()") + "\n"))
+    assert (None if found.trips is None else to_text(found.trips)) == trips
