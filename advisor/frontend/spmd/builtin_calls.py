@@ -11,13 +11,12 @@ import libcst as cst
 from advisor.frontend.bindings import dotted
 from advisor.frontend.spmd import numpy_calls, operations
 from advisor.frontend.spmd.communicators import derive
-from advisor.frontend.spmd.door import of_numbers
+from advisor.frontend.spmd.door import of_numbers, operation
 from advisor.frontend.spmd.iterations import range_value
 from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     COMMAND_LINE,
-    Argument,
     Arguments,
     Array,
     Class,
@@ -295,9 +294,7 @@ def _number(name: str, first: Value | None, run: Run, span: Span) -> Value:
     if first is None:
         return Number(num(0), name)
     if isinstance(first, Array) and name == "abs":
-        return numpy_calls.call(
-            "abs", Arguments([Argument(first, None, span, span, "")]), run, span
-        )
+        return operation("absolute", (first,), run, span)
     dtype = {"round": "int", "abs": getattr(first, "dtype", "float")}.get(name, name)
     value, varies = run.number(first), getattr(first, "varies", isinstance(first, Array))
     nobody = isinstance(first, Number) and first.nobody
