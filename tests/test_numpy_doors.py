@@ -253,18 +253,8 @@ np.nosuch(a)
 """
 
 
-VALUES = {
-    **{
-        "a": "2.0",
-        "alpha": "2.0",
-        "df": "3.0",
-        "n": "7",
-        "p": "0.5",
-        "left": "1.0",
-        "right": "3.0",
-    },
-    **{"ngood": "7", "nbad": "5", "nsample": "4", "low": "0", "high": "9", "mode": "2.0"},
-}
+_STATED = "df=3.0 n=7 p=0.5 left=1.0 right=3.0 ngood=7 nbad=5 nsample=4 low=0 high=9"
+VALUES = dict(pair.split("=") for pair in _STATED.split())
 
 
 def parameters(name: str) -> list[str]:
@@ -275,7 +265,7 @@ MODERN = sorted(name for name in SIZE_AT if hasattr(np.random.default_rng(1), na
 
 
 def drawn() -> Iterator[str]:
-    """Yield draws of random numbers: of a size that is stated by place or by keyword, or of none."""
+    """Yield draws of random numbers, whose size is stated by place, by keyword, or not."""
     for name in MODERN:
         given = [VALUES.get(one, "2.0") for one in parameters(name)[: SIZE_AT[name]]]
         legacy = "randint" if name == "integers" else name
