@@ -403,11 +403,10 @@ class Arrays:
         if isinstance(value, Reduction):
             part = value.operand
             made, source = self._part(part) if isinstance(part, Read) else self._made(part)
-            factors: tuple[Visit, ...] = ()
-            if value.fused and self.in_calls:
-                # what they are multiplied by is a matter of their calls
-                made, factors = operations.without_calls(made)
-            made += operations.reduction(value, source, found, self.facts, factors)
+            fused = None
+            if value.fused:
+                made, fused = operations.products(made)
+            made += operations.reduction(value, source, found, self.facts, fused)
             made += self._in_python(value.operation)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, _fresh(found, placement)
