@@ -180,7 +180,8 @@ def reduction(
     if casts and casts[0].result:
         # from the buffer, not from memory
         call = replace(call, operands=(casts[0].result,))
-    accesses, work = ((Access(memory),), elements)
+    accesses: tuple[Access, ...] = (Access(memory),)
+    work = elements
     if fused is not None:
         accesses, work = fused.accesses, fused.operations + elements
     calls = (*views, *casts, call)
