@@ -384,7 +384,17 @@ ONE = num(1)
 
 
 class ShapeConflict(ValueError):
-    """Operands whose shapes do not broadcast, as far as symbols tell."""
+    """Operands whose shapes do not fit one another, as far as symbols tell.
+
+    Attributes
+    ----------
+    extents : tuple of Expr
+        Two that are not known to agree; none where it is about something else.
+    """
+
+    def __init__(self, reason: str, *extents: Expr) -> None:
+        super().__init__(reason)
+        self.extents = extents
 
 
 def count_of(shape: Shape) -> Expr:
@@ -395,22 +405,22 @@ def count_of(shape: Shape) -> Expr:
     return total
 
 
-def broadcast(shapes: Sequence[Shape], *, sure: bool = True) -> Shape:
+def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the common shape of operands.
 
     Raises
     ------
     ShapeConflict
-        Where extents are not known to agree; unless `sure`, these are taken to do so.
+        Where extents are not known to agree.
     """
     rank = max(map(len, shapes), default=0)
     found: list[Expr] = []
     for axis in range(-rank, 0):
         longer = [shape[axis] for shape in shapes if len(shape) >= -axis and shape[axis] != ONE]
-        if sure and any(extent != longer[0] for extent in longer):
+        if any(extent != longer[0] for extent in longer):
             one, other = longer[0], next(e for e in longer if e != longer[0])
             raise ShapeConflict(
-                f"extents {to_text(one)} and {to_text(other)} are not known to agree"
+                f"extents {to_text(one)} and {to_text(other)} are not known to agree", one, other
             )
         found.append(longer[0] if longer else ONE)
     return tuple(found)
@@ -429,13 +439,6 @@ def expanded(shape: Shape, axis: int, extent: Expr = ONE) -> Shape:
 def resized(shape: Shape, axis: int, extent: Expr) -> Shape:
     """Return a shape with another extent of one dimension."""
     return (*shape[:axis], extent, *shape[axis + 1 :])
-
-
-def product(left: Shape, right: Shape) -> Shape | None:
-    """Return the shape of a product of vectors or matrices."""
-    if not 1 <= len(left) <= 2 or not 1 <= len(right) <= 2:
-        return None
-    return (*left[:-1], *(right[1:] if len(right) == 2 else ()))
 
 
 def concatenated(shapes: Sequence[Shape], axis: int, times: Expr = ONE) -> Shape | None:

@@ -13,6 +13,7 @@ import pytest
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.statements import Bind, ScalarBind, Statement
+from advisor.numpy_functions import SIZE_AT, TYPED
 from advisor.numpy_table import (
     ELEMENTWISE,
     PARAMETERS,
@@ -252,7 +253,35 @@ np.nosuch(a)
 """
 
 
+_STATED = "df=3.0 n=7 p=0.5 left=1.0 right=3.0 ngood=7 nbad=5 nsample=4 low=0 high=9"
+VALUES = dict(pair.split("=") for pair in _STATED.split())
+
+
+def parameters(name: str) -> list[str]:
+    return list(inspect.signature(getattr(np.random.default_rng(1), name)).parameters)
+
+
+MODERN = sorted(name for name in SIZE_AT if hasattr(np.random.default_rng(1), name))
+
+
+def drawn() -> Iterator[str]:
+    """Yield draws of random numbers, whose size is stated by place, by keyword, or not."""
+    for name in MODERN:
+        given = [VALUES.get(one, "2.0") for one in parameters(name)[: SIZE_AT[name]]]
+        legacy = "randint" if name == "integers" else name
+        for size in ((), ("(3, 5)",), ("size=4",)):
+            yield f"np.random.{legacy}({', '.join([*given, *size])})"
+    yield from ("np.random.rand(2, 3)", "np.random.randn(4)", "np.random.randint(9, size=3)")
+
+
+@pytest.mark.parametrize("name", MODERN)
+def test_the_size_stands_where_numpy_has_it(name: str) -> None:
+    assert parameters(name).index("size") == SIZE_AT[name]
+    assert ("dtype" in parameters(name)) == (name in TYPED)
+
+
 def forms() -> Iterator[str]:
+    yield from drawn()
     for name in REDUCED:
         yield from (f"np.{name}({of}{', ' * bool(k)}{k})" for of in "av" for k in OF_ALL)
         yield from (f"np.{name}(a, {given})" for given in MORE_AXES)

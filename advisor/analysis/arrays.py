@@ -163,6 +163,10 @@ class Arrays:
             return sent
         return [Leaf(calls.steps_of(value)), *sent]
 
+    def made(self, value: Value) -> list[Process]:
+        """Return the work of making an array of its own, or a number."""
+        return self._made(value)[0]
+
     def _sent(self, value: Value) -> list[Process]:
         """Return what a number takes apart from the steps of the interpreter."""
         match value:
@@ -399,11 +403,10 @@ class Arrays:
         if isinstance(value, Reduction):
             part = value.operand
             made, source = self._part(part) if isinstance(part, Read) else self._made(part)
-            factors: tuple[Visit, ...] = ()
-            if value.fused and self.in_calls:
-                # what they are multiplied by is a matter of their calls
-                made, factors = operations.without_calls(made)
-            made += operations.reduction(value, source, found, self.facts, factors)
+            fused = None
+            if value.fused:
+                made, fused = operations.products(made)
+            made += operations.reduction(value, source, found, self.facts, fused)
             made += self._in_python(value.operation)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, _fresh(found, placement)

@@ -135,14 +135,15 @@ def scan(
     )
 
 
-def without_calls(made: list[Process]) -> tuple[list[Process], tuple[Visit, ...]]:
-    """Return the work of products without their last call, and what that multiplies.
+def products(made: list[Process]) -> tuple[list[Process], Statement]:
+    """Return the products that a sum fuses with, and what is done before: they are stored nowhere.
 
     What the factors themselves are made by stays.
     """
     match made:
-        case [*before, Leaf(Statement(calls=(*others, call)) as work)]:
-            return [*before, Leaf(replace(work, calls=tuple(others)))], call.operands
+        case [*before, Leaf(Statement(accesses=accesses) as work)]:
+            loads = tuple(access for access in accesses if not access.store)
+            return before, replace(work, accesses=loads)
     raise NotPriced("a product of something that is not computed element by element")
 
 
@@ -151,12 +152,14 @@ def reduction(
     source: Operand,
     found: ArrayType,
     facts: Facts,
-    factors: tuple[Visit, ...] = (),
+    fused: Statement | None = None,
 ) -> list[Process]:
-    """Return a reduction along one axis, or over all of them.
-
-    Where there are `factors`, their products are summed as they are computed.
-    """
+    """Return a reduction along one axis, or over all of them; `fused` are products that it sums."""
+    views: tuple[ArrayCall, ...] = ()
+    factors: tuple[Visit, ...] = ()
+    if fused is not None and fused.calls:
+        *before, multiplied = fused.calls
+        views, factors = tuple(before), multiplied.operands
     memory, axis, dtype = held(source, facts), value.axis, source.array.dtype
     counts, elements = memory.counts, product(memory.counts)
     kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
@@ -177,7 +180,12 @@ def reduction(
     if casts and casts[0].result:
         # from the buffer, not from memory
         call = replace(call, operands=(casts[0].result,))
-    made: list[Process] = [Leaf(Statement((Access(memory),), elements, STATEMENTS, (*casts, call)))]
+    accesses: tuple[Access, ...] = (Access(memory),)
+    work = elements
+    if fused is not None:
+        accesses, work = fused.accesses, fused.operations + elements
+    calls = (*views, *casts, call)
+    made: list[Process] = [Leaf(Statement(accesses, work, STATEMENTS, calls))]
     along = range(len(counts)) if axis is None else (axis,)
     ranks = product(tuple(source.placement.ranks(d) for d in along))
     if ranks != ONE:

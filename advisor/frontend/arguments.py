@@ -9,7 +9,7 @@ import libcst as cst
 
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Called, Value
+from advisor.ir.values import Along, Called, Value
 from advisor.numpy_table import Shape
 from costdb.expr import Expr
 from costdb.records import dataclass
@@ -124,19 +124,8 @@ class Door(Protocol[A]):
     def called(self, form: Called) -> Value:
         """Return what a function gives that has no operation of its own."""
 
-    def along(
-        self,
-        name: str,
-        operand: Value,
-        axes: tuple[int, ...] | None,
-        kept: bool,
-        options: str,
-        computed: Value | ArrayType,
-    ) -> Value:
-        """Return what a function makes of the elements along some axes, or all of them.
-
-        It is computed by other operations, or only its type is known.
-        """
+    def along(self, form: Along) -> Value:
+        """Return what a function makes of the elements along some axes, or all of them."""
 
 
 # Operators of the source, by the functions of NumPy that they are.

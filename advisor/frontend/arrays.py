@@ -15,13 +15,13 @@ from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.calls import METHODS, Calls
 from advisor.frontend.indices import (
     Known,
-    Selection,
     known,
     scalar,
     selection,
     whole_number,
 )
 from advisor.frontend.scope import Scope
+from advisor.frontend.selections import Selection
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
@@ -41,12 +41,11 @@ from advisor.ir.values import (
     Reduction,
     Scalar,
     Scan,
-    Sort,
     Subscript,
     Transpose,
     Value,
 )
-from advisor.numpy_functions import FUNCTIONS, INTEGERS, SIZE_AT, TYPED
+from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
@@ -255,32 +254,10 @@ class KernelDoor:
         """Return the form; none of its operands is a number of the source alone."""
         return form
 
-    def along(
-        self,
-        name: str,
-        operand: Value,
-        axes: tuple[int, ...] | None,
-        kept: bool,
-        options: str,
-        computed: Value | ArrayType,
-    ) -> Value:
-        """Return a function along axes; what sorts or looks for NaN is priced as what does so."""
-        every = tuple(range(len(self.type_of(operand).extents))) if axes is None else axes
-        if not isinstance(computed, ArrayType):
-            return Along(name, operand, every, kept, options, computed)
-        inner, by = operand, "add"
-        if name.startswith("nan"):
-            nan = Elementwise("isnan", (operand,))
-            inner = Elementwise("where", (nan, Scalar("0", PYTHON_INTEGER), operand))
-            by = REDUCTIONS[name.removeprefix("nan")].operation
-        else:
-            inner = Sort(operand, every[-1])
-        for axis in reversed(every):
-            inner = Reduction(inner, axis, by, computed.dtype)
-        for axis in every if kept else ():
-            inner = Expand(inner, axis)
-        self.type_of(inner)
-        return Along(name, operand, every, kept, options, inner, exact=False)
+    def along(self, form: Along) -> Value:
+        """Return the form, once what it is computed by is what NumPy allows."""
+        self.type_of(form.computed)
+        return form
 
 
 def _beside(name: str, shape: Shape, axis: int) -> Shape:
@@ -656,22 +633,8 @@ def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
     known = isinstance(owner, cst.Name) and owner.value in scope.generators
     if not known and resolve(owner, scope.imports) != "numpy.random":
         return None
-    door, given = _door(scope), _given(node.args)
-    if name in ("rand", "randn") and not any(one.keyword or one.star for one in given):
-        shape = tuple(door.size(one.value, "size") for one in given)
-        dtype = "float64"
-    else:
-        if name not in SIZE_AT or any(one.star for one in given):
-            raise NotUnderstood(f"np.random.{name} is not understood")
-        named = {one.keyword: one.value for one in given if one.keyword}
-        placed = [one.value for one in given if not one.keyword]
-        size = named.get("size", placed[SIZE_AT[name]] if len(placed) > SIZE_AT[name] else None)
-        if any(scope.type_of(value_of(one, scope)).extents for one in placed[: SIZE_AT[name]]):
-            raise NotUnderstood(f"np.random.{name} of arrays")
-        shape = () if size is None or door.is_none(size) else door.shape(size)
-        dtype = "int64" if name in INTEGERS else "float64"
-        dtype = door.dtype(named["dtype"]) if name in TYPED and "dtype" in named else dtype
-    return Called(f"random.{name}", (), shape, dtype, (("drawn", str(scope.span(node))),))
+    made = Calls(_door(scope)).drawn(name, _given(node.args))
+    return replace(made, stated=(("drawn", str(scope.span(node))),))
 
 
 def is_generator(node: cst.BaseExpression, scope: Scope) -> bool:

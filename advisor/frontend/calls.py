@@ -11,6 +11,7 @@ from advisor.frontend.arguments import A, Door, Given, matched
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, kind_of_or_none
 from advisor.ir.values import (
+    Along,
     Called,
     Elementwise,
     Expand,
@@ -21,6 +22,7 @@ from advisor.ir.values import (
     PeriodicPad,
     Reduction,
     Roll,
+    Scalar,
     Scan,
     Sort,
     Tally,
@@ -28,7 +30,7 @@ from advisor.ir.values import (
     Value,
     Windows,
 )
-from advisor.numpy_functions import FUNCTIONS, Form
+from advisor.numpy_functions import FUNCTIONS, INTEGERS, SIZE_AT, TYPED, Form
 from advisor.numpy_table import (
     COPIES,
     ELEMENTWISE,
@@ -142,6 +144,33 @@ class Calls(Generic[A]):
         if row is None:
             raise NotUnderstood(f"the results of np.{name} are not understood")
         return self._by_row(name, matched(given, row.parameters, name))
+
+    def drawn(self, name: str, given: Sequence[Given[A]]) -> Called:
+        """Return the random numbers that a function or method of ``numpy.random`` draws."""
+        door, stated = self.door, {one.keyword: one.value for one in given if one.keyword}
+        placed = [one.value for one in given if not one.keyword]
+        if any(one.star for one in given) or "out" in stated:
+            raise NotUnderstood("starred arguments, or random numbers in an array that is there")
+        if name in ("rand", "randn") and not stated:
+            shape: Shape | None = tuple(door.size(one, "size") for one in placed)
+            return Called(f"random.{name}", (), shape or (), "float64")
+        if name not in SIZE_AT:
+            raise NotUnderstood(f"np.random.{name} is not understood")
+        parameters, behind = placed[: SIZE_AT[name]], placed[SIZE_AT[name] :]
+        size = stated.pop("size", behind[0] if behind else None)
+        shape = () if self._is_none(size) or size is None else door.shape(size)
+        of_arrays = any(
+            self.door.items(one) is not None or self._is_array(one)
+            for one in (*parameters, *stated.values())
+        )
+        if shape is None or (of_arrays and not shape):
+            raise NotUnderstood(f"np.random.{name} of arrays, or of a shape that is not known")
+        dtype = "int64" if name in INTEGERS else "float64"
+        if name in TYPED and len(behind) > 1:
+            dtype = door.dtype(behind[1])
+        elif name in TYPED:
+            dtype = self._dtype(stated, dtype)
+        return Called(f"random.{name}", (), shape, dtype)
 
     def _by_row(
         self, name: str, arguments: Mapping[str, A], owner: Value | None = None
@@ -463,40 +492,34 @@ class Calls(Generic[A]):
         if "method" in arguments or not self._is_false(arguments.get("overwrite_input")):
             raise NotUnderstood(f"np.{name} by a method of its own, or that changes its operand")
         if row.operation == "unpriced":
-            shape = list(found.extents)
-            for axis in reversed(range(len(shape)) if axes is None else axes):
-                shape[axis : axis + 1] = [ONE] * kept
             options = (
                 door.constant(self._required(arguments, "q", name))[0] if "q" in arguments else ""
             )
-            return door.along(name, operand, axes, kept, options, ArrayType(dtype, tuple(shape)))
+            return self._along(name, operand, axes, kept, options, dtype)
         match name:
             case "linalg.norm":
                 return self._norm(operand, arguments, axes, kept)
             case "ptp":
                 ends = along(operand, "maximum"), along(operand, "minimum")
-                return self._applied("subtract", *ends)
+                return door.made(Elementwise("subtract", ends))
             case "var" | "std":
-                mean = door.made(Reduction(operand, None, "mean", dtype))
-                if axes is not None:
-                    mean = self._reduced(operand, axes, True, "mean", dtype)
-                off = self._applied("subtract", operand, mean)
+                mean = self._reduced(operand, axes, axes is not None, "mean", dtype)
                 # over fewer than all of them, or of complex numbers, it is not their mean
                 plain = not {"ddof", "correction"} & arguments.keys() and found.dtype == dtype
-                squares = self._applied("square", off)
-                squares = along(squares, "mean" if plain else "spread")
-                made = self._applied("sqrt", squares) if name == "std" else squares
+                squares = Elementwise("square", (Elementwise("subtract", (operand, mean)),))
+                made = along(squares, "mean" if plain else "spread")
+                made = Elementwise("sqrt", (made,)) if name == "std" else made
                 less = next(
                     (arguments[one] for one in ("ddof", "correction") if one in arguments), None
                 )
                 freedom = 0 if less is None else door.integer(less)
                 if freedom is None or "dtype" in arguments:
-                    return made
+                    return door.made(made)
                 options = f"ddof={freedom}" if freedom else ""
-                return door.along(name, operand, axes, kept, options, made)
+                return self._along(name, operand, axes, kept, options, dtype, made)
         if name in ("argmax", "argmin") and axes is not None and len(axes) > 1:
             raise NotUnderstood("a place along several axes")
-        made = along(operand, row.operation)
+        made = door.made(along(operand, row.operation))
         if "initial" in arguments:
             if found.dtype == "bool":
                 raise NotUnderstood("truth values compared with a number")
@@ -511,16 +534,16 @@ class Calls(Generic[A]):
         operation: str,
         dtype: str,
     ) -> Value:
-        """Return a reduction, however many axes."""
+        """Return a reduction, however many axes, that is not made yet."""
         dimensions = self._dimensions(operand)
         if axes is None and kept:
             axes = tuple(range(dimensions))
         if axes is None or (len(axes) == dimensions > 1 and not kept):
-            return self.door.made(Reduction(operand, None, operation, dtype))
+            return Reduction(operand, None, operation, dtype)
         for axis in reversed(axes):
-            operand = self.door.made(Reduction(operand, axis, operation, dtype))
+            operand = Reduction(operand, axis, operation, dtype)
         for axis in axes if kept else ():
-            operand = self.door.made(Expand(operand, axis))
+            operand = Expand(operand, axis)
         return operand
 
     def _norm(
@@ -537,12 +560,41 @@ class Calls(Generic[A]):
                 raise NotUnderstood("the spectral norm of a matrix")
         if axes is None and not kept and found.dtype == dtype:
             # all of them go through one product
-            return self._applied("sqrt", self._summed(operand, operand, None))
-        squares = self._applied("square", operand)
+            products = Elementwise("multiply", (operand, operand))
+            total = Reduction(products, None, "add", dtype, fused=True)
+            return door.made(Elementwise("sqrt", (total,)))
+        squares = Elementwise("square", (operand,))
         # the squares of complex numbers are not what is summed
         operation = "add" if found.dtype == dtype else "spread"
-        made = self._applied("sqrt", self._reduced(squares, axes, kept, operation, dtype))
-        return door.along("linalg.norm", operand, axes, kept, "", made)
+        made = Elementwise("sqrt", (self._reduced(squares, axes, kept, operation, dtype),))
+        return self._along("linalg.norm", operand, axes, kept, "", dtype, made)
+
+    def _along(
+        self,
+        name: str,
+        operand: Value,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        options: str,
+        dtype: str,
+        computed: Value | None = None,
+    ) -> Value:
+        """Return a function along axes; what sorts or looks for NaN is priced as what does so."""
+        every = tuple(range(self._dimensions(operand))) if axes is None else axes
+        if computed is not None:
+            return self.door.along(Along(name, operand, every, kept, options, computed))
+        inner, by = operand, "add"
+        if name.startswith("nan"):
+            nan = Elementwise("isnan", (operand,))
+            inner = Elementwise("where", (nan, Scalar("0", PYTHON_INTEGER), operand))
+            by = REDUCTIONS[name.removeprefix("nan")].operation
+        else:
+            inner = Sort(operand, every[-1])
+        for axis in reversed(every):
+            inner = Reduction(inner, axis, by, dtype)
+        for axis in every if kept else ():
+            inner = Expand(inner, axis)
+        return self.door.along(Along(name, operand, every, kept, options, inner, exact=False))
 
     def _scan(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, pairwise, product
 
@@ -12,9 +11,9 @@ import libcst as cst
 
 from advisor.frontend.bindings import resolve
 from advisor.frontend.scope import Scope
+from advisor.frontend.selections import Entry, Selection, Sizes, selected
 from advisor.frontend.trees import NotUnderstood, nodes_in
-from advisor.ir.dependence import Sign, known_non_negative, non_negative_within, sign
-from advisor.ir.values import Point, Range, Scalar, Strided, Subscript
+from advisor.ir.values import Scalar
 from advisor.numpy_table import PYTHON_INTEGER, count_of
 from advisor.source import Span
 from costdb.expr import (
@@ -36,7 +35,6 @@ from costdb.expr import (
     maximum,
     minimum,
     num,
-    substitute,
     to_text,
 )
 from costdb.expr.nodes import Num
@@ -318,25 +316,6 @@ def _progression(items: Known) -> tuple[Expr, Expr, int] | None:
 # Subscripts, as regions.
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a subscript selects.
-
-    Attributes
-    ----------
-    region : tuple of Subscript
-        An entry for each dimension of the array, in order.
-    flipped : tuple of int
-        Axes of what remains that are gone through from the end.
-    expanded : tuple of int
-        Axes of length 1 that are put in after that, by their places in the result.
-    """
-
-    region: tuple[Subscript, ...]
-    flipped: tuple[int, ...]
-    expanded: tuple[int, ...]
-
-
 def selection(
     elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
 ) -> Selection:
@@ -347,29 +326,22 @@ def selection(
     NotUnderstood
         For anything but whole numbers, slices, new axes and one ellipsis.
     """
-    entries = [None if is_new_axis(element) else element.slice for element in elements]
-    dots = [place for place, entry in enumerate(entries) if _is_ellipsis(entry)]
-    missing = len(extents) + len(dots) - sum(entry is not None for entry in entries)
-    if len(dots) > 1 or missing < 0:
-        raise NotUnderstood("two ellipses in one subscript, or more entries than dimensions")
-    at = dots[0] if dots else len(entries)
-    entries[at : at + 1] = [_ALL] * missing
-    parts: list[Subscript] = []
-    flipped: list[int] = []
-    expanded: list[int] = []
-    remaining = 0
-    for entry in entries:
-        if entry is None:
-            expanded.append(remaining + len(expanded))
-            continue
-        part, is_reversed = _part(entry, extents[len(parts)], scope)
-        flipped += [remaining] * is_reversed
-        remaining += not isinstance(part, Point)
-        parts.append(part)
-    return Selection(tuple(parts), tuple(flipped), tuple(expanded))
+    sizes = Sizes(scope.minima, scope.maxima, scope.starts)
+    return selected([_entry(element, scope) for element in elements], extents, sizes)
 
 
-_ALL = cst.Slice(lower=None, upper=None)
+def _entry(element: cst.SubscriptElement, scope: Scope) -> Entry:
+    part = element.slice
+    if is_new_axis(element):
+        return None
+    if isinstance(part, cst.Index):
+        return ... if isinstance(part.value, cst.Ellipsis) else scalar(part.value, scope)
+    assert isinstance(part, cst.Slice)
+    step = 1 if part.step is None else whole_number(known(part.step, scope))
+    low, high = (
+        None if bound is None else scalar(bound, scope) for bound in (part.lower, part.upper)
+    )
+    return low, high, step
 
 
 def is_new_axis(element: cst.SubscriptElement) -> bool:
@@ -380,87 +352,3 @@ def is_new_axis(element: cst.SubscriptElement) -> bool:
     if isinstance(entry.value, cst.Attribute):
         return entry.value.attr.value == "newaxis"
     return isinstance(entry.value, cst.Name) and entry.value.value in ("None", "newaxis")
-
-
-def _is_ellipsis(entry: cst.BaseSlice | None) -> bool:
-    return isinstance(entry, cst.Index) and isinstance(entry.value, cst.Ellipsis)
-
-
-def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> tuple[Subscript, bool]:
-    """Return the indices of a dimension, in order, and whether they are gone through backwards."""
-    if isinstance(entry, cst.Index):
-        at = scalar(entry.value, scope)
-        try:
-            return Point(_absolute(at, extent, scope)), False
-        except NotUnderstood:
-            if scope.maxima:
-                raise
-            # one element, from whichever end: outside of loops no more is asked of it
-            return Point(at % extent), False
-    assert isinstance(entry, cst.Slice)
-    step = 1 if entry.step is None else whole_number(known(entry.step, scope))
-    if step is None or (step < 1 and step != -1):
-        raise NotUnderstood(
-            "a slice with a step that is not written as a positive number, or as -1"
-        )
-    back = int(step < 0)
-    first, last = (entry.upper, entry.lower) if back else (entry.lower, entry.upper)
-    low = ZERO if first is None else _absolute(scalar(first, scope), extent, scope) + back
-    high = extent if last is None else _absolute(scalar(last, scope), extent, scope) + back
-    low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
-    if not non_negative_within(high - low, scope.minima, scope.maxima, scope.starts):
-        _in_order(low, high, extent)
-    if known_non_negative(low - high, scope.minima):
-        if isinstance(low - high, Num):
-            return Range(low, low), bool(back)
-        if entry.lower is not None and entry.upper is not None:
-            raise NotUnderstood("a slice that is always empty")
-    return Range(low, high) if step in (1, -1) else _in_steps(low, high, step), bool(back)
-
-
-def _in_order(low: Expr, high: Expr, extent: Expr) -> None:
-    """Refuse what holds nothing but for small extents."""
-    sizes = free_symbols(extent)
-    if sizes & free_symbols(low) and not sizes & free_symbols(high):
-        raise NotUnderstood("a slice from near the end to near the start")
-
-
-def _in_steps(low: Expr, high: Expr, step: int) -> Subscript:
-    found = Strided(low, high, step)
-    # what selects a single index is a range like any other
-    return Range(low, low + 1) if found.count == ONE else found
-
-
-def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
-    """Return a bound of a slice, moved to the edge where it surely lies beyond."""
-    if sign(bound, scope.minima) is Sign.NEGATIVE:
-        return ZERO
-    beyond = bound - extent
-    return extent if isinstance(beyond, Num) and beyond.value > 0 else bound
-
-
-def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:
-    """Return a bound counted from the start, whatever sign Python would count it from.
-
-    A bound ``extent - k`` with ``k >= 0`` is read as at least 0: sizes are assumed to be such
-    that slices stay inside their array. A bound ``-k`` that may be 0 is not read at all, for
-    Python counts it from the one end or from the other.
-    """
-    if non_negative_within(value, scope.minima, scope.maxima, scope.starts):
-        return value
-    found = sign(value, scope.minima)
-    if found is Sign.NEGATIVE:
-        return extent + value
-    if found is Sign.UNKNOWN and _falls_short(value, extent, scope):
-        return value
-    raise NotUnderstood("the sign of a subscript is not known")
-
-
-def _falls_short(value: Expr, extent: Expr, scope: Scope) -> bool:
-    """Return whether a bound is written as the extent less something."""
-    distance = extent - value
-    if not non_negative_within(distance, scope.minima, scope.maxima, scope.starts):
-        return False
-    if free_symbols(extent):
-        return not free_symbols(extent) & free_symbols(distance)
-    return substitute(distance, dict.fromkeys(free_symbols(distance), ZERO)) == ZERO

@@ -11,11 +11,10 @@ import libcst as cst
 from advisor.dtypes import UnknownDtype
 from advisor.frontend.seen_names import SeenNames, number_type
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
-from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray, FilledList
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
-from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
+from advisor.ir.values import Point, Read, Scalar, Subscript, Value, parts_of, reads, within
 from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
 from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
@@ -379,29 +378,9 @@ def part_of(view: Read, region: tuple[Subscript, ...]) -> Read:
     """Return a region of a view, in the index space of the array behind it."""
     parts = iter(region)
     composed = (
-        outer if isinstance(outer, Point) else _within(outer, next(parts)) for outer in view.region
+        outer if isinstance(outer, Point) else within(outer, next(parts)) for outer in view.region
     )
     return Read(view.array, tuple(composed))
-
-
-def _within(outer: Range | Strided, inner: Subscript) -> Subscript:
-    """Return a subscript of a view, as one of the dimension that the view is taken from."""
-    if isinstance(outer, Range):
-        match inner:
-            case Range(low, high):
-                return Range(outer.low + low, outer.low + high)
-            case Strided(start, stop, step):
-                return Strided(outer.low + start, outer.low + stop, step)
-            case Point(at):
-                return Point(outer.low + at)
-    if isinstance(inner, Point):
-        return Point(outer.start + inner.at * outer.step)
-    low, high = bounds_of(inner)
-    # behind the last index that is selected, or where the slice itself stops
-    last = outer.start + (high - 1) * outer.step + 1
-    stop = outer.stop if high == outer.count else last
-    step = inner.step if isinstance(inner, Strided) else 1
-    return Strided(outer.start + low * outer.step, stop, outer.step * step)
 
 
 def _common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:

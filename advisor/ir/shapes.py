@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
@@ -47,6 +48,7 @@ from advisor.numpy_table import (
 )
 from advisor.numpy_table import ShapeConflict as ShapeConflict
 from costdb.expr import ONE, ZERO, Expr, to_text
+from costdb.expr.nodes import Num
 from costdb.records import dataclass
 
 
@@ -132,12 +134,43 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return ArrayType(dtype, reduced(describe(operand, lookup).extents, axis))
 
 
+Made = TypeVar("Made")
+
+
+def agreed(attempt: Callable[[Mapping[Expr, Expr]], Made]) -> Made:
+    """Return what an attempt gives once extents that are not known to agree are taken to do so.
+
+    A program that runs has operands that fit. The attempt is given what stands for extents.
+
+    Raises
+    ------
+    ShapeConflict
+        About anything but extents.
+    """
+    alike: dict[Expr, Expr] = {}
+    while True:
+        try:
+            return attempt(alike)
+        except ShapeConflict as conflict:
+            if not conflict.extents:
+                raise
+            kept, other = conflict.extents
+            if isinstance(other, Num):
+                # a number may be the extent of several axes
+                kept, other = other, kept
+            if other in alike:
+                raise
+            alike = {one: kept if now == other else now for one, now in alike.items()}
+            alike[other] = kept
+
+
 def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
     if len(left.extents) < 2 or len(right.extents) != 2:
         raise ShapeConflict("a matrix product of something other than two matrices")
     inner, outer = left.extents[-1], right.extents[0]
     if inner != outer:
-        raise ShapeConflict(f"a product over {to_text(inner)} and {to_text(outer)} elements")
+        text = f"a product over {to_text(inner)} and {to_text(outer)} elements"
+        raise ShapeConflict(text, inner, outer)
     dtype = promote(left.dtype, right.dtype)
     return ArrayType(dtype, (*left.extents[:-1], right.extents[1]))
 

@@ -413,6 +413,26 @@ def bounds_in(part: Subscript) -> tuple[Expr, ...]:
             return (at,)
 
 
+def within(outer: Range | Strided, inner: Subscript) -> Subscript:
+    """Return a subscript of a view, as one of the dimension that the view is taken from."""
+    if isinstance(outer, Range):
+        match inner:
+            case Range(low, high):
+                return Range(outer.low + low, outer.low + high)
+            case Strided(start, stop, step):
+                return Strided(outer.low + start, outer.low + stop, step)
+            case Point(at):
+                return Point(outer.low + at)
+    if isinstance(inner, Point):
+        return Point(outer.start + inner.at * outer.step)
+    low, high = (inner.low, inner.high) if isinstance(inner, Range) else (inner.start, inner.stop)
+    # behind the last index that is selected, or where the slice itself stops
+    last = outer.start + (high - 1) * outer.step + 1
+    stop = outer.stop if high == outer.count else last
+    step = inner.step if isinstance(inner, Strided) else 1
+    return Strided(outer.start + low * outer.step, stop, outer.step * step)
+
+
 # Indices in equal steps: how many there are, and which of them lie in one progression.
 #
 # What is a multiple of the step is divided exactly, so that equal numbers of indices are equal

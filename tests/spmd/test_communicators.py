@@ -192,8 +192,8 @@ def taken(steps: tuple[Step, ...], here: dict[str, int]) -> Iterator[tuple[str, 
 
     for step in steps:
         match step:
-            case Compute(operations=operations) if operations is not None:
-                yield "work", int(evaluate(operations, here))
+            case Compute(target=target) if target is not None:
+                yield "work", int(evaluate(target.count, here))
             case Communicate(op=op):
                 rank = other(step.dest if op is Op.SEND else step.source)
                 if 0 <= rank < here[RANKS]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from math import isqrt, sqrt
-
 import pytest
 from reading import loops, operations, program
 
 from advisor.ranking.programs import bind_program
-from costdb.expr import evaluate, free_symbols, sym
+from costdb.expr import evaluate, free_symbols, sym, to_text
 
 SENT = "x = np.zeros(n)\ncomm.Bcast(x)\n"
 
@@ -100,54 +98,6 @@ def test_the_number_of_ranks_is_read_where_it_stands(name: str) -> None:
     assert read.sizes["P"].origin
 
 
-HELPERS = {
-    "down from the root": """\
-def factor(p):
-    for i in range(int(sqrt(p)), 0, -1):
-        if p % i == 0:
-            return i, p // i
-""",
-    "the last below the root": """\
-def factor(p):
-    px = 1
-    for i in range(1, int(sqrt(p)) + 1):
-        if p % i == 0:
-            px = i
-    return px, p // px
-""",
-    "step by step": """\
-def factor(p):
-    px = int(sqrt(p))
-    while p % px != 0:
-        px -= 1
-    return px, p // px
-""",
-    "with isqrt and break": """\
-def factor(p):
-    for i in range(isqrt(p), 0, -1):
-        if p % i == 0:
-            px = i
-            break
-    return px, p // px
-""",
-}
-
-
-@pytest.mark.parametrize("helper", HELPERS.values(), ids=HELPERS)
-def test_factors_are_those_that_the_program_finds(helper: str) -> None:
-    read = program(
-        f"from math import isqrt, sqrt\n{helper}\npx, py = factor(size)\n"
-        "comm.Send(np.zeros(1000 * px + py), dest=1)\n"
-    )
-    (sent,) = operations(read)
-    names: dict[str, object] = {"sqrt": sqrt, "isqrt": isqrt}
-    exec(helper, names)
-    for ranks in (1, 2, 6, 7, 12, 16, 36, 97, 120):
-        px, py = names["factor"](ranks)  # type: ignore[operator]  # the text above defines it
-        values = bind_program(read, {"P": ranks}).values
-        assert evaluate(sent.send.count, values) == 1000 * px + py, ranks
-
-
 def test_a_mesh_that_mpi_chooses_is_known_for_two_axes() -> None:
     read = program(
         "dims = MPI.Compute_dims(size, 2)\ncomm.Send(np.zeros(1000 * dims[0] + dims[1]), dest=1)\n"
@@ -157,28 +107,6 @@ def test_a_mesh_that_mpi_chooses_is_known_for_two_axes() -> None:
         sizes = bind_program(read, {"P": ranks})
         assert evaluate(sent.send.count, sizes.values) == 1000 * dims[0] + dims[1]
         assert "MPI.Compute_dims" in sizes.origins["dims0"]
-
-
-def test_stated_extents_of_a_mesh_stay_as_they_are() -> None:
-    read = program(
-        "dims = MPI.Compute_dims(size, [0, 4])\n"
-        "comm.Send(np.zeros(1000 * dims[0] + dims[1]), dest=1)\n"
-    )
-    (sent,) = operations(read)
-    assert evaluate(sent.send.count, {"P": 12}) == 3004
-
-
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "for i in range(9):\n    if i % 3 == 1:\n        comm.Barrier()\n        k = i\n",
-        "for i in range(9):\n    if unknown(i):\n        k = i\n",
-        "for i in range(9):\n    k = i\n    if i > 3:\n        break\n",
-    ],
-)
-def test_other_loops_look_for_nothing(loop: str) -> None:
-    read = program(f"k = 0\n{loop}comm.Send(np.zeros(k + 1), dest=1)\n")
-    assert all(fact.derived is None for fact in read.sizes.values())
 
 
 _READ = "places = np.loadtxt('places.txt', dtype=int)\nother = np.loadtxt('other.txt', dtype=int)\n"
@@ -205,3 +133,17 @@ def test_two_such_ranges_are_not_as_long() -> None:
     text = f"{_READ}x = np.zeros(8)\n{loop.format('places')}{loop.format('other')}"
     one, another = loops(program(text))
     assert free_symbols(one.trips).isdisjoint(free_symbols(another.trips))
+
+
+@pytest.mark.parametrize(
+    ("loop", "trips"),
+    [
+        ("i = 2\nwhile i < n:\n    {body}\n    i += 3", "ceil((n - 2)/3)"),
+        ("i = 0\nwhile i < n:\n    {body}\n    i += rank", None),
+        ("i = 0\nwhile i < n:\n    {body}\n    i += 1\n    i = min(i, 5)", None),
+        ("i = 0.0\nwhile i < 1.0:\n    {body}\n    i += 0.1", None),
+    ],
+)
+def test_a_while_loop_that_counts_has_a_length(loop: str, trips: str | None) -> None:
+    (found,) = loops(program("n = 50\n" + loop.format(body="comm.Barrier()") + "\n"))
+    assert (None if found.trips is None else to_text(found.trips)) == trips

@@ -2,11 +2,11 @@
 
 import pytest
 
-from advisor.analysis.spmd.statements import of_computation
+from advisor.analysis.spmd.statements import of_step
 from advisor.ir.spmd.program import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Compute, Loop
 from costdb.expr import evaluate
-from costdb.work import ArrayOperation, Statement
+from costdb.work import ArrayOperation
 from tests.transforms.spmd_running import HEADER, read
 from transforms.distributions.mesh_of_ranks import TRANSFORM as MESHES
 from transforms.loops.dealt_loops import TRANSFORM as SHARES
@@ -191,9 +191,8 @@ def test_the_product_of_two_vectors_is_one_number() -> None:
     assert isinstance(loop, Loop)
     product = loop.body[0]
     assert isinstance(product, Compute)
-    (work,) = of_computation(product)
-    assert isinstance(work, Statement) and work.calls is not None
-    *views, call = work.calls
+    made = [leaf.work for leaf in of_step(product)]
+    *views, call = [call for work in made for call in work.calls]
     assert [made.operation for made in views] == [ArrayOperation.VIEW] * 2
     assert call.elements == call.length and call.result is None
     assert call.length is not None and evaluate(call.length, {"i": 900, "n": 960}) == 60

@@ -40,7 +40,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from math import prod
 
 from advisor.ir.spmd.memory import (
     At,
@@ -233,11 +232,9 @@ def _scaled(view: View, scales: Mapping[int, Fraction]) -> View:
 
 
 def _work(step: Compute, scales: Mapping[int, Fraction]) -> Step:
-    factor = num(prod(scales.values()))
-    operations = None if step.operations is None else step.operations * factor
     target = None if step.target is None else _block(step.target, scales)
     reads = tuple(_block(view, scales) for view in step.reads)
-    return replace(step, target=target, reads=reads, operations=operations)
+    return replace(step, target=target, reads=reads)
 
 
 def _block(view: View, scales: Mapping[int, Fraction]) -> View:

@@ -27,6 +27,7 @@ from advisor.ir.spmd.steps import (
     Communicate,
     Compute,
     Copy,
+    Interpret,
     Loop,
     LoopKind,
     Op,
@@ -264,7 +265,7 @@ def written(step: Step) -> tuple[View, ...] | None:
             return () if target is None else (target,)
         case Communicate(receive=receive):
             return received(receive)
-        case Allocate() | Wait():
+        case Allocate() | Wait() | Interpret():
             return ()
     return None
 

@@ -55,12 +55,11 @@ from advisor.ir.spmd.steps import (
     Visit,
     walk,
 )
+from advisor.ir.values import Elementwise, MatMul, Reduction
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from transforms.kit.memory import is_counted
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import own_block
-
-_STRIDED = frozenset({"elementwise", "reduction", "product"})
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
@@ -125,14 +124,13 @@ def _amounts(step: Step) -> list[Expr]:
             return [trips]
         case Copy(source=source):
             return [] if source.count is None else [source.count]
-        case Compute(reads=reads, operations=operations):
-            counts = [view.count for view in reads if view.count is not None]
-            return counts if operations is None else [*counts, operations]
+        case Compute(reads=reads):
+            return [view.count for view in reads if view.count is not None]
     return []
 
 
 def _in_blocks(function: SpmdFunction, visit: Visit, step: Compute) -> Iterator[ProgramProposal]:
-    if step.what not in _STRIDED or step.operations is None:
+    if not isinstance(step.value, Elementwise | Reduction | MatMul) or step.what:
         return
     strided = [view for view in step.reads if _is_every_other(view)]
     if not strided:

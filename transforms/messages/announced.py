@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Compute, Copy, Op, Step, Visit
+from advisor.ir.spmd.steps import Communicate, Copy, Interpret, Op, Step, Visit
 from advisor.source import Edit
 from costdb.expr import num
 from costdb.records import replace
@@ -129,7 +129,7 @@ def _steps(step: Communicate, part: Payload) -> tuple[Step, ...]:
         other = new_array("others", part.dtype, (count * size,), span)
         packed = (Copy(every.view, other, span, allocates=True),)
     ranks = num(1) if step.op in (Op.BCAST, Op.SCATTER) else size
-    work = Compute(None, (), ranks * _INTERPRETED, "interpreted", span)
+    work = Interpret(ranks * _INTERPRETED, span)
     return replace(step, send=shapes), work, *packed, call
 
 

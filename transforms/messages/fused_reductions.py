@@ -42,7 +42,7 @@ from dataclasses import replace
 
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Op, Visit
+from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Interpret, Op, Visit
 from advisor.source import Span
 from costdb.expr import num
 from transforms.kit.memory import new_array, payload_of
@@ -71,7 +71,7 @@ def _run(program: Program, visit: Visit) -> list[Communicate]:
     """Return the reductions from a step on that could be one."""
     found: list[Communicate] = []
     for step in visit.block[visit.position :]:
-        if isinstance(step, Compute | Allocate):
+        if isinstance(step, Compute | Allocate | Interpret):
             continue  # of an argument: the calls stand on lines that follow one another
         if not isinstance(step, Communicate) or not _is_number(program, step):
             break

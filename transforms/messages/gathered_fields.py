@@ -26,6 +26,7 @@ from advisor.ir.spmd.steps import (
     Visit,
     walk,
 )
+from advisor.ir.values import Reduction
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
@@ -117,7 +118,8 @@ def _statistic(
     expression = Span(place.start_line, here.start(), place.start_line, here.end())
     for visit in function.visits():
         made = visit.step
-        if not isinstance(made, Compute) or made.what != "reduction" or made.target is not None:
+        reduced = isinstance(made, Compute) and isinstance(made.value, Reduction)
+        if not isinstance(made, Compute) or not reduced or made.is_product or made.target:
             continue
         if not made.span.start_line <= place.start_line <= made.span.end_line:
             continue
@@ -141,7 +143,7 @@ def _reduced(
     assert sent is not None and sent.view is not None
     operation, context = _OPERATIONS[statistic], program.context
     op = Op.REDUCE if step.op is Op.GATHER else Op.ALLREDUCE
-    own = replace(made, reads=(sent.view,), operations=sent.count, length=sent.count)
+    own = replace(made, reads=(sent.view,))
     number = Payload(PayloadKind.SCALAR, "number", step.span, dtype=sent.dtype, count=num(1))
     combine = replace(
         step,

@@ -57,7 +57,7 @@ from dataclasses import replace
 from advisor.ir.spmd.memory import At, Order, Part, View, Whole
 from advisor.ir.spmd.payloads import Payload, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
+from advisor.ir.spmd.steps import Communicate, Compute, Interpret, Loop, Op, Visit
 from costdb.expr import Expr, num, substitute, sym
 from transforms.kit.memory import (
     SENDABLE,
@@ -316,7 +316,9 @@ def _begins_with_block(nodes: list[ast.stmt], total: str, block: str) -> bool:
 
 
 def _is_of_numbers(step: object) -> bool:
-    return isinstance(step, Compute) and step.target is None and not step.reads
+    if isinstance(step, Compute):
+        return step.target is None and not step.reads
+    return isinstance(step, Interpret)
 
 
 def _row(payload: Payload | None, step: Communicate) -> Expr | None:

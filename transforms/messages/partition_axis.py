@@ -62,6 +62,7 @@ from advisor.ir.spmd.memory import (
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
+from advisor.ir.values import Called, MatMul, Reduction
 from costdb.expr import free_symbols, num
 from transforms.kit.memory import carried, new_array, payload_of, same_memory
 from transforms.kit.names import is_name
@@ -141,16 +142,19 @@ def _goes_along(program: Program, buffer: Buffer, dimension: int) -> bool:
     for function in program.functions:
         for visit in function.visits():
             step = visit.step
-            if not isinstance(step, Compute) or step.what not in _WHOLE_LINES:
+            if not isinstance(step, Compute) or not any(v.buffer == buffer for v in step.reads):
                 continue
-            everything = step.what == "reduction" and step.axis_from_last is None
-            along = step.axis_from_last is None or step.axis_from_last == 1 - dimension
-            if not everything and along and any(view.buffer == buffer for view in step.reads):
-                return True
+            match step.value:
+                case Reduction(axis=axis, fused=False):
+                    if axis == dimension:
+                        return True
+                case Reduction() | MatMul() | Called():
+                    return True
+                case None if step.what == "call":
+                    return True
     return False
 
 
-_WHOLE_LINES = frozenset({"reduction", "product", "call"})
 _ORDINALS = ("first", "last")
 
 
@@ -217,7 +221,7 @@ def _product(function: SpmdFunction, visit: Visit, step: Communicate) -> Iterato
     rows = new_array(matrix.text, matrix.dtype, (block, extents[0]), at, matrix.order)
     whole = new_array(vector.text, dtype, (extents[0],), at)
     own = new_array(given.text, given.dtype, (block,), at)
-    multiplied = replace(made, target=own, reads=(rows, whole), length=extents[0])
+    multiplied = replace(made, target=own, reads=(rows, whole))
     gather = replace(
         step,
         op=Op.ALLGATHER,
@@ -259,7 +263,7 @@ def _made_by(visit: Visit, view: View) -> Compute | None:
             continue
         if same_memory(step.target, view):
             shapes = [one.shape for one in step.reads]
-            is_product = step.what == "product" and [len(s or ()) for s in shapes] == [2, 1]
+            is_product = step.is_product and [len(s or ()) for s in shapes] == [2, 1]
             return step if is_product else None
     return None
 

@@ -54,6 +54,7 @@ from advisor.ir.spmd.memory import At, Order, Part, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
+from advisor.ir.values import Scalar
 from costdb.expr import Expr, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
@@ -360,7 +361,7 @@ def _is_zeroing(step: Step, view: View, program: Program) -> bool:
         case Allocate(buffer=buffer, filled=True):
             made = _ZEROS.search(buffer.allocation.text) is not None
             return made and buffer == view.buffer
-        case Compute(target=target, what="fill") if target is not None:
+        case Compute(target=target, value=Scalar(), what="") if target is not None:
             zeroed = _ZEROED.fullmatch(program.context.text(step.span).strip()) is not None
             return zeroed and same_memory(target, view) and target.is_whole
     return False

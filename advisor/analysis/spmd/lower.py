@@ -12,13 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
 from advisor.analysis.processes import in_turn, together
-from advisor.analysis.spmd.statements import (
-    NoWork,
-    of_allocation,
-    of_communication,
-    of_computation,
-    of_copy,
-)
+from advisor.analysis.spmd.array_steps import NoWork
+from advisor.analysis.spmd.statements import of_communication, of_step
 from advisor.analysis.spmd.threads import superstep
 from advisor.ir.concrete import rebuilt
 from advisor.ir.spmd.program import RANK, RANKS, number_of
@@ -30,6 +25,7 @@ from advisor.ir.spmd.steps import (
     Compute,
     ConditionKind,
     Copy,
+    Interpret,
     Leave,
     Loop,
     LoopKind,
@@ -382,12 +378,8 @@ class _Lowering:
             match step:
                 case Communicate():
                     yield from self._leaves(of_communication(step))
-                case Copy():
-                    yield from self._leaves((of_copy(step),))
-                case Allocate():
-                    yield from self._leaves(of_allocation(step))
-                case Compute():
-                    yield from self._leaves(of_computation(step))
+                case Copy() | Allocate() | Compute() | Interpret():
+                    yield from (rebuilt(part, self.at) for part in of_step(step))
                 case Loop(kind=LoopKind.THREADS):
                     yield from self._leaves(superstep(step))
                 case Loop():

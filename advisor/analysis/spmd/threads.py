@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.analysis.spmd.statements import NoWork, itemsize
+from advisor.analysis.spmd.array_steps import NoWork
+from advisor.analysis.spmd.statements import itemsize
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import THREADS
 from advisor.ir.spmd.steps import (

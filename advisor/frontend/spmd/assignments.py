@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import libcst as cst
 
+from advisor.frontend.arguments import OF_SYNTAX
 from advisor.frontend.bindings import dotted, imported_names
-from advisor.frontend.spmd import communicators, elementwise
-from advisor.frontend.spmd.elementwise import combine
+from advisor.frontend.spmd import communicators
+from advisor.frontend.spmd.door import operation
 from advisor.frontend.spmd.expressions import evaluate, slices
 from advisor.frontend.spmd.functions import define, of_annotation
-from advisor.frontend.spmd.indexing import part_of, part_of_view, promoted
 from advisor.frontend.spmd.joining import join_all, key_of
+from advisor.frontend.spmd.operators import combine
 from advisor.frontend.spmd.run import Context, Run
+from advisor.frontend.spmd.subscripts import part_of, part_of_view, promoted, put
 from advisor.frontend.spmd.values import (
     Array,
     Class,
@@ -31,6 +33,8 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute, Copy, Step
+from advisor.ir.values import Scalar
+from advisor.numpy_table import PYTHON_FLOAT
 from costdb.expr import num
 from costdb.expr.nodes import Num
 
@@ -75,20 +79,32 @@ def augment(node: cst.AugAssign, run: Run) -> None:
     right = evaluate(node.value, run)
     span = run.statement
     if isinstance(left, Array) and operator == "MatrixMultiply":
-        made = elementwise.product(left, right, run, span)
+        made = combine(operator, left, right, run, span)
         if isinstance(made, Array):
             run.emit(Copy(left.view, made.view, span))
         return
     if isinstance(left, Array):
-        elementwise.elementwise((left, right), run, span, operator, target=left.view)
+        operation(OF_SYNTAX[operator], (left, right), run, span, left.view)
+        if isinstance(node.target, cst.Subscript) and left.view.span == run.span(node.target):
+            _put_back(node.target, left, run)
         return
     found = combine(operator, left, right, run, span)
     if isinstance(node.target, cst.Subscript):
         owner = evaluate(node.target.value, run)
         if isinstance(owner, Array):
-            run.emit(Compute(_place(owner.view, loaded), (), num(1), "element", span))
+            run.emit(Compute(_place(owner.view, loaded), (), None, span, "element"))
             return
     store(node.target, found, run)
+
+
+def _put_back(target: cst.Subscript, changed: Array, run: Run) -> None:
+    """Store a copy of chosen elements where they were taken; what chooses them is known by then."""
+    if changed.view.buffer.allocation.copied is None:
+        return
+    with run.block():
+        owner, index = evaluate(target.value, run), slices(target.slice, run)
+    if isinstance(owner, Array):
+        put(owner.view, index, changed, run, run.statement)
 
 
 def _place(view: View, loaded: Step | None) -> View:
@@ -185,6 +201,8 @@ def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
     match owner:
         case Array(view):
             place = part_of_view(view, index, run, run.span(target), run.text(target))
+            if place is None and put(view, index, value, run, run.statement):
+                return
             _store_elements(place, view, value, run)
         case Record(number=number):
             run.keep(number, key_of(index, run), value)
@@ -212,7 +230,8 @@ def _store_elements(place: View | None, view: View, value: Value, run: Run) -> N
     if isinstance(value, Array):
         run.emit(Copy(place, value.view, span))
     else:
-        run.emit(Compute(place, (), num(0), "element" if place.shape == () else "fill", span))
+        single = "element" if place.shape == () else ""
+        run.emit(Compute(place, (), Scalar("?", PYTHON_FLOAT), span, single))
 
 
 # What classes and imports bind names to.
@@ -296,8 +315,6 @@ def _of_another_file(name: str) -> Value:
 
 def _all_of(module: str, node: cst.ImportFrom, run: Run) -> Iterator[tuple[str, Value]]:
     """Yield what a star import binds."""
-    if module in ("mpi4py.MPI", "numpy", "math"):
-        yield "*", External(module)
     context = _beside(module, node, run) if module else None
     if context is None:
         return
@@ -306,7 +323,7 @@ def _all_of(module: str, node: cst.ImportFrom, run: Run) -> Iterator[tuple[str, 
     items = listed.items or () if isinstance(listed, Sequence) else ()
     shown = {item.value for item in items if isinstance(item, Text)}
     for name, found in names.items():
-        if name in shown if listed is not None else not name.startswith(("_", "*")):
+        if name in shown if listed is not None else not name.startswith("_"):
             yield name, found if isinstance(found, _SHARED) else _of_another_file(name)
 
 

@@ -11,13 +11,12 @@ import libcst as cst
 from advisor.frontend.bindings import dotted
 from advisor.frontend.spmd import numpy_calls, operations
 from advisor.frontend.spmd.communicators import derive
-from advisor.frontend.spmd.elementwise import of_numbers
-from advisor.frontend.spmd.indexing import range_value
+from advisor.frontend.spmd.door import of_numbers, operation
+from advisor.frontend.spmd.iterations import range_value
 from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     COMMAND_LINE,
-    Argument,
     Arguments,
     Array,
     Class,
@@ -36,7 +35,7 @@ from advisor.frontend.spmd.values import (
     Window,
     Zipped,
 )
-from advisor.ir.spmd.steps import Compute, Leave
+from advisor.ir.spmd.steps import Leave
 from advisor.source import Span
 from costdb.expr import ExprError, ceil_div, floor, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Sym
@@ -210,6 +209,9 @@ def forget(value: Value, run: Run) -> None:
 def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     values, first = arguments.values(), arguments.at(0)
     if name in _GOES_THROUGH and any(isinstance(value, Array) for value in values):
+        found = numpy_calls.gone_through(name, values, run, span)
+        if found is not None:
+            return found
         run.unknown(f"the time of `{name}` of an array is not known", span)
     match name:
         case "len" if first is not None:
@@ -225,7 +227,7 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
         case "int" | "round" | "float" | "complex" | "bool" | "abs":
             return _number(name, first, run, span)
         case "min" | "max" | "sum" | "pow" | "divmod":
-            return _folded(name, values, run, span)
+            return _folded(name, values, run)
         case "str" | "repr" | "format" | "input" | "bytearray" | "bytes" | "memoryview":
             return Text(None)
         case "dict":
@@ -292,9 +294,7 @@ def _number(name: str, first: Value | None, run: Run, span: Span) -> Value:
     if first is None:
         return Number(num(0), name)
     if isinstance(first, Array) and name == "abs":
-        return numpy_calls.call(
-            "abs", Arguments([Argument(first, None, span, span, "")]), run, span
-        )
+        return operation("absolute", (first,), run, span)
     dtype = {"round": "int", "abs": getattr(first, "dtype", "float")}.get(name, name)
     value, varies = run.number(first), getattr(first, "varies", isinstance(first, Array))
     nobody = isinstance(first, Number) and first.nobody
@@ -319,11 +319,8 @@ def _is_whole(value: Value) -> bool:
     return isinstance(value, Number) and value.dtype == "int"
 
 
-def _folded(name: str, values: list[Value], run: Run, span: Span) -> Value:
+def _folded(name: str, values: list[Value], run: Run) -> Value:
     first = values[0] if values else None
-    if name == "sum" and isinstance(first, Array):
-        run.emit(Compute(None, (first.view,), first.view.count, "element", span))
-        return Number(None, first.view.dtype or "float", varies=True)
     if name == "sum" and isinstance(first, Sequence):
         element = first.element or (first.items or (None,))[0]
         if isinstance(element, Array):

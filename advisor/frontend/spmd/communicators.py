@@ -376,11 +376,7 @@ def computed_dims(arguments: Arguments, run: Run, span: Span) -> Value:
     rest = sym("P") if nodes is None else nodes
     given = [run.integer(item) for item in stated or ()]
     if any(given):
-        if None in given or given.count(0) > 1:
-            return Sequence(tuple(Number(num(e) if e else None) for e in given))
-        for extent in given:
-            rest = rest / extent if extent else rest
-        return Sequence(tuple(Number(num(e) if e else rest) for e in given))
+        return Sequence(tuple(Number(num(extent) if extent else None) for extent in given))
     name, why = run.target or "dims", "a factor that MPI.Compute_dims chooses"
     first = [run.symbols.unknown(f"{name}{k}", why, span) for k in range(count - 1)]
     if count == 2 and isinstance(first[0], Sym):

@@ -17,18 +17,13 @@ from advisor.dtypes import dtype_of
 from advisor.frontend.bindings import dotted
 from advisor.frontend.spmd import builtin_calls, communicators, numpy_calls, operations
 from advisor.frontend.spmd.builtin_calls import PARSER
-from advisor.frontend.spmd.elementwise import combine, compare, negate
 from advisor.frontend.spmd.functions import arguments, enter, has_decorator, instantiate
-from advisor.frontend.spmd.indexing import (
-    comprehension,
-    dictionary,
-    dictionary_of_rounds,
-    promoted,
-    subscript,
-)
+from advisor.frontend.spmd.iterations import comprehension, dictionary, dictionary_of_rounds
 from advisor.frontend.spmd.joining import entry, join
 from advisor.frontend.spmd.numpy_created import dtype_name
+from advisor.frontend.spmd.operators import combine, compare, negate
 from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.subscripts import promoted, subscript
 from advisor.frontend.spmd.values import (
     COMMAND_LINE,
     Argument,
@@ -113,7 +108,7 @@ def _written_out(
         case float() as value:
             # sizes are whole; other numbers matter by their type alone
             whole = num(int(value)) if abs(value) < 2**53 and value == int(value) else None
-            return Number(whole, "float")
+            return Number(whole, "float", text=node.value)
         case complex():
             return Number(None, "complex")
         case str() as text:
@@ -149,14 +144,6 @@ def _name(node: cst.Name, run: Run) -> Value:
         return _LITERALS[name]
     if name in _BUILTINS:
         return External(f"builtins.{name}")
-    star = run.frames[0].names.get("*")
-    if isinstance(star, External):
-        full = f"{star.path}.{name}"
-        known = communicators.constant(full, run)
-        if known is not None:
-            return known
-        if star.path == "numpy" and numpy_calls.is_known(name):
-            return External(full)
     return Opaque(f"nothing binds `{name}`", text=name)
 
 

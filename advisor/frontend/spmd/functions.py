@@ -34,7 +34,7 @@ from advisor.ir.spmd.steps import (
     Branch,
     Call,
     Communicate,
-    Compute,
+    Interpret,
     Loop,
     LoopKind,
     Step,
@@ -289,7 +289,7 @@ def interpreted(body: cst.BaseSuite, span: Span) -> tuple[Step, ...]:
     Operators, comparisons and calls count alike, as one operation of the interpreter each.
     """
     count = _count(body)
-    return (Compute(None, (), num(count), "interpreted", span),) if count else ()
+    return (Interpret(num(count), span),) if count else ()
 
 
 def _count(node: cst.CSTNode) -> int:

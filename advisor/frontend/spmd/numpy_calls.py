@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
 from advisor.dtypes import dtype_of, is_dtype
-from advisor.frontend.calls import METHODS
-from advisor.frontend.spmd import elementwise
+from advisor.frontend.arguments import Given
+from advisor.frontend.calls import MADE_OF_NUMBERS, METHODS, VIEWS, Calls
+from advisor.frontend.spmd.door import ProgramDoor, of_numbers
 from advisor.frontend.spmd.numpy_created import (
+    BY_KEYWORD,
     allocated,
     array,
     array_of_nothing,
@@ -21,30 +23,44 @@ from advisor.frontend.spmd.numpy_created import (
     over_memory,
     permuted,
     reshape,
-    split,
     stated_dtype,
     unknown_function,
 )
-from advisor.frontend.spmd.numpy_values import called
 from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.subscripts import subscript
 from advisor.frontend.spmd.values import (
+    Argument,
     Arguments,
     Array,
     External,
     Nothing,
     Number,
     Opaque,
-    Range,
     Sequence,
+    Slice,
     Text,
     Value,
 )
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.steps import Compute, Copy
-from advisor.numpy_functions import INTEGERS, SIZE_AT, TYPED
-from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, SAME_AS
+from advisor.frontend.trees import NotUnderstood
+from advisor.ir.spmd.memory import Order, Origin, View
+from advisor.ir.spmd.program import RANK
+from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.ir.values import Scalar
+from advisor.numpy_functions import FUNCTIONS, SIZE_AT
+from advisor.numpy_table import (
+    COPIES,
+    ELEMENTWISE,
+    PARAMETERS,
+    PYTHON_FLOAT,
+    REDUCTIONS,
+    ROWS,
+    SAME_AS,
+    UNKNOWN_DTYPE,
+    reduced_dtype,
+    result_dtype,
+)
 from advisor.source import Span
-from costdb.expr import num
+from costdb.expr import ceil_div, num, sym
 
 # Attributes and methods of arrays: what they denote, and the work they do.
 
@@ -73,13 +89,12 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
             return Number(None if count is None else count * _itemsize(view))
         case "dtype":
             return External(f"numpy.{view.dtype}") if view.dtype else Opaque("its element type")
-        case "flat":
-            return Array(View(view.buffer, view.region, view.text, span, flat=True))
         case "imag" if view.dtype is not None and not view.dtype.startswith("complex"):
             return allocated(run, span, view.dtype, shape)
         case "real" | "imag":
-            return _seen_as(view, elementwise.joined_dtype((Array(view),), "absolute"), run, span)
-        case "flags" | "data" | "base" | "strides" | "ctypes":
+            dtype = None if view.dtype is None else result_dtype("absolute", (view.dtype,))
+            return _seen_as(view, dtype, run, span)
+        case "flat" | "flags" | "data" | "base" | "strides" | "ctypes":
             return Opaque(f"`.{name}` of an array", foreign=True)
     return None
 
@@ -110,13 +125,14 @@ def method(view: View, name: str, arguments: Arguments, run: Run, span: Span) ->
                 order = extents.pop()
             return reshape(view, extents if shape is None else [shape], run, span, order)
         case "tolist":
-            run.emit(Compute(None, (view,), view.count, "tolist", span))
+            run.emit(Compute(None, (view,), None, span, "tolist"))
             return Sequence(None, Number(None, _python_number(view.dtype)), view.count)
         case "fill":
-            run.emit(Compute(view, (), num(0), "fill", span))
+            run.emit(Compute(view, (), Scalar("?", PYTHON_FLOAT), span))
             return Nothing()
         case "sort":
-            run.emit(Compute(view, (view,), None, "call", span))
+            given = [Argument(Array(view), name, span, span, view.text) for name in (None, "out")]
+            called("sort", None, Arguments((given[0], *arguments.all, given[1])), run, span)
             return Nothing()
         case "item":
             return Number(None, _python_number(view.dtype), varies=True)
@@ -125,11 +141,11 @@ def method(view: View, name: str, arguments: Arguments, run: Run, span: Span) ->
         case "view":
             return _seen_as(view, dtype_name(arguments.at(0, "dtype")), run, span)
         case "tobytes" | "tostring":
-            run.emit(Compute(None, (view,), num(0), "call", span))
+            run.emit(Compute(None, (view,), None, span, "call"))
             return Text(None)
     if name in METHODS:
         return called(name, Array(view), arguments, run, span)
-    run.emit(Compute(None, (view,), None, "call", span))
+    run.emit(Compute(None, (view,), None, span, "call"))
     return Opaque(f"the result of `.{name}()` is not known")
 
 
@@ -148,14 +164,18 @@ def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of NumPy gives, by its name below ``numpy``."""
     first = arguments.at(0)
     if name in _OF_ARRAYS and not isinstance(first, Array):
-        return elementwise.of_any(name, arguments.values(), run, span)
+        if isinstance(first, Number):
+            return of_numbers(name, [first], run)
+        return Opaque(f"numpy.{name} of no array")
     if isinstance(first, Array) and name in _OF_ARRAYS:
         found = attribute(first.view, name, run, span)
         return found or method(first.view, name, arguments.behind(1), run, span)
     if name == "append" and isinstance(first, Array):
         return called(name, None, arguments, run, span)
-    if name in _HANDLERS or (name in _OF_LISTS and not isinstance(first, Array)):
-        return (_HANDLERS | _OF_LISTS)[name](arguments, run, span)
+    if name in _HANDLERS:
+        return _HANDLERS[name](arguments, run, span)
+    if name in _OF_LISTS and not isinstance(first, Array):
+        return array(arguments.at(0, "object", "a"), arguments, run, span)
     if name.startswith("random."):
         return random(name.removeprefix("random."), arguments, run, span)
     if is_dtype(name):
@@ -195,9 +215,27 @@ def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
     )
 
 
+def split(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return the parts of an array that is split along its first axis.
+
+    ``split`` makes all of one length; of ``array_split`` the first ones may have one element more.
+    """
+    source, sections = arguments.at(0), arguments.at(1)
+    if not isinstance(source, Array):
+        return Opaque("the parts of something that is not known to be an array")
+    count = run.number(sections, "parts")
+    shape = source.view.shape
+    if count is None or shape is None or arguments.keyword("axis") is not None:
+        return Sequence(None, Array(View(source.view.buffer, None, source.view.text, span)), count)
+    own = num(0) if name == "split" else sym(RANK)
+    longest = ceil_div(shape[0] - own, count)
+    first = Slice(Nothing(), Number(longest), Nothing())
+    return Sequence(None, subscript(source, first, run, span, run.text_of(span)), count)
+
+
 _OF_ARRAYS = frozenset({"real", "imag", "shape", "size", "reshape", "ravel"})
 """Functions that are attributes or methods of their first argument."""
-_OF_LISTS = {name: array for name in ("asanyarray", *COPIES) if name != "astype"}
+_OF_LISTS = frozenset({"asanyarray", *COPIES} - {"astype"})
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "ndarray": over_memory,
     "append": lambda a, r, s: array_of_nothing(r, s, None, None),
@@ -214,17 +252,105 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
 }
 
 
-def is_known(name: str) -> bool:
-    """Return whether a function of NumPy is understood."""
-    return (
-        name in (_HANDLERS.keys() | _OF_ARRAYS | ELEMENTWISE.keys())
-        or SAME_AS.get(name, name) in PARAMETERS
-    )
-
-
 def constant(path: str) -> Value | None:
     """Return what a constant of NumPy denotes."""
     return Number(None, "float") if path.removeprefix("numpy.") in _CONSTANTS else None
+
+
+# Results, under the names that they are given.
+
+
+def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a function gives, or a method of an owner, and note the steps that it takes.
+
+    Where the table does not tell that, as much is told as is known.
+    """
+    noted, door = len(run.steps[-1]), ProgramDoor(run, span)
+    out, all_given = arguments.keyword("out"), arguments.all
+    if name in ELEMENTWISE and len(arguments.positional) > ROWS[ELEMENTWISE[name]].operands:
+        out, all_given = arguments.positional[-1].value, all_given[:-1]
+    given = given_to(a for a in all_given if a.keyword != "out")
+    calls = Calls(door)
+    try:
+        if owner is None and len(getattr(FUNCTIONS.get(name), "dtypes", ())) > 1:
+            results = calls.several(name, given)
+            if len(results) > 1:
+                return Sequence(tuple(map(door.behind, results)), is_list=False)
+            made = results[0]
+        elif owner is None:
+            made = calls.function(name, given)
+        else:
+            made = calls.method(name, door.value(owner), given)
+        found = door.behind(made)
+        if not isinstance(out, Array):
+            return found
+        if isinstance(found, Array):
+            return _stored(found.view, out.view, run)
+    except NotUnderstood:
+        pass
+    del run.steps[-1][noted:]
+    first = owner or arguments.at(0)
+    return _of_unknown_shape(SAME_AS.get(name, name), first, arguments, run, span)
+
+
+def given_to(arguments: Iterable[Argument]) -> list[Given[Value]]:
+    """Return arguments as the table of functions is asked."""
+    return [Given(one.value, one.keyword, bool(one.star)) for one in arguments]
+
+
+def gone_through(name: str, values: list[Value], run: Run, span: Span) -> Value | None:
+    """Return what a function of Python's makes of a vector's elements; None where nobody knows."""
+    door = ProgramDoor(run, span)
+    if len(values) != 1 or f"builtins.{name}" not in FUNCTIONS:
+        return None
+    try:
+        made = door.behind(Calls(door).of_python(name, door.value(values[0])))
+    except NotUnderstood:
+        return None
+    if isinstance(made, Array):
+        # a list
+        return Sequence(None, Number(None, "float"), made.view.count)
+    return made
+
+
+def _of_unknown_shape(
+    name: str, first: Value | None, arguments: Arguments, run: Run, span: Span
+) -> Value:
+    row, dtype = REDUCTIONS.get(name), stated_dtype(arguments, BY_KEYWORD, None)
+    text = run.text_of(span)
+    arrays = any(isinstance(value, Array) for value in arguments.values())
+    if name in ELEMENTWISE and not any(isinstance(one.value, Array) for one in arguments.all):
+        return Opaque(f"numpy.{name} of something that is not followed")
+    if name.endswith("_like") or (name in MADE_OF_NUMBERS and not arrays):
+        view = run.fresh(text, dtype, None, Origin.NEW, span, Order.UNKNOWN)
+        run.emit(Allocate(view.buffer, span))
+        return Array(view)
+    if not isinstance(first, Array) or name not in PARAMETERS:
+        return unknown_function(name, arguments, run, span)
+    view = first.view
+    of_all = not {"axis", "keepdims", "where", "out"} & arguments.keywords.keys()
+    if row is not None and of_all and len(arguments.positional) <= (first is arguments.at(0)):
+        found = dtype or reduced_dtype(row.result, view.dtype or UNKNOWN_DTYPE)
+        run.emit(Compute(None, (view,), None, span))
+        return Number(None, "float" if found == UNKNOWN_DTYPE else found, varies=True)
+    if name in VIEWS:
+        return Array(View(view.buffer, None, text, span))
+    made = run.fresh(text, None, None, Origin.COMPUTED, span, sources=(view,))
+    run.emit(Compute(made, (view,), None, span, "call", allocates=True))
+    return Array(made)
+
+
+def _stored(made: View, out: View, run: Run) -> Array:
+    """Return an array that is stored in ``out=``, as the last step that makes it is."""
+    if len({shape for shape in (out.shape, made.shape) if shape is not None}) > 1:
+        raise NotUnderstood("`out=` of another shape")
+    last = run.steps[-1][-1] if run.steps[-1] else None
+    if isinstance(last, Compute) and last.target == made:
+        run.frame.buffers.pop((made.buffer.name, made.buffer.number), None)
+        run.steps[-1][-1] = replace(last, target=out, allocates=False)
+    else:
+        run.emit(Copy(out, made, made.span))
+    return Array(out)
 
 
 # Random numbers: functions of ``numpy.random``, and methods of its generators.
@@ -232,31 +358,17 @@ def constant(path: str) -> Value | None:
 
 def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of ``numpy.random`` gives, by its bare name."""
-    first, values = arguments.at(0), arguments.values()
     match name:
         case "default_rng" | "RandomState":
             return External("numpy.random")
         case "seed" | "shuffle":
             return Nothing()
-        case "rand" | "randn" if arguments.starred or values:
-            extents = Sequence(None if arguments.starred else tuple(values), is_list=False)
-            return allocated(run, span, "float64", run.numbers(extents, "size"))
-        case "rand" | "randn":
-            return Number(None, "float", varies=True)
-        case "permutation" if isinstance(first, Number):
-            shape = None if first.expr is None else (first.expr,)
-            return array_of_nothing(run, span, "int64", shape)
-        case "permutation" if isinstance(first, Array):
-            return copied_array(first.view, run, span, first.view.order)
-    place = SIZE_AT.get(name)
-    if place is None or arguments.starred or arguments.keyword("out") is not None:
-        return unknown_function(name, arguments, run, span)
-    size = arguments.at(place, "size")
-    kind = "int64" if name in INTEGERS else "float64"
-    dtype = stated_dtype(arguments, place + 1, kind) if name in TYPED else kind
-    if size is not None and not isinstance(size, Nothing):
-        return allocated(run, span, dtype, run.numbers(size, "size"))
-    given = [*values, *arguments.by_keyword().values()]
-    if any(isinstance(value, Array | Sequence | Range) for value in given):
-        return unknown_function(name, arguments, run, span)  # an array of their shape
-    return Number(None, "int" if name in INTEGERS else "float", varies=True)
+    try:
+        drawn = Calls(ProgramDoor(run, span)).drawn(name, given_to(arguments.all))
+    except NotUnderstood:
+        unknown = unknown_function(name, arguments, run, span)
+        return allocated(run, span, None, None) if name in SIZE_AT else unknown
+    dtype = None if drawn.dtype == UNKNOWN_DTYPE else drawn.dtype
+    if drawn.shape or "size" in arguments.keywords:
+        return allocated(run, span, dtype, drawn.shape)
+    return Number(None, "int" if dtype == "int64" else dtype or "float", varies=True)

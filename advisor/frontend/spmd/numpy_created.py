@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.bindings import ARRAY_MODULES
-from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Arguments,
@@ -15,16 +14,14 @@ from advisor.frontend.spmd.values import (
     Opaque,
     Range,
     Sequence,
-    Slice,
     Text,
     Value,
 )
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, Origin, View
-from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
-from costdb.expr import Expr, ceil_div, num, sym
+from costdb.expr import Expr, num
 
 # Arrays made of the elements of others: copied, reshaped, transposed, joined, split.
 
@@ -134,24 +131,6 @@ def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
     return Array(View(view.buffer, None, run.text_of(span), span, flat=True, shown=shown))
 
 
-def split(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return the parts of an array that is split along its first axis.
-
-    ``split`` makes all of one length; of ``array_split`` the first ones may have one element more.
-    """
-    source, sections = arguments.at(0), arguments.at(1)
-    if not isinstance(source, Array):
-        return Opaque("the parts of something that is not known to be an array")
-    count = run.number(sections, "parts")
-    shape = source.view.shape
-    if count is None or shape is None or arguments.keyword("axis") is not None:
-        return Sequence(None, Array(View(source.view.buffer, None, source.view.text, span)), count)
-    own = num(0) if name == "split" else sym(RANK)
-    longest = ceil_div(shape[0] - own, count)
-    first = Slice(Nothing(), Number(longest), Nothing())
-    return Sequence(None, subscript(source, first, run, span, run.text_of(span)), count)
-
-
 # What a function of NumPy is given: values by place or name, element types, orders.
 
 _PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float", "builtins.int"})
@@ -186,27 +165,10 @@ def stated_dtype(arguments: Arguments, position: int, default: str | None) -> st
     return dtype_name(value)
 
 
-def stated_order(arguments: Arguments, position: int) -> Order:
-    """Return the order of the elements in memory that a call states."""
-    match arguments.at(position, "order"):
-        case Text("F"):
-            return Order.F
-        case Text("C") | None:
-            return Order.C
-    return Order.UNKNOWN
-
-
-def numpy_number(name: str) -> str | None:
-    """Return NumPy's element type of an array made of numbers of a type of Python's."""
-    return {"int": "int64", "float": "float64", "complex": "complex128", "bool": "bool"}.get(
-        name, dtype_name(Text(name))
-    )
-
-
 def unknown_function(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Note work of unknown size on the arrays that a function is given."""
     views = tuple(v.view for v in arguments.values() if isinstance(v, Array))
-    run.emit(Compute(None, views, None, "call", span))
+    run.emit(Compute(None, views, None, span, "call"))
     return Opaque(f"the result of numpy.{name} is not known")
 
 
@@ -214,7 +176,8 @@ def over_memory(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return ``np.ndarray(...)``: an array over memory that is there, or a new one."""
     given, memory = arguments.at(0, "shape"), arguments.at(2, "buffer")
     shape = None if given is None else run.numbers(given, "shape")
-    dtype, order = stated_dtype(arguments, 1, "float64"), stated_order(arguments, 5)
+    dtype = stated_dtype(arguments, 1, "float64")
+    order = Order.C if arguments.at(5, "order") is None else Order.UNKNOWN
     origin = Origin.NEW
     if memory is not None and not isinstance(memory, Nothing):
         shared = isinstance(memory, Array) and memory.view.buffer.allocation.origin is Origin.SHARED
@@ -242,9 +205,8 @@ def allocated(
     return Array(view)
 
 
-def array(arguments: Arguments, run: Run, span: Span) -> Value:
+def array(content: Value | None, arguments: Arguments, run: Run, span: Span) -> Array:
     """Return an array of a number, a nested list, or something that is not followed."""
-    content = arguments.at(0, "object", "a")
     if isinstance(content, Number | Sequence | Range):
         shape, kind = _nested(content)
         return allocated(run, span, stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)
@@ -256,7 +218,7 @@ def _nested(content: Value) -> tuple[Shape | None, str | None]:
     """Return the shape and element type of an array made of a number or a nested list."""
     match content:
         case Number():
-            return (), numpy_number(content.dtype)
+            return (), dtype_name(Text(content.dtype))
         case Array(view):
             return view.shape, view.dtype
         case Range():

@@ -442,10 +442,8 @@ _CLASSES = frozenset(
 
 def construct(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of mpi4py gives."""
-    name, first = path.removeprefix(f"{communicators.MPI}."), arguments.at(0)
-    if name.startswith("Prequest.") and not name.startswith("Prequest.Start"):
-        # what it inherits
-        name = name.removeprefix("P").replace("request", "Request", 1)
+    first = arguments.at(0)
+    name = path.removeprefix(f"{communicators.MPI}.").replace("Prequest.", "Request.")
     match name:
         case "Wtime" | "Wtick":
             run.clocks += 1
@@ -458,7 +456,7 @@ def construct(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
             return Nothing()
         case "Request.Waitall" | "Request.Wait" | "Request.waitall" | "Request.wait":
             return waited(first, run, span)
-        case "Prequest.Startall" | "Prequest.Start":
+        case "Request.Startall" | "Request.Start":
             return started(first, run, span)
         case "Request.Waitany" | "Request.waitany" | "Request.Testall" | "Request.testall":
             waited(first, run, span)
@@ -467,24 +465,15 @@ def construct(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
             return first or Opaque(f"MPI.{name}")
     cls, _, method = name.partition(".")
     if cls in _CLASSES and method and isinstance(first, Comm):
-        return _unbound(first.communicator, method, arguments.behind(1), run, span)
+        given = arguments.behind(1)
+        managed = communicators.management(first.communicator, method, given, run, span)
+        if managed is None:
+            # an edit of it would have to be another one than of a method
+            run.unknown(f"`{method}` is called by the class of its communicator", span)
+        return managed or Opaque(f"the result of `.{method}` is not followed", varies=True)
     if cls == "Win":
         return make_window(arguments, run, span)
     if cls == "Datatype":
         base = first if isinstance(first, Datatype) else Datatype(None)
         return derive(base, method, arguments.values()[1:], run, span)
     return Opaque(f"the result of MPI.{name} is not followed", foreign=True)
-
-
-def _unbound(
-    communicator: Communicator, method: str, arguments: Arguments, run: Run, span: Span
-) -> Value:
-    """Return what a method gives that is called by its class, as in ``Cartcomm.Shift(cart, 0, 1)``.
-
-    What communicates in this way is told as unknown: an edit of it would have to be another one.
-    """
-    managed = communicators.management(communicator, method, arguments, run, span)
-    if managed is not None:
-        return managed
-    run.unknown(f"`{method}` is called by the class of its communicator", span)
-    return Opaque(f"the result of `.{method}` is not followed", varies=True)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import libcst as cst
 
+from advisor.dtypes import dtype_of
 from advisor.files import decode_source
 from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import KernelComment
@@ -338,7 +339,6 @@ def communicates(body: tuple[Step, ...]) -> bool:
 
 
 _TEXT_LENGTH = 60
-_NUMBERS = {"bool": "bool", "int": "int64", "float": "float64", "complex": "complex128"}
 
 
 def called(
@@ -497,4 +497,4 @@ def _number(name: str, value: Value, call: str, run: Run) -> SeenNumber:
     assert isinstance(value, Number)
     whole = value.dtype == "int" and not value.varies
     known = run.symbols.value(value.expr) if whole else None
-    return SeenNumber(name, _NUMBERS.get(value.dtype, value.dtype), known, call)
+    return SeenNumber(name, dtype_of(value.dtype).name, known, call)

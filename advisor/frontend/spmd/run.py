@@ -507,7 +507,7 @@ class Run:
         if extents is not None and len(extents) <= 1:
             order = Order.C
         buffer = Buffer(name, number, dtype, extents, order, allocation)
-        self.frame.buffers.setdefault((name, number), buffer)
+        self.frame.buffers[name, number] = buffer
         return whole(buffer)
 
     def given_array(self, text: str, span: Span, rank: int | None = None) -> View:

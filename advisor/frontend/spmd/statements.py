@@ -22,11 +22,10 @@ from advisor.frontend.spmd.assignments import (
 )
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
-from advisor.frontend.spmd.indexing import Iteration, iteration, name_of
+from advisor.frontend.spmd.iterations import iteration, name_of
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run, State
 from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Value
-from advisor.ir.spmd.program import Search
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
@@ -39,111 +38,9 @@ from advisor.ir.spmd.steps import (
     Wait,
 )
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num
+from costdb.expr import Expr, ExprError, ceil_div, equal, logical_not, num
 from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
-
-# Conditions, and loops that look for a number: the first divisor below a root.
-#
-# Programs choose the mesh of their ranks so. What such a loop finds is known once the number of
-# ranks is; the loop itself is looked at, not run.
-
-
-_MOST_STEPS = 10_000
-
-
-def note_found(node: cst.For, made: Iteration, run: Run) -> dict[str, Value]:
-    """Note what a loop looks for; return the names that denote it behind the loop.
-
-    The loop consists of ``if CONDITION: return ...``, of which the first index counts, or of
-    ``if CONDITION: name = ...``, of which the last one does.
-    """
-    only = node.body.body[0] if len(node.body.body) == 1 else None
-    if not isinstance(only, cst.If) or only.orelse is not None:
-        return {}
-    inner = _simple(only.body)
-    if not inner or not made.variable or made.stride is not None:
-        return {}
-    leaves = isinstance(inner[-1], cst.Return | cst.Break)
-    assigns = [small for small in inner if isinstance(small, cst.Assign)]
-    if len(assigns) + leaves != len(inner):
-        return {}
-    with run.block():
-        condition = _holds(only.test, made.variable, run)
-        names = {
-            target.target.value: evaluate(small.value, run)
-            for small in assigns
-            for target in small.targets
-            if isinstance(target.target, cst.Name)
-        }
-    if condition is None:
-        return {}
-    rule = Search(made.variable, made.low, made.high, made.step, condition, last=not leaves)
-    told = f"`{run.text(node.target)}` for which `{run.text(only.test)}`"
-    _derive(rule, told, run.span(node.iter), run)
-    return {name: value for name, value in names.items() if isinstance(value, Number)}
-
-
-def _holds(test: cst.BaseExpression, variable: str, run: Run) -> Expr | None:
-    """Return a condition on a symbol; None for any other."""
-    with run.block():
-        found = evaluate(test, run)
-    known = found.expr if isinstance(found, Number) else None
-    return known if known is not None and variable in free_symbols(known) else None
-
-
-def _derive(rule: Search, told: str, span: Span, run: Run) -> None:
-    which = "last" if rule.last else "first"
-    where = f"line {span.start_line}{run.place}"
-    run.symbols.derive(rule.variable, rule, f"the {which} {told}, {where}", span)
-
-
-def found_by_steps(node: cst.While, names: Mapping[str, Value], run: Run) -> None:
-    """Bind the name that ``while CONDITION: name -= 1`` changes to what the loop finds.
-
-    Parameters
-    ----------
-    node : While
-    names : mapping of str to Value
-        What names denote before the loop.
-    run : Run
-    """
-    match _simple(node.body):
-        case [
-            cst.AugAssign(
-                target=cst.Name(value=name),
-                operator=cst.SubtractAssign() | cst.AddAssign() as operator,
-                value=cst.Integer(value="1"),
-            )
-        ]:
-            before = names.get(name)
-        case _:
-            return
-    if not isinstance(before, Number) or before.expr is None:
-        return
-    span = run.span(node.test)
-    symbol = run.symbols.unknown(name, f"`{name}` changes within a loop", span)
-    assert isinstance(symbol, Sym)
-    saved = run.frame.names[name]
-    run.frame.names[name] = Number(symbol)
-    condition = _holds(node.test, symbol.name, run)
-    run.frame.names[name] = saved
-    if condition is None:
-        return
-    down = isinstance(operator, cst.SubtractAssign)
-    high = num(0) if down else before.expr + _MOST_STEPS
-    rule = Search(symbol.name, before.expr, high, -1 if down else 1, logical_not(condition))
-    _derive(rule, f"`{name}` for which `not ({run.text(node.test)})`", span, run)
-    run.bind(name, Number(symbol))
-
-
-def _simple(body: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
-    """Return the small statements of a block; none of one that has others."""
-    if isinstance(body, cst.SimpleStatementSuite):
-        return list(body.body)
-    lines = [line for line in body.body if isinstance(line, cst.SimpleStatementLine)]
-    return [] if len(lines) < len(body.body) else [small for line in lines for small in line.body]
-
 
 # Conditions of an SPMD program: on whom they depend, and how many ranks they state.
 
@@ -399,22 +296,19 @@ def _else(node: cst.If | cst.Else | None, run: Run) -> bool:
 def _for(node: cst.For, run: Run) -> None:
     name, text = name_of(node.target), run.text(node.iter)
     line = _up_to(run.span(node.iter), run.statement)
-    made = iteration(run.evaluate(node.iter, run), name, run, text)
+    made, given = iteration(run.evaluate(node.iter, run), name, run, text)
     trips = spoken_of(run.file.pragmas.trips, range(line.start_line, line.end_line + 1))
     if trips is not None:
         made = replace(made, trips=trips, why="")
     with _repeated(node.body, run):
         with run.block() as body:
-            store(node.target, made.element, run)
+            store(node.target, given, run)
             clocks = run.clocks
             block(node.body, run)
             steps = tuple(body) or interpreted(node.body, line)
-            found = note_found(node, made, run)
         timing = run.clocks - clocks >= 2 and only_communicates(steps)
-    for name, value in found.items():
-        run.bind(name, value)
     if steps:
-        run.emit(made.loop(steps, line, timing=timing))
+        run.emit(replace(made, body=steps, span=line, timing=timing))
     if node.orelse is not None:
         block(node.orelse.body, run)
 
@@ -422,16 +316,37 @@ def _for(node: cst.For, run: Run) -> None:
 def _while(node: cst.While, run: Run) -> None:
     header = run.statement
     trips = spoken_of(run.file.pragmas.trips, range(header.start_line, header.start_line + 1))
-    before = dict(run.frame.names)
+    trips = _counted(node, run) if trips is None else trips
     with _repeated(node.body, run), run.block() as body:
         evaluate(node.test, run)
         block(node.body, run)
         steps = tuple(body) or interpreted(node.body, header)
-    found_by_steps(node, before, run)
     line = _up_to(run.span(node.test), header)
     why = f"how often `while {run.text(node.test)}` repeats is not known"
     end = num(0) if trips is None else trips
     run.emit(Loop(LoopKind.WHILE, "", num(0), end, 1, trips, steps, line, why))
+
+
+def _counted(node: cst.While, run: Run) -> Expr | None:
+    """Return how often ``while i < n: ...; i += 1`` repeats; None for other loops."""
+    match node.test:
+        case cst.Comparison(
+            cst.Name(value=name), [cst.ComparisonTarget(cst.LessThan(), comparator=bound)]
+        ):
+            first = run.lookup(name)
+        case _:
+            return None
+    changing = [part for part in node.body.body if name in assigned_names(part)]
+    match changing:
+        case [cst.SimpleStatementLine([cst.AugAssign(cst.Name(), cst.AddAssign(), value=by)])]:
+            with run.block():
+                low, high, step = (
+                    run.number(one)
+                    for one in (first, run.evaluate(bound, run), run.evaluate(by, run))
+                )
+            if low is not None and high is not None and isinstance(step, Num) and step.value > 0:
+                return ceil_div(high - low, step)
+    return None
 
 
 @contextmanager

@@ -49,13 +49,14 @@ class Number:
     """A Python or NumPy number; `dtype` is ``int``, ``float``, ``complex``, ``bool``, or NumPy's.
 
     `nobody` says that it is ``PROC_NULL`` on some ranks, `varies` that its unknown value may
-    differ from rank to rank.
+    differ from rank to rank, `text` how it is written where it is no whole number.
     """
 
     expr: Expr | None
     dtype: str = "int"
     nobody: bool = False
     varies: bool = False
+    text: str = field(default="?", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

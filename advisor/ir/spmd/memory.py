@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import lru_cache
 
+from advisor.ir.values import Point, Range, Strided, Subscript, within
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, free_symbols, num
 from costdb.expr.nodes import Num
@@ -97,6 +98,36 @@ class At:
 
 
 Index = Whole | Part | At
+
+
+def subscript_of(index: Index) -> Subscript:
+    """Return an index of a view as a subscript, in order also where it runs backwards."""
+    match index:
+        case At(at):
+            return Point(at)
+        case Whole(high):
+            return Range(num(0), high)
+    if index.step in (1, -1):
+        return Range(index.low, index.low + index.count)
+    return Strided(index.low, index.high, abs(index.step))
+
+
+def inside(outer: Whole | Part, part: Subscript, *, backwards: bool) -> Index | None:
+    """Return a subscript of a view's dimension as an index of the array's; None for none."""
+    base = subscript_of(outer)
+    if isinstance(part, Range) and part.low == num(0) and part.high == outer.count:
+        if not backwards:
+            return outer
+    elif isinstance(outer, Part) and outer.step < 0:
+        return None
+    assert not isinstance(base, Point)
+    match within(base, part):
+        case Point(at):
+            return At(at)
+        case Range(low, high):
+            return Part(low, high, -1 if backwards else 1)
+        case Strided(start, stop, step):
+            return Part(start, stop, -step if backwards else step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,6 @@ MODULE = "<module>"
 
 Number = int | float
 
-MOST_TRIED = 100_000
-"""Indices that a search goes through."""
-
 
 @dataclass(frozen=True, slots=True)
 class LargerFactor:
@@ -50,42 +47,7 @@ class LargerFactor:
         return next(nodes // d for d in range(isqrt(nodes), 0, -1) if nodes % d == 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """The first index of a range for which a condition holds, or the last one.
-
-    Attributes
-    ----------
-    variable : str
-    low, high : Expr
-        As ``range`` has them.
-    step : int
-    condition : Expr
-        Over the index and sizes; not 0 where it holds.
-    last : bool
-    """
-
-    variable: str
-    low: Expr
-    high: Expr
-    step: int
-    condition: Expr
-    last: bool = False
-
-    def value(self, values: Mapping[str, Number]) -> int | None:
-        """Return it; None where its sizes are not known, or the condition never holds."""
-        low, high = number_of(self.low, values), number_of(self.high, values)
-        found = range(low or 0, high or 0, self.step)
-        if low is None or high is None or len(found) > MOST_TRIED:
-            return None
-        for index in reversed(found) if self.last else found:
-            holds = number_of(self.condition, {**values, self.variable: index})
-            if holds is None or holds:
-                return None if holds is None else index
-        return None
-
-
-Derived = LargerFactor | Search
+Derived = LargerFactor
 
 
 def number_of(expr: Expr | None, values: Mapping[str, Number]) -> int | None:

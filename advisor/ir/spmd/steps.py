@@ -12,6 +12,7 @@ from enum import StrEnum
 from advisor.ir.spmd.memory import At, Buffer, Order, View
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.ranks import Communicator, Partner
+from advisor.ir.values import Elementwise, MatMul, Reduction, Value
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.records import dataclass, field
@@ -162,31 +163,47 @@ class Compute:
     target : View or None
         What is written; None for a result that is a number.
     reads : tuple of View
-    operations : Expr or None
-        Arithmetic operations; None where the shapes are not known.
-    what : str
-        ``"elementwise"``, ``"reduction"``, ``"scan"``, ``"sort"``, ``"fourier"``, ``"roll"``,
-        ``"pad"``, ``"tally"``, ``"product"``, ``"fill"``, ``"element"`` (a single
-        element, read or written by the interpreter), ``"interpreted"`` (`operations` of the
-        interpreter on numbers), ``"call"`` (a library function of unknown cost).
+    value : Value or None
+        What is computed: one operation, whose operands are numbers and ``Read("0", ...)`` for the
+        first of `reads`, and so on. None where that, or how much of it, is not known.
     span : Span
         Of the statement.
-    operation : str
-        NumPy's name of an elementwise operation: ``"add"``, ``"sqrt"``.
-    axis_from_last : int or None
-        Along which axis a reduction runs, counted from the last one (0); None: all.
-    length : Expr or None
-        Elements along it; the inner extent of a product.
+    what : str
+        ``"element"``: a single one, read or written by the interpreter; ``"tolist"``: all of them
+        as objects; ``"call"``: a library function of unknown cost; ``""`` for operations.
+    allocates : bool
+        Whether `target` is new memory each time.
+    places : tuple of Value
+        At which places along its first axes it is stored, where only the data know.
     """
 
     target: View | None
     reads: tuple[View, ...]
-    operations: Expr | None
-    what: str
+    value: Value | None
     span: Span
-    operation: str = ""
-    axis_from_last: int | None = None
-    length: Expr | None = None
+    what: str = ""
+    allocates: bool = False
+    places: tuple[Value, ...] = ()
+
+    @property
+    def operation(self) -> str:
+        """NumPy's name of an elementwise operation: ``"add"``, ``"sqrt"``."""
+        return self.value.operation if isinstance(self.value, Elementwise) else ""
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it multiplies matrices or vectors."""
+        return isinstance(self.value, MatMul) or (
+            isinstance(self.value, Reduction) and self.value.fused
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Interpret:
+    """The interpreter's own work on numbers: so many operators, comparisons and calls."""
+
+    operations: Expr
+    span: Span
 
 
 class ConditionKind(StrEnum):
@@ -321,7 +338,19 @@ class Unknown:
     mentions: frozenset[str] = frozenset()
 
 
-Step = Communicate | Wait | Copy | Allocate | Compute | Branch | Loop | Call | Leave | Unknown
+Step = (
+    Communicate
+    | Wait
+    | Copy
+    | Allocate
+    | Compute
+    | Interpret
+    | Branch
+    | Loop
+    | Call
+    | Leave
+    | Unknown
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,8 @@
-"""Element types and shapes that the front end finds, against NumPy's own."""
+"""What the front end of kernels reads, and what it refuses; meanings: `test_numpy_meaning`."""
 
 from __future__ import annotations
 
-import warnings
-
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
@@ -16,10 +11,6 @@ from advisor.ir.values import Reduction
 from advisor.source import SourceProblem
 from costdb.expr import evaluate, to_text
 
-DTYPES = (
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-)
 SIZES = {"N": 5, "M": 4}
 SHAPES = {"a": ("N", "M"), "b": ("N", "M"), "v": ("M",), "w": ("N",)}
 HEAD = """\
@@ -46,135 +37,6 @@ def source_of(text: str, dtypes: dict[str, str]) -> str:
 def read(text: str, dtypes: dict[str, str]) -> Kernel:
     (found,) = read_kernels("kernel.py", source_of(text, dtypes))
     return found
-
-
-AXES = st.sampled_from(["0", "1", "-1", "-2", "None", "2"])
-BOUNDS = st.sampled_from(["", "0", "1", "2", "-1", "-2", "k", "-k", "-0", "N - k"])
-STEPS = st.sampled_from(["1", "2", "3", "7", "-1"])
-NAMES = st.sampled_from(list(SHAPES))
-NUMBERS = st.sampled_from(["1", "2", "2.5", "k", "x", "True", "np.pi", "3 / 2", "7 // 2", "-k"])
-UNARY = ("-{0}", "+{0}", "np.abs({0})", "np.sqrt({0})", "np.exp({0})", "np.square({0})")
-MORE_UNARY = (
-    *(f"np.{name}({{0}})" for name in ("log1p", "tanh", "sign", "conj", "isnan", "logical_not")),
-    *("~{0}", "np.clip({0}, 1, 2)", "{0}.clip(1, 2)", "np.diff({0})", "abs({0})", "np.rint({0})"),
-    *("np.floor({0})", "np.fft.fft2({0})", "np.einsum('ij,kj->ik', {0}, {0})"),
-)
-BINARY = (
-    *(f"({{0}} {sign} {{1}})" for sign in ("+", "-", "*", "/", "//", "%", "**", "&", "<", "==")),
-    *(f"np.{name}({{0}}, {{1}})" for name in ("maximum", "add", "true_divide", "mod", "power")),
-    "np.where({0} > 1, {0}, {1})",
-    *(f"np.{name}({{0}}, {{1}})" for name in ("hypot", "arctan2", "fmax", "logical_and")),
-)
-PRODUCTS = ("({0} @ {1})", "np.dot({0}, {1})", "np.inner({0}, {1})", "np.vdot({0}, {1})")
-METHODS = (
-    *("{0}.copy()", "{0}.astype(np.float32)", "{0}.astype(int)", "np.copy({0})", "np.array({0})"),
-    *("{0}.T", "np.zeros_like({0})", "np.full_like({0}, 3)", "np.ones({0}.shape, dtype=np.int8)"),
-    *("np.sort({0})", "np.full((N, k), 2)", "np.full(N, 2.0)", "np.empty((2, 3))", "{0}[::-1]"),
-    *("{0}[...]", "{0}[None, :]", "{0}[:, None]", "np.outer({0}, {0})", "{0} @ {0}.T"),
-    *("np.sum({0})", "{0}[None, ..., 0]", "{0}[::-1, None]", "{0}[..., ::-1]", "{0}.T[::-1]"),
-)
-ALONG = (
-    *(f"{{0}}.{name}(axis={{1}})" for name in ("sum", "max", "mean", "cumsum", "prod")),
-    *(f"np.{name}({{0}}, {{1}})" for name in ("sum", "min", "cumprod")),
-    *("np.roll({0}, 2, axis={1})", "np.roll({0}, k, {1})", "{0}.sum({1}, dtype=np.int8)"),
-    *("np.sort({0}, axis={1})", "np.linalg.norm({0}, axis={1})", "{0}.sum({1}, keepdims=True)"),
-    *(f"np.{name}({{0}}, axis={{1}})" for name in ("std", "var", "ptp", "any", "argmin")),
-    *("np.count_nonzero({0}, axis={1})", "{0}.max(axis={1}, keepdims=True)"),
-    "{0}.mean(axis=({1}, 0))",
-)
-
-
-def expressions(depth: int) -> st.SearchStrategy[str]:
-    leaves = NAMES
-    for _ in range(depth):
-        inner = leaves
-        leaves = st.one_of(
-            inner,
-            st.builds(str.format, st.sampled_from((*UNARY, *MORE_UNARY)), inner),
-            st.builds(str.format, st.sampled_from(BINARY), inner, st.one_of(inner, NUMBERS)),
-            st.builds(str.format, st.sampled_from(BINARY), NUMBERS, inner),
-            st.builds(str.format, st.sampled_from(PRODUCTS), inner, inner),
-            st.builds(str.format, st.sampled_from(METHODS), inner),
-            st.builds(str.format, st.sampled_from(ALONG), inner, AXES),
-            st.builds("{}[{}:{}]".format, NAMES, BOUNDS, BOUNDS),
-            st.builds("{}[{}:{}, {}:]".format, NAMES, BOUNDS, BOUNDS, BOUNDS),
-            st.builds("{}[{}:{}:{}]".format, NAMES, BOUNDS, BOUNDS, STEPS),
-            st.builds("{}[::{}, {}::{}]".format, NAMES, STEPS, BOUNDS, STEPS),
-            st.builds("{}[{}]".format, NAMES, st.sampled_from(["0", "-1", "k", ":, 1", "1, -2"])),
-        )
-    return leaves
-
-
-def run(text: str, dtypes: dict[str, str]) -> np.ndarray | np.generic | float | None:
-    """Return what NumPy makes of an expression; None where it refuses it."""
-    names: dict[str, object] = {"np": np, "k": 2, "x": 0.5, **SIZES}
-    for name, shape in SHAPES.items():
-        extents = tuple(SIZES[size] for size in shape)
-        count = int(np.prod(extents))
-        names[name] = (np.arange(1, count + 1) % 3 + 1).reshape(extents).astype(dtypes[name])
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            return eval(text, names)  # text made by this test
-        except (TypeError, ValueError, IndexError, np.exceptions.AxisError, OverflowError):
-            return None
-
-
-def check(text: str, dtypes: dict[str, str]) -> bool:
-    """Compare; return whether the expression was understood."""
-    kernel = read(text, dtypes)
-    real = run(text, dtypes)
-    bound = [s for s in kernel.body if isinstance(s, Bind | ScalarBind)]
-    if real is not None and not bound:
-        # a view binds nothing new
-        return not any(isinstance(s, Unknown) for s in kernel.body)
-    if real is None or not isinstance(bound[0], Bind):
-        return False
-    dtype = kernel.dtype("r")
-    shape = tuple(evaluate(extent, {**SIZES, "k": 2}) for extent in kernel.extents("r"))
-    assert isinstance(real, np.ndarray), (text, dtype, shape)
-    assert (dtype, shape) == (str(real.dtype), real.shape), text
-    return True
-
-
-TYPES = st.fixed_dictionaries({name: st.sampled_from(DTYPES) for name in SHAPES})
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(expressions(2), TYPES)
-@example("np.full((N, k), 2)", dict.fromkeys(SHAPES, "int8"))
-def test_element_type_and_shape_are_numpys(text: str, dtypes: dict[str, str]) -> None:
-    check(text, dtypes)
-
-
-def compared(texts: list[str], dtypes: dict[str, str]) -> set[str]:
-    """Compare expressions, all read in one kernel; return those that were understood."""
-    lines = "\n".join(f"    r{number} = {text}" for number, text in enumerate(texts))
-    (kernel,) = read_kernels("kernel.py", source_of("0", dtypes).replace("    r = 0", lines))
-    bound = {s.name for s in kernel.body if isinstance(s, Bind)}
-    understood = set()
-    for number, text in enumerate(texts):
-        name, real = f"r{number}", run(text, dtypes)
-        if name not in bound or real is None:
-            continue
-        shape = tuple(evaluate(extent, {**SIZES, "k": 2}) for extent in kernel.extents(name))
-        assert isinstance(real, np.ndarray), (text, kernel.dtype(name), shape)
-        assert (kernel.dtype(name), shape) == (str(real.dtype), real.shape), text
-        understood.add(text)
-    return understood
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_most_of_the_language_is_understood(dtype: str) -> None:
-    """The comparisons above would hold of nothing if nothing were understood."""
-    dtypes = dict.fromkeys(SHAPES, dtype)
-    texts = [form.format("a", "b") for form in (*UNARY, *BINARY, *METHODS)]
-    texts += [form.format("a", "1") for form in ALONG]
-    possible = [text for text in texts if isinstance(run(text, dtypes), np.ndarray)]
-    understood = compared(possible, dtypes)
-    # a view binds nothing new
-    understood |= {text for text in possible if text not in understood and check(text, dtypes)}
-    assert len(understood) >= 0.9 * len(possible), set(possible) - set(understood)
 
 
 @pytest.mark.parametrize(
@@ -374,4 +236,5 @@ def test_numbers_that_cannot_be_are_refused(above: str, says: str) -> None:
 
 
 def test_nothing_is_said_of_the_differences_of_one_element() -> None:
-    assert not check("np.diff(a[1, -2])", dict.fromkeys(SHAPES, "float64"))
+    kernel = read("np.diff(a[1, -2])", dict.fromkeys(SHAPES, "float64"))
+    assert isinstance(kernel.body[0], Unknown)

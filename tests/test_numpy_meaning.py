@@ -1,0 +1,266 @@
+"""One expression has one meaning: in a kernel, in an MPI program, and in NumPy, which is asked.
+
+Shapes and element types are NumPy's own. Where both readers price what is computed, it is the
+same calls of the array library on as many elements, and the same steps of the interpreter.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import Unpriced, lower
+from advisor.analysis.spmd.lower import lower_steps
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.statements import Bind, ScalarBind, Unknown, walk
+from costdb.expr import Expr, evaluate
+from costdb.work import ArrayOperation, Interpretation, Process, Statement
+from costdb.work import Unknown as NotPriced
+from tests.spmd.reading import operations, program, works
+
+DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+SIZES = {"N": 5, "M": 4}
+SHAPES = {"a": ("N", "M"), "b": ("N", "M"), "v": ("M",), "w": ("N",), "p": ("M",)}
+PLACES = "p"
+"""Whole numbers, by which elements are chosen."""
+
+Types = Mapping[str, str]
+Found = tuple[str | None, tuple[int, ...]] | None
+
+# Expressions.
+
+AXES = st.sampled_from(["0", "1", "-1", "-2", "None", "2"])
+BOUNDS = st.sampled_from(["", "0", "1", "2", "-1", "-2", "k", "-k", "-0", "N - k"])
+STEPS = st.sampled_from(["1", "2", "3", "7", "-1"])
+NAMES = st.sampled_from(["a", "b", "v", "w"])
+NUMBERS = st.sampled_from(["1", "2", "2.5", "k", "x", "0.5", "np.pi", "3 / 2", "7 // 2", "-k"])
+UNARY = (
+    *("-{0}", "np.abs({0})", "np.sqrt({0})", "np.exp({0})", "np.square({0})", "~{0}", "abs({0})"),
+    *(f"np.{name}({{0}})" for name in ("log1p", "tanh", "sign", "conj", "isnan", "logical_not")),
+    *("np.clip({0}, 1, 2)", "{0}.clip(1, 2)", "np.diff({0})", "np.rint({0})", "np.floor({0})"),
+    *("np.fft.fft2({0})", "np.einsum('ij,kj->ik', {0}, {0})"),
+)
+BINARY = (
+    *(f"({{0}} {sign} {{1}})" for sign in ("+", "-", "*", "/", "//", "%", "**", "&", "<", "==")),
+    *(f"np.{name}({{0}}, {{1}})" for name in ("maximum", "add", "true_divide", "mod", "power")),
+    *(f"np.{name}({{0}}, {{1}})" for name in ("hypot", "arctan2", "fmax", "logical_and")),
+    "np.where({0} > 1, {0}, {1})",
+)
+PRODUCTS = ("({0} @ {1})", "np.dot({0}, {1})", "np.inner({0}, {1})", "np.vdot({0}, {1})")
+OTHERS = (
+    *("{0}.copy()", "{0}.astype(np.float32)", "{0}.astype(int)", "np.copy({0})", "np.array({0})"),
+    *("{0}.T", "np.zeros_like({0})", "np.full_like({0}, 3)", "np.ones({0}.shape, dtype=np.int8)"),
+    *("np.sort({0})", "np.full((N, k), 2)", "np.full(N, 2.0)", "np.empty((2, 3))", "{0}[::-1]"),
+    *("{0}[...]", "{0}[None, :]", "{0}[:, None]", "np.outer({0}, {0})", "{0} @ {0}.T"),
+    *("np.sum({0})", "{0}[None, ..., 0]", "{0}[::-1, None]", "{0}[..., ::-1]", "{0}.T[::-1]"),
+)
+ALONG = (
+    *(f"{{0}}.{name}(axis={{1}})" for name in ("sum", "max", "mean", "cumsum", "prod")),
+    *(f"np.{name}({{0}}, {{1}})" for name in ("sum", "min", "cumprod")),
+    *("np.roll({0}, 2, axis={1})", "np.roll({0}, k, {1})", "{0}.sum({1}, dtype=np.int8)"),
+    *("np.sort({0}, axis={1})", "np.linalg.norm({0}, axis={1})", "{0}.sum({1}, keepdims=True)"),
+    *(f"np.{name}({{0}}, axis={{1}})" for name in ("std", "var", "ptp", "any", "argmin")),
+    *("np.count_nonzero({0}, axis={1})", "{0}.max(axis={1}, keepdims=True)"),
+    "{0}.mean(axis=({1}, 0))",
+)
+
+
+def expressions(depth: int) -> st.SearchStrategy[str]:
+    leaves = NAMES
+    for _ in range(depth):
+        inner = leaves
+        leaves = st.one_of(
+            inner,
+            st.builds(str.format, st.sampled_from(UNARY), inner),
+            st.builds(str.format, st.sampled_from(BINARY), inner, st.one_of(inner, NUMBERS)),
+            st.builds(str.format, st.sampled_from(BINARY), NUMBERS, inner),
+            st.builds(str.format, st.sampled_from(PRODUCTS), inner, inner),
+            st.builds(str.format, st.sampled_from(OTHERS), inner),
+            st.builds(str.format, st.sampled_from(ALONG), inner, AXES),
+            st.builds("{}[{}:{}]".format, NAMES, BOUNDS, BOUNDS),
+            st.builds("{}[{}:{}, {}:]".format, NAMES, BOUNDS, BOUNDS, BOUNDS),
+            st.builds("{}[{}:{}:{}]".format, NAMES, BOUNDS, BOUNDS, STEPS),
+            st.builds("{}[::{}, {}::{}]".format, NAMES, STEPS, BOUNDS, STEPS),
+            st.builds("{}[{}]".format, NAMES, st.sampled_from(["0", "-1", "k", ":, 1", "1, -2"])),
+            st.builds("{}[{}]".format, NAMES, st.sampled_from(["p", "p, p"])),
+        )
+    return leaves
+
+
+TYPES = st.fixed_dictionaries(
+    {name: st.sampled_from(DTYPES) for name in SHAPES if name != PLACES}
+).map(lambda found: {**found, PLACES: "int64"})
+
+
+# What NumPy, a program and a kernel make of them.
+
+
+def by_numpy(text: str, dtypes: Types) -> Found:
+    names: dict[str, object] = {"np": np, "k": 2, "x": 0.5, **SIZES}
+    for name, shape in SHAPES.items():
+        extents = tuple(SIZES[size] for size in shape)
+        numbers = np.arange(1, int(np.prod(extents)) + 1) % 3
+        names[name] = (numbers + (name != PLACES)).reshape(extents).astype(dtypes[name])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            found = eval(text, names)  # text made by this test
+        except (TypeError, ValueError, IndexError, OverflowError):
+            return None
+    return np.asarray(found).dtype.name, np.shape(found)
+
+
+def shape_of(extents: Sequence[Expr]) -> tuple[int, ...]:
+    return tuple(int(evaluate(extent, {**SIZES, "k": 2})) for extent in extents)
+
+
+def made(dtypes: Types) -> str:
+    return "N, M, k, x = 5, 4, 2, 0.5\n" + "".join(
+        f"{name} = np.empty(({', '.join(shape)},), dtype='{dtypes[name]}')\n"
+        for name, shape in SHAPES.items()
+    )
+
+
+def by_program(text: str, dtypes: Types) -> Found:
+    (sends,) = operations(program(f"{made(dtypes)}r = {text}\ncomm.send(r, dest=1)\n"))
+    sent = sends.send
+    if sent is None or sent.kind is PayloadKind.UNKNOWN:
+        return None
+    if sent.kind is PayloadKind.SCALAR:
+        return None if sent.dtype in ("int", "float") else sent.dtype, ()
+    if sent.view is None or sent.view.shape is None:
+        return None
+    return sent.view.dtype, shape_of(sent.view.shape)
+
+
+def kernel_source(statement: str, dtypes: Types) -> str:
+    declared = "".join(
+        f"# advise: {name}: {dtypes[name]}[{', '.join(shape)}]\n" for name, shape in SHAPES.items()
+    )
+    parameters = f"{', '.join(SHAPES)}, N: int, M: int, k: int, x: float"
+    head = f"import numpy as np\n\n# advise: kernel N=5, M=4, k=2\n{declared}def f({parameters}):\n"
+    return f"{head}    {statement}\n"
+
+
+def by_kernel(text: str, dtypes: Types) -> Found:
+    # what is a view of an array has no name of its own there, its copy has
+    (kernel,) = read_kernels("k.py", kernel_source(f"r = {text}\n    q = np.copy(r)", dtypes))
+    match next((s for s in kernel.body if not isinstance(s, Unknown)), None):
+        case Bind(name=name):
+            return kernel.dtype(name), shape_of(kernel.extents(name))
+        case ScalarBind():
+            return None, ()
+    return None
+
+
+# What it costs.
+
+
+def called(process: Process) -> Counter[Hashable] | None:
+    """Return the calls and the steps of the interpreter that work is; None where some is unknown.
+
+    Making a view is none: programs have it where it is written, kernels where it is used.
+    """
+    if list(works(process, NotPriced)):
+        return None
+
+    def at(expr: Expr | None) -> float | None:
+        return None if expr is None else round(float(evaluate(expr, {**SIZES, "k": 2})), 6)
+
+    calls = (call for one in works(process, Statement) for call in one.calls or ())
+    found: Counter[Hashable] = Counter(
+        (call.operation, call.dtype, at(call.elements), at(call.length), call.axis_from_last)
+        for call in calls
+        if call.operation is not ArrayOperation.VIEW
+    )
+    for one in works(process, Interpretation):
+        for what in ("loads", "stores", "calls"):
+            found[what] += getattr(one, what) * int(at(one.iterations) or 0)
+    return +found
+
+
+def priced_in_program(statement: str, dtypes: Types) -> Counter[Hashable] | None:
+    inner = "".join(f"    {line}\n" for line in (made(dtypes) + statement).splitlines())
+    read = program(f"def f():\n{inner}    comm.Barrier()\nf()\n")
+    return called(lower_steps(read.functions[0].body).process)
+
+
+def priced_in_kernel(statement: str, dtypes: Types) -> Counter[Hashable] | None:
+    (kernel,) = read_kernels("k.py", kernel_source(statement, dtypes))
+    if any(isinstance(one, Unknown) for one in walk(kernel.body)):
+        return None
+    try:
+        return called(lower(kernel))
+    except Unpriced:
+        return None
+
+
+def agree(text: str, dtypes: Types) -> tuple[bool, bool]:
+    """Assert that what is told of an expression is so; return whether each reader knows it."""
+    real = by_numpy(text, dtypes)
+    assert real is not None
+    doors = by_program(text, dtypes), by_kernel(text, dtypes)
+    for found in doors:
+        if found is not None:
+            assert found[1] == real[1], (text, found, real)
+            assert found[0] in (None, real[0]), (text, found, real)
+    return doors[0] is not None, doors[1] is not None
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(expressions(2), TYPES)
+def test_what_is_told_of_an_expression_is_what_numpy_does(text: str, dtypes: Types) -> None:
+    if by_numpy(text, dtypes) is None:
+        return
+    agree(text, dtypes)
+    ones, others = (look(f"r = {text}", dtypes) for look in (priced_in_program, priced_in_kernel))
+    if ones is not None and others is not None and not differs(text):
+        assert ones == others, text
+
+
+def differs(text: str) -> bool:
+    """Return whether an expression is one of which kernels are known to say something else.
+
+    A transposition that has a name counts as copied there, and what a variance is taken of is
+    computed twice.
+    """
+    return any(word in text for word in (".T", "std(", "var("))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_most_of_the_language_is_understood_by_both(dtype: str) -> None:
+    """The comparisons above would hold of nothing if nothing were understood."""
+    dtypes = {**dict.fromkeys(SHAPES, dtype), PLACES: "int64"}
+    texts = [form.format("a", "b") for form in (*UNARY, *BINARY, *OTHERS)]
+    texts += [form.format("a", "1") for form in ALONG]
+    known = [agree(text, dtypes) for text in texts if by_numpy(text, dtypes) is not None]
+    for door in zip(*known, strict=True):
+        assert sum(door) >= 0.9 * len(known)
+
+
+STORES = """
+a[1:3] = b[1:3]; a[:] = b; a[...] = 0; a[1] = 2.5; a[2, 3] = 1; a += b; a *= 2; a **= 2; p[1:] = 3
+a[1:3] += b[1:3]; a[1:3] += 1; a[:, 1] -= w; v[p] = 0; w[p] = v; a[a > 0] = 0; a[0] = np.sin(b[0])
+np.add(a, b, out=a); np.multiply(a, b, out=b); np.sqrt(a, out=a); a[::2] = 0; a[k:] = b[: N - k]
+r = sum(v); r = max(v); r = sorted(v); r = a[a > 0]; r = (a > 0) & (b > 0); r = (a + b) * 2 - a
+r = a ** 0.5; r = a.mean(axis=0) - v; r = np.exp(-a * a); r = v[p]; r = a * a.sum()
+"""
+
+
+@pytest.mark.parametrize("statement", STORES.strip().replace("\n", "; ").split("; "))
+def test_statements_cost_the_same(statement: str) -> None:
+    dtypes = {**dict.fromkeys(SHAPES, "float64"), PLACES: "int64"}
+    in_program = priced_in_program(statement, dtypes)
+    assert in_program is not None
+    without = priced_in_program("pass", dtypes)
+    assert in_program - (without or Counter()) == priced_in_kernel(statement, dtypes)
