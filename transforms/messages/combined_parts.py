@@ -20,17 +20,14 @@ import ast
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Op, Step, Visit
 from advisor.source import Edit, Span
-from costdb.expr import num
 from costdb.records import replace
 from transforms.kit.memory import (
     FLOATS,
     array_payload,
     may_share,
-    new_array,
     payload_of,
     plain_array,
     same_memory,
@@ -44,7 +41,6 @@ from transforms.kit.names import (
 from transforms.kit.programs import collective, offer, sent_text
 from transforms.kit.ranks import on_all_ranks, same_communicator
 from transforms.kit.rewrite import (
-    fresh_name,
     in_place_of,
     line_of,
     span_of,
@@ -53,6 +49,7 @@ from transforms.kit.rewrite import (
     stretch,
     together,
 )
+from transforms.messages.buffers import Writer, as_buffers, told_first
 from transforms.messages.gathered_parts import ROWS, SAME, SUM, Way, way_of
 
 _ON_ALL = {Op.GATHER: Op.ALLGATHER, Op.REDUCE: Op.ALLREDUCE}
@@ -150,12 +147,16 @@ def _instead(program: Program, way: Way) -> _Found | None:
         # numbers that are added one after another are added in the order of ranks
         return None
     if made.how == SUM:
-        return _added(program, way, view, root=root) if _keeps_type(program, way, view) else None
+        op, form = Op.REDUCE if root else Op.ALLREDUCE, "same"
+        return _arrays(program, way, view, op, form) if _keeps_type(program, way, view) else None
     # `hstack` puts matrices side by side
-    least, most = (1, 1) if made.how == "hstack" else (1, 99)
-    if not least <= len(view.shape or ()) <= most:
+    shape, op = view.shape or (), Op.GATHER if root else Op.ALLGATHER
+    if not 1 <= len(shape) <= (1 if made.how == "hstack" else len(shape)):
         return None
-    return _joined(program, way, view, root=root)
+    # parts that become rows have one shape, or NumPy raises an error
+    if made.how in ROWS or (made.how == "vstack" and len(shape) == 1):
+        return _arrays(program, way, view, op, "rows")
+    return _arrays(program, way, view, op, "joined" if is_uniform(program, shape) else "told")
 
 
 def _keeps_type(program: Program, way: Way, view: View) -> bool:
@@ -178,99 +179,43 @@ def _target(way: Way) -> tuple[str, list[str]]:
     return made.name, [f"return {made.name}"]
 
 
-def _sent(step: Communicate, program: Program) -> tuple[list[str], str] | None:
-    text, numpy = argument(step, "sendobj", program), program.context.array_module
-    if text is None or numpy is None:
-        return None
-    if text.isidentifier():
-        return [], text
-    name = fresh_name("sent", program.context.identifiers)
-    return [f"{name} = {text}"], name
-
-
-def _added(program: Program, way: Way, view: View, *, root: bool) -> _Found:
-    step, op = way.brought[0], Op.REDUCE if root else Op.ALLREDUCE
-    target, ended = _target(way)
-    memory = payload_of(new_array("total", view.dtype, view.shape or (), step.span), step.span)
-    call = replace(collective(step, op, memory, memory), pickled=False, operation="SUM")
-    given, lines = _sent(step, program), None
-    numpy, mpi = program.context.array_module, program.mpi_module
-    if given is not None and mpi is not None:
-        ahead, text = given
-        made = f"{numpy}.empty_like({text})"
-        where = argument(step, "root", program) or "0"
-        if root:
-            made += f" if {step.receiver}.Get_rank() == {where} else None"
-        own = f"{numpy}.ascontiguousarray({text})"
-        more = f", root={where}" if root else ""
-        name = target if target != text else fresh_name("total", program.context.identifiers)
-        lines = [
-            *ahead,
-            f"{name} = {made}",
-            f"{step.receiver}.{op.value.capitalize()}({own}, {name}, op={mpi}.SUM{more})",
-            *([f"{target} = {name}"] if name != target else []),
-            *ended,
-        ]
+def _arrays(program: Program, way: Way, view: View, op: Op, form: str) -> _Found:
+    """Return the call that adds or joins arrays on their way."""
+    step, (target, ended) = way.brought[0], _target(way)
+    writer = Writer(program, step, op, view.dtype)
+    steps = as_buffers(step, view, op)
+    method, sent = op.value.capitalize(), sent_text(step)
+    if form != "told":
+        lines = writer.alike(view, target, form, ended)
+    else:
+        steps, method = told_first(step, op, step.send or payload_of(view, step.span)), f"{method}v"
+        lines = _told(writer, view, target, ended)
+    if form == "same":
+        return (
+            (*steps[:-1], replace(steps[-1], operation="SUM")),
+            lines,
+            f"let `{method}` add up `{sent}`, do not gather it to add",
+            "the same terms are added, in another order: sums of floating-point numbers agree to"
+            " rounding; parts of different shapes, which are added with broadcasting, are not",
+        )
     return (
-        (call,),
+        steps,
         lines,
-        f"let `{op.value.capitalize()}` add up `{sent_text(step)}`, do not gather it to add",
-        "the same terms are added, in another order: sums of floating-point numbers agree to"
-        " rounding; parts of different shapes, which are added with broadcasting, are not",
-    )
-
-
-def _joined(program: Program, way: Way, view: View, *, root: bool) -> _Found:
-    step, op, shape = way.brought[0], Op.GATHER if root else Op.ALLGATHER, view.shape or ()
-    rows = way.made.how in ROWS or (way.made.how == "vstack" and len(shape) == 1)
-    # parts that become rows have one shape, or NumPy raises an error
-    alike = rows or is_uniform(program, shape)
-    size = step.communicator.size
-    extents = (size, *shape) if rows else (shape[0] * size, *shape[1:])
-    whole = payload_of(new_array("joined", view.dtype, extents, step.span), step.span)
-    part = payload_of(new_array("part", view.dtype, shape, step.span), step.span)
-    call = replace(collective(step, op, part, whole), pickled=False, varying=not alike)
-    number = Payload(PayloadKind.SCALAR, "len", step.span, dtype="int", count=num(1))
-    counts = replace(step, op=op, send=number, method=op.value)
-    lines = _joining(program, way, view, op, rows=rows, alike=alike)
-    return (
-        (call,) if alike else (counts, call),
-        lines,
-        f"join `{sent_text(step)}` of all ranks by `{call.method}{'' if alike else 'v'}`",
+        f"join `{sent}` of all ranks by `{method}`",
         "the same elements come in the order of ranks, as one array, of the element type that the"
         " source shows",
     )
 
 
-def _joining(
-    program: Program, way: Way, view: View, op: Op, *, rows: bool, alike: bool
-) -> list[str] | None:
-    step, numpy = way.brought[0], program.context.array_module
-    given = _sent(step, program)
-    if given is None:
+def _told(writer: Writer, view: View, target: str, ended: list[str]) -> list[str] | None:
+    text = argument(writer.step, "sendobj", writer.program)
+    if text is None or writer.program.context.array_module is None:
         return None
-    (ahead, text), (target, ended) = given, _target(way)
-    used = program.context.identifiers
-    counts, whole = fresh_name("counts", used), target
-    if target == text:
-        whole = fresh_name("joined", used)
-    size = f"{step.receiver}.Get_size()"
-    tail = f"*{text}.shape[1:]" if len(view.shape or ()) > 1 else ""
-    extent = f"({size}, *{text}.shape)" if rows else f"({size} * len({text}), {tail})"
-    into, lines = whole, [*ahead]
-    where = argument(step, "root", program) or "0"
-    more = f", root={where}" if op is Op.GATHER else ""
-    at_root = f" if {step.receiver}.Get_rank() == {where} else None" if op is Op.GATHER else ""
-    if not alike:
-        lines.append(f"{counts} = {step.receiver}.{op.value}(len({text}){more})")
-        extent = f"(sum({counts}), {tail})" if tail else f"sum({counts})"
-        each = f"[one * {numpy}.prod({text}.shape[1:]) for one in {counts}]" if tail else counts
-        into = f"({whole}, {each}){at_root}"
-    made = f"{numpy}.empty({extent.replace(', )', ',)')}, dtype={text}.dtype)"
-    lines.append(f"{whole} = {made}{at_root}")
-    method = f"{op.value.capitalize()}{'' if alike else 'v'}"
-    lines.append(f"{step.receiver}.{method}({numpy}.ascontiguousarray({text}), {into}{more})")
-    return [*lines, *([f"{target} = {whole}"] if whole != target else []), *ended]
+    own = text if text.isidentifier() else writer.name("sent")
+    ahead = [] if own == text else [f"{own} = {text}"]
+    joined = "{}" if len(view.shape or ()) == 1 else f"{{}}.reshape(-1, *{own}.shape[1:])"
+    root, others = writer.told(own, target, joined)
+    return [*ahead, *(writer.branch(root, others) if others else root), *ended]
 
 
 def _gathered_to_all(program: Program, way: Way) -> _Found:

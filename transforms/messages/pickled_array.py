@@ -58,22 +58,20 @@ from advisor.finding import Applicability
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
-from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit, Wait
-from costdb.expr import Expr
+from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit, Wait
 from transforms.kit.memory import (
     INTEGERS,
     array_payload,
     is_stretch,
     may_share,
-    new_array,
-    payload_of,
     written,
 )
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
 from transforms.kit.programs import ProgramRule, offer, sent_text
 from transforms.kit.ranks import is_shift, named_rank, on_all_ranks
-from transforms.kit.rewrite import Edits, fresh_name, in_place_of, together
+from transforms.kit.rewrite import Edits, in_place_of, together
 from transforms.messages.announced import announced
+from transforms.messages.buffers import Writer, as_buffers
 from transforms.messages.combined_parts import combined
 from transforms.messages.message_loops import End, meetings
 
@@ -110,7 +108,7 @@ def _collective(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate, view: View
 ) -> Iterator[ProgramProposal]:
     """Yield the buffer form of a call that is both ends of its messages."""
-    safe, lines, write = False, None, is_simple(step, program)
+    safe, form = False, "same"
     match step.op:
         case Op.ALLREDUCE | Op.REDUCE if step.operation in _SUMS | _BITS:
             safe = view.dtype in INTEGERS or step.operation in _BITS
@@ -120,18 +118,21 @@ def _collective(
                 else "terms are collected in another order: floating-point sums are not"
                 " associative, so results agree only to rounding"
             )
-            lines = _reduction(program, step, view) if write else None
         case Op.BCAST:
             words = f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy"
-            lines = _broadcast(program, function, step, view) if write else None
         case Op.GATHER | Op.ALLGATHER if not step.varying:
             words = f"{_MOVED}, but in one array, of which each rank's is a row, not in a list"
-            lines = _gather(program, step, view) if write else None
+            form = "rows"
         case Op.SENDRECV if is_shift(step):
             safe, words = True, f"{_MOVED}: every rank makes this exchange"
-            lines = _exchange(program, step, view) if write else None
         case _:
             return
+    lines = None
+    if is_simple(step, program) and step.result is not None:
+        if step.op is Op.BCAST:
+            lines = _broadcast(program, function, step, view)
+        elif step.receive is None and "status" not in step.places:
+            lines = Writer(program, step, step.op).alike(view, step.result, form, [])
     yield offer(
         function,
         visit,
@@ -139,110 +140,29 @@ def _collective(
         f"send `{sent_text(step)}` as a buffer, by `{step.method.capitalize()}`",
         _REASON,
         (step,),
-        _as_buffers(step, view),
+        as_buffers(step, view),
         words + _UNWRITTEN * (lines is None),
         None if lines is None else in_place_of(step.statement, lines, program.context),
         safe=safe,
     )
 
 
-def _as_buffers(step: Communicate, view: View) -> tuple[Step, ...]:
-    """Return the steps of the upper-case call: a staging copy, memory to receive into, the call."""
-    many = step.op in (Op.GATHER, Op.ALLGATHER)
-    shape = view.shape or ()
-    memory = _memory(step, view, (step.communicator.size, *shape) if many else shape)
-    received = payload_of(memory, step.span)
-    if many and view.count is not None:
-        received = replace(received, count=step.communicator.size * view.count)
-    staging: tuple[Step, ...] = ()
-    sent = step.send
-    if not is_stretch(view):
-        staged = _memory(step, view, shape)
-        staging = (Copy(staged, view, step.span, allocates=True),)
-        sent = payload_of(staged, step.span)
-    call = replace(
-        step,
-        method=step.method.capitalize(),
-        pickled=False,
-        send=sent,
-        receive=None if step.op in (Op.BCAST, Op.SEND) else received,
-    )
-    return *staging, Allocate(memory.buffer, step.span, filled=False), call
-
-
-def _memory(step: Communicate, view: View, shape: tuple[Expr, ...]) -> View:
-    return new_array(step.result or "received", view.dtype, shape, step.span)
-
-
-# --- what is written in the place of a call: None where it cannot be ---------------------------
-
-
-def _written(
-    program: Program, step: Communicate, view: View, memory: str, call: str, names: tuple[str, ...]
-) -> list[str] | None:
-    """Return a call between memory that is sent and memory to receive into, both with a name.
-
-    A result that goes by the name of what is sent needs another one first, because memory that
-    is sent cannot be received into.
-    """
-    text = argument(step, "sendobj", program) or argument(step, "obj", program)
-    numpy, taken = program.context.array_module, program.context.identifiers
-    if text is None or numpy is None or step.result is None:
-        return None
-    first, rest, sent, name = [], [], text, step.result
-    if not is_name(text) or not is_stretch(view):
-        sent, flat = fresh_name("sent", taken), " ".join(text.split())
-        first = [f"{sent} = {flat if is_stretch(view) else f'{numpy}.ascontiguousarray({flat})'}"]
-    if name == sent:
-        name = fresh_name(f"{sent}_received", taken)
-        rest = [f"{step.result} = {name}"]
-    given = ", ".join(keywords(step, names, program))
-    made = memory.format(numpy=numpy, sent=sent, comm=step.receiver)
-    if step.op in (Op.REDUCE, Op.GATHER):
-        made = f"{made} if {step.receiver}.Get_rank() == {_root(program, step)} else None"
-    arguments = call.format(sent=sent, name=name, given=given).removesuffix(", ")
-    method = f"{step.receiver}.{step.method.capitalize()}"
-    return [*first, f"{name} = {made}", f"{method}({arguments.replace(', , ', ', ')})", *rest]
-
-
-def _root(program: Program, step: Communicate) -> str:
-    return argument(step, "root", program) or "0"
-
-
-def _reduction(program: Program, step: Communicate, view: View) -> list[str] | None:
-    memory, call = "{numpy}.empty_like({sent})", "{sent}, {name}, {given}"
-    return _written(program, step, view, memory, call, ("op", "root"))
-
-
-def _gather(program: Program, step: Communicate, view: View) -> list[str] | None:
-    memory = "{numpy}.empty(({comm}.Get_size(), *{sent}.shape), dtype={sent}.dtype)"
-    return _written(program, step, view, memory, "{sent}, {name}, {given}", ("root",))
-
-
-def _exchange(program: Program, step: Communicate, view: View) -> list[str] | None:
-    if step.receive is not None or "status" in step.places:
-        return None
-    call = "{sent}, {given}, recvbuf={name}"
-    names = ("dest", "sendtag", "source", "recvtag")
-    return _written(program, step, view, "{numpy}.empty_like({sent})", call, names)
-
-
 def _broadcast(
     program: Program, function: SpmdFunction, step: Communicate, view: View
 ) -> list[str] | None:
+    """Return a broadcast into memory of a shape that every rank knows."""
     numpy, sent = program.context.array_module, argument(step, "obj", program)
-    if numpy is None or sent is None or not is_name(sent) or step.result is None:
+    if numpy is None or sent is None or not is_name(sent):
         return None
     if step.result != sent or not view.is_whole:
         return None  # the name that is sent keeps its value on other ranks
-    shape = shape_text(view, function, program, step.span)
+    shape, writer = shape_text(view, function, program, step.span), Writer(program, step, step.op)
     if shape is None:
         return None
-    call = ", ".join([sent, *keywords(step, ("root",), program)])
     return [
-        f"if {step.receiver}.Get_rank() != {_root(program, step)}:",
+        f"if {step.receiver}.Get_rank() != {writer.root}:",
         f"{program.context.indent}{sent} = {numpy}.empty({shape}, dtype={view.dtype!r})",
-        f"{step.receiver}.Bcast({call})",
+        f"{step.receiver}.Bcast({', '.join([sent, *keywords(step, ('root',), program)])})",
     ]
 
 
@@ -282,7 +202,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             words += f"; if `{later[0]}` is not changed until the request has been waited for"
         first = sends[0]
         both = [
-            (one.step, _as_buffers(replace(one.step, result=receives[0].step.result), view))
+            (one.step, as_buffers(replace(one.step, result=receives[0].step.result), view))
             for one, view in zip(sends, views, strict=True)
             if one.function is first.function and one.visit.loops == first.visit.loops
         ]
