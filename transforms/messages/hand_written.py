@@ -75,6 +75,7 @@ from transforms.kit.memory import (
     SENDABLE,
     apart,
     by_rank,
+    is_stretch,
     may_be_written,
     may_share,
     plain_array,
@@ -264,10 +265,12 @@ def _at_root(program: Program, function: SpmdFunction, pattern: Pattern) -> _Ins
     if gathers and pieces is None:
         handled = _handled(inner)
         if isinstance(handled, Compute) and handled.target is not None:
-            total = replace(got, view=handled.target, text=handled.target.text)
-            more = f"op={program.mpi_module}.SUM"
-            own, others = f"{mpi}, {total.text}, {more}", f"{sent.text}, None, {more}"
-            return _Instead(_call(pattern, Op.REDUCE, sent, total), (own, others), handled)
+            total, more = replace(got, view=handled.target), f"op={program.mpi_module}.SUM"
+            node = statement_at(handled.span, program.context)
+            texts: tuple[str, ...] = ()
+            if isinstance(node, ast.AugAssign) and is_stretch(handled.target):
+                texts = (f"{mpi}, {ast.unparse(node.target)}, {more}", f"{sent.text}, None, {more}")
+            return _Instead(_call(pattern, Op.REDUCE, sent, total), texts, handled)
         if isinstance(handled, Copy):
             payload = replace(got, view=handled.target, text=handled.target.text)
             pieces = _pieces(inner, handled.target)
