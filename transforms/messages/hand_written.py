@@ -54,7 +54,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import At, View
+from advisor.ir.spmd.memory import At, Order, Part, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
@@ -74,15 +74,14 @@ from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     SENDABLE,
     apart,
+    blocks_fit,
     by_rank,
     is_stretch,
     may_be_written,
     may_share,
     plain_array,
-    reads_of,
     same_memory,
     symbols_of,
-    written,
     written_sizes,
 )
 from transforms.kit.names import (
@@ -103,7 +102,6 @@ from transforms.kit.rewrite import (
     fresh_name,
     in_place_of,
     indent_at,
-    line_of,
     span_of,
     starts_line,
     statement_at,
@@ -421,10 +419,8 @@ def _instead_of_fan(
     assert isinstance(branch, Branch) and loop is not None
     gathers, method = pattern.kind is Kind.FROM_ALL, call.method
     edits: Edits | str
-    if root.step.pickled:
-        edits = _edits_of_objects(program, pattern, call)
-    elif not found.texts:
-        edits = "the pieces of all ranks have no name together"
+    if root.step.pickled or not (found.texts and _fits(other.send or other.receive)):
+        edits = _edits_of_pieces(program, pattern, call)
     else:
         edits = _edits_of_buffers(program, function, pattern, found)
 
@@ -484,40 +480,16 @@ def _edits_of_buffers(
     into = "" if found.handled is None or root.receive is None else root.receive.text
     if is_used_outside(into, span_of(node, context.lines), function, program):
         return f"`{into}` is used elsewhere"
-    body = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
-    rest = [one for one in body if span_of(one, context.lines) not in gone]
-    others = in_place_of(other.statement, [there], context)
-    if not rest and (body is node.body or len(node.body) == 1):
-        return together(in_place_of(span_of(node, context.lines), [here], context), others)
-    if body is not node.body or not _stays(loop, root, pattern):
-        return "the root does more with each piece"
-    ahead = Edit(before(loop.span), f"{here}\n{indent_at(loop.span, context)}")
-    less = tuple(Edit(line_of(one.start_line, one.end_line), "") for one in gone)
-    if any(comments_within(line_of(one.start_line, one.end_line), context.source) for one in gone):
-        return "a comment stands beside the message"
-    return together(lambda: (ahead, *less), others)
+    inner = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
+    held = [*inner, *node.body[1:]] if inner is not node.body else inner
+    if any(span_of(one, context.lines) not in gone for one in held):
+        return _edits_of_pieces(program, pattern, found.call)
+    there_ = in_place_of(other.statement, [there], context)
+    return together(in_place_of(span_of(node, context.lines), [here], context), there_)
 
 
-def _stays(loop: Loop, root: Communicate, pattern: Pattern) -> bool:
-    """Return whether a root does with pieces the same when all have come before its loop."""
-    got = root.receive
-    if pattern.kind is not Kind.FROM_ALL or got is None or got.view is None or not got.view.region:
-        return False
-    if loop.body[0] != root:
-        return False
-    for one in walk(loop.body[1:]):
-        writes = written(one.step)
-        if writes is None:
-            return False
-        for view in (*writes, *reads_of(one.step)):
-            same = bool(view.region) and view.region is not None
-            if may_share(view, got.view) and not (same and view.region[0] == got.view.region[0]):
-                return False
-    return True
-
-
-def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> Edits | str:
-    """Return the edits of both ends of pickled messages, or why there are none."""
+def _edits_of_pieces(program: Program, pattern: Pattern, call: Communicate) -> Edits | str:
+    """Return the edits that hand a root's loop pieces that one call brought, or took along."""
     context, root, other = program.context, pattern.inner.step, pattern.outer.step
     span = pattern.inner.loop.span if pattern.inner.loop is not None else root.span
     loop, numpy = statement_at(span, context), context.array_module
@@ -528,26 +500,32 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
     place, gathers = span_of(loop, context.lines), pattern.kind is Kind.FROM_ALL
     if comments_within(root.span, context.source) or comments_within(other.span, context.source):
         return "a comment stands within a message"
-    text = argument(other if gathers else root, "obj", program)
-    if text is None or pattern.outer.text != "0":
-        return "what is sent is not written out"
-    dtype = "" if call.send is None else str(call.send.dtype)
+    sent, got = pattern.send.step.send, pattern.take.step.receive
+    text, dtype = "" if sent is None else sent.text, "" if sent is None else str(sent.dtype)
+    if pattern.outer.text != "0" or not (gathers or root.pickled):
+        return "the pieces of all ranks have no name together"
     mine, theirs = (Writer(program, end, call.op, dtype) for end in (root, other))
-    pieces, got = fresh_name("pieces", context.identifiers), _received(program, other)
+    pieces = fresh_name("pieces", context.identifiers)
     empty = f"{numpy}.empty(0, dtype={dtype!r})"
     ahead, behind, at_call = list[str](), list[str](), ""
     if gathers:
         if context.text(other.statement) != context.text(other.span):
             return "the message shares its statement"
         at_call = f"{pieces}[{argument(root, 'source', program)}]"
+        if got is not None:
+            if not (_is_in_order(got) and _is_in_order(sent)):
+                return "what is sent does not lie in the order of its indices"
+            # a message may be shorter than the memory that it comes to
+            at_call = f"{got.text}.reshape(-1)[: {at_call}.size] = {at_call}.ravel()"
         ahead, theirs_ = mine.told(empty, pieces)[0], theirs.told(text, "")[1]
         if call.pickled:
             ahead = [f"{pieces} = {mine.call('gather', 'None')}"]
             theirs_ = [theirs.call("gather", text)]
     else:
-        if got is None or context.text(root.statement) != context.text(root.span):
+        into = _received(program, other)
+        if into is None or context.text(root.statement) != context.text(root.span):
             return "the message shares its statement"
-        name, ended = got
+        name, ended = into
         theirs_ = [f"{name} = {theirs.call(call.op.value, 'None')}", *ended]
         if not call.pickled:
             theirs_ = [*theirs.told("", name)[1], *ended]
@@ -558,7 +536,7 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
             return together(
                 in_place_of(place, lines, context), in_place_of(other.statement, theirs_, context)
             )
-        changes = not call.pickled and _is_changed(pattern.inner, root.send)
+        changes = not call.pickled and _is_changed(pattern.inner, sent)
         at_call = f"{pieces}.append({f'{numpy}.array({text})' if changes else text})"
         ahead, behind = [f"{pieces} = [None]"], [mine.call("scatter", pieces)]
         if not call.pickled:
@@ -577,6 +555,20 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
         )
 
     return together(edits, in_place_of(other.statement, theirs_, context))
+
+
+def _is_in_order(payload: Payload | None) -> bool:
+    view = None if payload is None else payload.view
+    return view is not None and (len(view.shape or ()) == 1 or view.order is Order.C)
+
+
+def _fits(payload: Payload | None) -> bool:
+    """Return whether slices surely end within their array, so that none is cut."""
+    view = plain_array(payload)
+    if view is None or view.region is None or view.buffer.extents is None:
+        return False
+    pairs = zip(view.region, view.buffer.extents, strict=True)
+    return all(not isinstance(i, Part) or blocks_fit(i.high, num(1), end) for i, end in pairs)
 
 
 def _received(program: Program, step: Communicate) -> tuple[str, list[str]] | None:

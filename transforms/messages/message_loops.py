@@ -58,7 +58,6 @@ import ast
 from collections.abc import Iterator
 from itertools import compress
 
-from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import Partner
@@ -69,26 +68,24 @@ from advisor.ir.spmd.steps import (
     Visit,
 )
 from advisor.source import Span
-from costdb.expr import Expr, free_symbols, num
+from costdb.expr import Expr
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
-from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
-from transforms.kit.names import argument, bound_in, is_simple, words
-from transforms.kit.programs import ProgramRule, offer
+from transforms.kit.memory import is_counted, is_stretch, plain_array, swept
+from transforms.kit.names import argument, bound_in, words
+from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
-    in_place_of,
     span_of,
-    starts_line,
     statement_at,
-    stretch,
     together,
 )
 from transforms.messages.repeated_collectives import repeated_collectives
 
 _ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
 """Collectives that do the same with every element, whatever else they carry."""
+_FIXED = ("root", "op", "dest", "source", "tag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,132 +174,81 @@ def _single_rank(visit: Visit) -> Expr | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
-    """A loop that does nothing but send or receive parts of an array.
+class _Sweep:
+    """A loop that sends, receives or combines a stretch of an array, piece by piece.
 
     Attributes
     ----------
     end : End
     loop : Loop
-    payload : Payload
-        Of one message.
-    whole : View
-        What all messages carry.
-    text : str or None
-        `whole`, as Python; None where that cannot be written.
+    whole : Communicate
+        One call for all pieces.
+    shown : str
+        What it carries.
+    edits : Edits or str
+        What puts it in the place of the loop, or why nothing can.
     """
 
     end: End
     loop: Loop
-    payload: Payload
-    whole: View
-    text: str | None
+    whole: Communicate
+    shown: str
+    edits: Edits | str
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield one message for every pair of loops whose messages meet."""
+    """Yield one message for every pair of loops whose messages meet, one call for many."""
     for send, receive in _only_pairs(program):
-        giver, taker = _loop(program, send), _loop(program, receive)
+        giver, taker = _sweep(program, send), _sweep(program, receive)
         if giver is not None and taker is not None and _agree(giver, taker):
-            yield _proposal(program, giver, taker)
+            yield _one_message(giver, taker)
     for function in program.functions:
-        yield from _swept(program, function)
+        for visit, step in function.operations():
+            if step.op in _ELEMENTWISE and on_all_ranks(function.visits(), visit):
+                sweep = _sweep(program, End(function, visit, step))
+                if sweep is not None:
+                    yield _one_collective(sweep)
         yield from repeated_collectives(program, function)
 
 
-def _loop(program: Program, end: End) -> _Loop | None:
-    """Return the loop around one end, if it walks along one stretch, element by element."""
-    step, visit, payload = end.step, end.visit, end.payload
-    view = plain_array(payload)
-    if not visit.loops or not step.blocking or payload is None or view is None:
+def _sweep(program: Program, end: End) -> _Sweep | None:
+    """Return the loop around a call, if it walks along one stretch and does nothing else."""
+    step, visit = end.step, end.visit
+    payloads = [one for one in (step.send, step.receive) if one is not None]
+    if not visit.loops or not step.blocking or step.pickled or "status" in step.places:
         return None
     loop = visit.loops[-1]
-    if not is_counted(loop) or loop.trips is None:
+    if not is_counted(loop) or loop.trips is None or loop.by_rank or step not in loop.body:
         return None
-    if loop.body != (step,) or loop.by_rank or "status" in step.places:
+    others = [one for one in loop.body if one != step]
+    if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
         return None
-    fixed = [step.tag, None if end.partner is None else end.partner.rank]
-    if any(part is not None and loop.variable in free_symbols(part) for part in fixed):
+    fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
+    if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
         return None
-    whole = swept(view, loop.variable, loop.low, loop.high)
-    if whole is None or not is_stretch(whole) or not _is_by_element(view, loop.variable):
-        return None
-    return _Loop(end, loop, payload, whole, _text(program, payload, loop))
-
-
-def _swept(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield one collective for a loop that calls one for each piece of an array, in order."""
-    for visit, step in function.operations():
-        buffers = [one for one in (step.send, step.receive) if one is not None]
-        if not visit.loops or step.pickled or step.op not in _ELEMENTWISE or not buffers:
-            continue
-        loop = visit.loops[-1]
-        if step not in loop.body or not is_counted(loop) or loop.by_rank or not step.blocking:
-            continue
-        others = [one for one in loop.body if one != step]
-        if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
-            continue
-        fixed = " ".join(argument(step, name, program) or "" for name in ("root", "op"))
-        if words(f"{fixed} {step.receiver}") & bound_in(program, loop):
-            continue
-        carried: dict[Span, Payload] = {}
-        texts: dict[Span, str] = {}
-        for one in buffers:
-            view = plain_array(one)
-            whole = None if view is None else swept(view, loop.variable, loop.low, loop.high)
-            if whole is not None and is_stretch(whole):
-                carried[one.span] = replace(one, view=whole, count=whole.count)
-                text = _text(program, one, loop)
-                texts |= {} if text is None else {one.span: text}
-        if len(carried) < len(buffers) or not on_all_ranks(function.visits(), visit):
-            continue
-        yield offer(
-            function,
-            visit.loops[:-1],
-            step.span,
-            f"call `{step.method}` once, not once for each `{buffers[0].text}`",
-            "every collective costs its start-up time, and a call from Python",
-            (loop,),
-            (
-                replace(
-                    step,
-                    send=step.send and carried[step.send.span],
-                    receive=step.receive and carried[step.receive.span],
-                ),
-            ),
-            "the same elements come to the same places; sums of floating-point numbers may be"
-            " collected in another order",
-            _in_one(program, loop, step, texts) if len(texts) == len(buffers) else None,
-        )
-
-
-def _in_one(
-    program: Program, loop: Loop, step: Communicate, texts: dict[Span, str]
-) -> Edits | None:
-    context, start = program.context, step.statement
-    node, text = statement_at(loop.span, context), context.text(start)
-    if not is_simple(step, program) or not starts_line(loop.span, context):
-        return None
-    if not isinstance(node, ast.For) or node.orelse or start.start_line != start.end_line:
-        return None
-    for place in sorted(texts, reverse=True):
-        ahead, behind = (c - start.start_column for c in (place.start_column, place.end_column))
-        text = f"{text[:ahead]}{texts[place]}{text[behind:]}"
-    return in_place_of(span_of(node, context.lines), [text], context)
-
-
-def _is_by_element(view: View, variable: str) -> bool:
-    """Return whether the dimension that an index walks along has one element in each piece."""
-    moved = [
-        index
-        for index in view.region or ()
-        if symbols_of(replace(view, region=(index,))) & {variable}
-    ]
-    return all((ends := bounds_of(index))[1] - ends[0] == num(1) for index in moved)
+    texts: dict[Span, str] = {}
+    wholes: dict[Span, Payload] = {}
+    for one in payloads:
+        view = plain_array(one)
+        whole = None if view is None else swept(view, loop.variable, loop.low, loop.high)
+        if whole is None or not is_stretch(whole):
+            return None
+        wholes[one.span] = replace(one, view=whole, count=whole.count)
+        text = _text(program, one, loop)
+        texts |= {} if text is None else {one.span: text}
+    call = replace(
+        step,
+        send=step.send and wholes[step.send.span],
+        receive=step.receive and wholes[step.receive.span],
+    )
+    edits: Edits | str = "all that the loop carries has no name"
+    if len(texts) == len(payloads):
+        edits = _edits(program, end, loop, texts)
+    return _Sweep(end, loop, call, texts.get(payloads[0].span, payloads[0].text), edits)
 
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
-    """Return what all messages carry, as Python: the loop's index becomes its range."""
+    """Return what all calls carry, as Python: the loop's index becomes its range."""
     match statement_at(loop.span, program.context):
         case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=args)):
             bounds = ["0", *map(ast.unparse, args)]
@@ -314,8 +260,7 @@ def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
         return None
     if not isinstance(one, ast.Subscript) or len(bounds) > 3:
         return None
-    parts = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
-    texts = [ast.unparse(part) for part in parts]
+    texts = [ast.unparse(part) for part in getattr(one.slice, "elts", [one.slice])]
     own = [place for place, text in enumerate(texts) if name in words(text)]
     # the index alone, or the range of it and its neighbour
     if len(own) != 1 or texts[own[0]] not in (name, f"{name}:{name} + 1"):
@@ -324,50 +269,65 @@ def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
     return f"{ast.unparse(one.value)}[{', '.join(texts)}]"
 
 
-def _agree(giver: _Loop, taker: _Loop) -> bool:
+def _edits(program: Program, end: End, loop: Loop, texts: dict[Span, str]) -> Edits | str:
+    context, start = program.context, end.step.statement
+    if start.start_line != start.end_line:
+        return "the call stands on several lines"
+    text = context.text(start)
+    for place in sorted(texts, reverse=True):
+        ahead, behind = (c - start.start_column for c in (place.start_column, place.end_column))
+        text = f"{text[:ahead]}{texts[place]}{text[behind:]}"
+    node = statement_at(loop.span, context)
+    place = loop.span if node is None else span_of(node, context.lines)
+    steps = [one for one in loop.body if isinstance(one, Communicate)]
+    return instead(program, end.function, place, [text], steps)
+
+
+def _one_collective(sweep: _Sweep) -> ProgramProposal:
+    step = sweep.end.step
+    return offer(
+        sweep.end.function,
+        sweep.end.visit.loops[:-1],
+        step.span,
+        f"call `{step.method}` once, not once for each `{(step.send or step.receive).text}`",
+        "every collective costs its start-up time, and a call from Python",
+        (sweep.loop,),
+        (sweep.whole,),
+        "the same elements come to the same places; sums of floating-point numbers may be"
+        " collected in another order",
+        sweep.edits,
+    )
+
+
+def _agree(giver: _Sweep, taker: _Sweep) -> bool:
     """Return whether both ends pass on as many elements, of the same type, equally often."""
+    sent, got = giver.end.payload, taker.end.payload
     return (
-        giver.loop.trips == taker.loop.trips
-        and giver.payload.count == taker.payload.count
-        and giver.payload.dtype == taker.payload.dtype
+        sent is not None
+        and got is not None
+        and giver.loop.trips == taker.loop.trips
+        and (sent.count, sent.dtype) == (got.count, got.dtype)
         and len(giver.end.visit.loops) == len(taker.end.visit.loops)
     )
 
 
-def _proposal(program: Program, giver: _Loop, taker: _Loop) -> ProgramProposal:
-    step, one = giver.end.step, giver.payload.text
-    whole = replace(giver.payload, view=giver.whole, count=giver.whole.count)
-    edits = [_edit(end, program) for end in (giver, taker)]
-    written = [edit for edit in edits if edit is not None]
+def _one_message(giver: _Sweep, taker: _Sweep) -> ProgramProposal:
+    sent, ends = giver.end.payload, (giver, taker)
+    why = next((one.edits for one in ends if isinstance(one.edits, str)), None)
+    edits = [one.edits for one in ends if not isinstance(one.edits, str)]
+    text = "" if sent is None else sent.text
     return offer(
         giver.end.function,
         giver.end.visit.loops[:-1],
-        step.span,
-        f"send `{giver.text or one}` in one message, not one for each `{one}`",
+        giver.end.step.span,
+        f"send `{giver.shown}` in one message, not one for each `{text}`",
         "every message costs a start-up time besides its bytes, and a call from Python",
         (giver.loop,),
-        (replace(step, send=whole),),
+        (giver.whole,),
         "the same elements come to the same places; but one large message waits for its"
         " receiver, where a program may rely on small ones being buffered",
-        together(*written) if len(written) == len(edits) else None,
+        together(*edits) if why is None else why,
     )
-
-
-def _edit(one: _Loop, program: Program) -> Edits | None:
-    """Return what puts a call in the place of its loop, comments kept above it."""
-    context, statement, place = program.context, one.end.step.statement, one.payload.span
-    if one.text is None or not is_simple(one.end.step, program):
-        return None
-    if not starts_line(one.loop.span, context):
-        return None
-    ahead = Span(*_start(statement), *_start(place))
-    behind = Span(place.end_line, place.end_column, statement.end_line, statement.end_column)
-    call = f"{context.text(ahead)}{one.text}{context.text(behind)}"
-    return in_place_of(stretch(one.loop.span, statement), [call], context)
-
-
-def _start(span: Span) -> tuple[int, int]:
-    return span.start_line, span.start_column
 
 
 TRANSFORM = ProgramRule("ADV603", "message-per-element", __doc__, propose)
