@@ -48,15 +48,17 @@ def carried(
     )
 
 
-def as_buffers(step: Communicate, view: View, op: Op | None = None) -> tuple[Step, ...]:
+def as_buffers(
+    step: Communicate, view: View, op: Op | None = None, operation: str | None = None
+) -> tuple[Step, ...]:
     """Return the steps of a call that takes memory as it is, a copy of what is strided first."""
     call = carried(step, op or step.op, view.dtype, view.shape or ())
+    call = replace(call, operation=operation or step.operation)
     staging: tuple[Step, ...] = ()
-    if call.send is not None and call.send.view is not None and op not in LISTS:
-        if is_stretch(view):
-            call = replace(call, send=step.send)
-        else:
-            staging = (Copy(call.send.view, view, step.span, allocates=True),)
+    if is_stretch(view):
+        call = replace(call, send=step.send)
+    elif call.send is not None and call.send.view is not None:
+        staging = (Copy(call.send.view, view, step.span, allocates=True),)
     memory = call.receive or call.send
     assert memory is not None and memory.view is not None
     return *staging, Allocate(memory.view.buffer, step.span, filled=False), call

@@ -322,10 +322,10 @@ def _on_root(
             return [], 0, none
     place = span_of(branch, program.context.lines)
     start = (place.start_line, place.start_column)
-    for one in visit.block:
-        if isinstance(one, Branch) and (one.span.start_line, one.span.start_column) == start:
-            arms = None if step.root is None else root_arms(one, step.communicator, step.root)
-            if arms is None or arms[0] != one.then or one.then == one.orelse:
+    for step_ in visit.block:
+        if isinstance(step_, Branch) and (step_.span.start_line, step_.span.start_column) == start:
+            arms = None if step.root is None else root_arms(step_, step.communicator, step.root)
+            if arms is None or arms[0] != step_.then or step_.then == step_.orelse:
                 break
             for other in branch.orelse:
                 if isinstance(other, ast.Assign) and _is_none(other.value):
@@ -441,7 +441,7 @@ def _arrays(program: Program, way: _Way, view: View, op: Op, form: str) -> _Foun
     """Return the call that adds or joins arrays on their way."""
     step, target, ended = way.brought[0], way.target, way.ended
     writer = Writer(program, step, op, view.dtype)
-    steps = as_buffers(step, view, op)
+    steps = as_buffers(step, view, op, "SUM" if form == "same" else None)
     method, sent = op.value.capitalize(), sent_text(step)
     if form != "told":
         lines = writer.alike(view, target, form, ended)
@@ -450,7 +450,7 @@ def _arrays(program: Program, way: _Way, view: View, op: Op, form: str) -> _Foun
         lines = _told(writer, view, target, ended)
     if form == "same":
         return (
-            (*steps[:-1], replace(steps[-1], operation="SUM")),
+            steps,
             lines,
             f"let `{method}` add up `{sent}`, do not gather it to add",
             "the same terms are added, in another order: sums of floating-point numbers agree to"

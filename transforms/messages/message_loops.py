@@ -285,11 +285,13 @@ def _edits(program: Program, end: End, loop: Loop, texts: dict[Span, str]) -> Ed
 
 def _one_collective(sweep: _Sweep) -> ProgramProposal:
     step = sweep.end.step
+    sent = step.send or step.receive
+    assert sent is not None
     return offer(
         sweep.end.function,
         sweep.end.visit.loops[:-1],
         step.span,
-        f"call `{step.method}` once, not once for each `{(step.send or step.receive).text}`",
+        f"call `{step.method}` once, not once for each `{sent.text}`",
         "every collective costs its start-up time, and a call from Python",
         (sweep.loop,),
         (sweep.whole,),

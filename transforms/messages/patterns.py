@@ -222,12 +222,12 @@ def _fan(visit: Visit) -> Pattern | None:
             continue
         partner = inner.source if gathers else inner.dest
         for loop in arm:
-            end = _over_ranks(loop, inner, partner, root) if isinstance(loop, Loop) else None
-            if end is None or not end.spares or not _meet(end, other, root):
+            many = _over_ranks(loop, inner, partner, root) if isinstance(loop, Loop) else None
+            if many is None or not many.spares or not _meet(many, other, root):
                 continue
             single = End(other, text=_text(other.dest if gathers else other.source))
             kind = Kind.FROM_ALL if gathers else Kind.TO_ALL
-            send, take = (single, end) if gathers else (end, single)
+            send, take = (single, many) if gathers else (many, single)
             return Pattern(kind, visit, (branch,), send, take, root)
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import At, Order, Part, Whole
@@ -125,25 +126,15 @@ def _added_round(node: ast.stmt, step: Communicate, given: str) -> tuple[str, st
     """Return the total and the block of a loop that passes on a block and adds what comes."""
     if not isinstance(node, ast.For) or node.orelse or len(node.body) < 2:
         return None
-    received = step.result if step.pickled else step.receive and step.receive.text
-    match node.body[1]:
-        case ast.AugAssign(target=ast.Name(id=total), op=ast.Add(), value=ast.Name(id=added)):
-            pass
-        case ast.Assign(
-            targets=[ast.Name(id=total)],
-            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=ast.Name(id=added)),
-        ) if left == total:
-            pass
-        case _:
-            return None
-    if added != received or total in (given, received):
+    received = str(step.result if step.pickled else step.receive and step.receive.text)
+    added, *passed = (ast.unparse(one) for one in node.body[1:])
+    found = re.fullmatch(rf"(\w+) (\+= |= \1 \+ ){re.escape(received)}", added)
+    if found is None or found[1] in (given, received):
         return None
-    passed = [ast.unparse(one) for one in node.body[2:]]
-    if step.pickled:
-        return (total, given) if received == given and not passed else None
-    pairs = ((given, received), (received, given))
-    swaps = [ast.unparse(ast.parse(f"{a}, {b} = {b}, {a}")) for a, b in pairs]
-    return (total, given) if len(passed) == 1 and passed[0] in swaps else None
+    swaps = [f"{a}, {b} = {b}, {a}" for a, b in ((given, received), (received, given))]
+    goes_on = [ast.unparse(ast.parse(text)) for text in swaps]
+    again = received == given and not passed if step.pickled else len(passed) == 1
+    return (found[1], given) if again and set(passed) <= set(goes_on) else None
 
 
 def _begins_with_block(nodes: list[ast.stmt], total: str, block: str) -> bool:
