@@ -225,9 +225,9 @@ def _fan(visit: Visit) -> Pattern | None:
             many = _over_ranks(loop, inner, partner, root) if isinstance(loop, Loop) else None
             if many is None or not many.spares or not _meet(many, other, root):
                 continue
-            single = End(other, text=_text(other.dest if gathers else other.source))
+            once = End(other, text=_text(other.dest if gathers else other.source))
             kind = Kind.FROM_ALL if gathers else Kind.TO_ALL
-            send, take = (single, many) if gathers else (many, single)
+            send, take = (once, many) if gathers else (many, once)
             return Pattern(kind, visit, (branch,), send, take, root)
     return None
 

@@ -3,10 +3,9 @@
 **What it does.** Finds collectives that move more than is used of it: a broadcast of a whole array
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
 (`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
-field that is gathered for one number (`reduce`, `allreduce`), a field that is gathered on all ranks
-but used on one (`Gather`), a field that is gathered in every step but used behind the loop only,
-and parts that the root gathers to add or to join them, and perhaps to send what they make to all
-(`Allreduce`, `Reduce`, `Allgatherv`, `Gatherv`).
+field that is gathered for one number (`reduce`, `allreduce`), a field that is gathered in every
+step but used behind the loop only, and parts that the root gathers to add or to join them, and
+perhaps to send what they make to all (`Allreduce`, `Reduce`, `Allgatherv`, `Gatherv`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -37,8 +36,7 @@ sent is changed; reductions in place, or by an operation of the program's own.
 **Fix safety.** Sums of floating-point numbers are collected in another order and agree to
 rounding; a padded sum turns a negative zero into a positive one, a gather keeps it; a scatter
 leaves the rest of the array as it was; a loop without any iteration gathered nothing. Such fixes
-are unsafe. A field that only one rank uses
-is gathered there safely. Pickled forms are shown only.
+are unsafe. Pickled forms are shown only.
 
 **Models used.** Lines (collectives, array statements), pickle.
 
