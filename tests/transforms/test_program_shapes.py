@@ -96,20 +96,6 @@ for step in range(50):
     comm.Sendrecv(np.ascontiguousarray(v[:, 1]), dest=left, recvbuf=ghost, source=right)
     v[:, -1] = ghost
 """
-PRODUCT = """\
-a = np.ones((n, nb))
-x, y = np.ones(nb), np.zeros(n)
-for step in range(50):
-    part = a @ x
-    comm.Allreduce(part, y)
-    x[:] = y[rank * nb:(rank + 1) * nb]
-"""
-
-
-def test_a_product_by_columns() -> None:
-    (one,) = found(SPLITS, PRODUCT)
-    assert one.title.startswith("give each rank rows of `a`")
-    assert [getattr(step, "method", step) for step in one.after][1:] == ["Allgather"]
 
 
 QUIET_SPLITS = {
@@ -117,11 +103,6 @@ QUIET_SPLITS = {
     "split_along_neither": COLUMNS.replace("nb + 2", "40"),
     "to_a_far_rank": COLUMNS.replace("dest=left", "dest=(rank + 3) % size"),
     "once": COLUMNS.replace("for step in range(50):", "if n:"),
-    "product_of_all_rows": PRODUCT.replace("np.ones((n, nb))", "np.ones((n, n))").replace(
-        "nb), np", "n), np"
-    ),
-    "largest_of_products": PRODUCT.replace("Allreduce(part, y)", "Allreduce(part, y, op=MPI.MAX)"),
-    "no_product": PRODUCT.replace("a @ x", "np.ones(n) * step"),
 }
 
 

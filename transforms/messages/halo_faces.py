@@ -2,7 +2,6 @@
 
 **What it does.** Finds faces of arrays that are copied before they are sent, or received into a
 buffer and copied from there, though they are one stretch of memory that MPI can take as it is.
-Of other faces it finds those that are copied twice.
 
 **Why it costs.** A row of an array in C order (a column of one in Fortran order) lies in memory as
 a message does. Copying it reads and writes every element once more, and new memory for it is
@@ -78,18 +77,11 @@ _REASON = (
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield every copied face that could be sent, or received, in its place."""
     for function in program.functions:
-        sent = {
-            step.send.view.buffer
-            for _, step in function.operations()
-            if step.send is not None and step.send.view is not None
-        }
         for visit in function.visits():
             step = visit.step
             if function.weight(visit) == 0:
                 continue
-            if isinstance(step, Copy) and step.target.buffer in sent:
-                yield from _copied_twice(program, function, visit, step)
-            elif isinstance(step, Communicate) and not (step.pickled or step.replaces):
+            if isinstance(step, Communicate) and not (step.pickled or step.replaces):
                 yield from _sent(program, function, visit, step)
                 yield from _received(program, function, visit, step)
 
@@ -234,39 +226,6 @@ def _separate(sent: View, face: View, sizes: Mapping[str, Expr]) -> bool:
     if copied is not None and may_share(copied, face) and not disjoint(copied, face, sizes):
         return may_share(sent, face) and apart(sent, face, sizes)  # the copy may be left out
     return apart(sent, face, sizes)
-
-
-# --- faces that are copied twice ----------------------------------------------------------------
-
-
-def _copied_twice(
-    program: Program, function: SpmdFunction, visit: Visit, step: Copy
-) -> Iterator[ProgramProposal]:
-    """Yield one copy for a face that is copied, and of which another copy is sent."""
-    first = visit.block[visit.position - 1] if visit.position else None
-    if not isinstance(first, Copy) or not first.allocates or len(first.source.shape or ()) != 1:
-        return
-    inner, face = first.target.buffer.allocation.span, first.source
-    outer = step.target.buffer.allocation.span if step.allocates else step.span
-    if first.target.buffer != step.source.buffer or not step.source.is_whole or step.source.flat:
-        return
-    # a copy that has a name may be used for anything else
-    if not (outer.contains(inner) and inner.contains(face.span)) or inner == face.span:
-        return
-    if step.target.buffer in (step.source.buffer, face.buffer):
-        return
-    yield offer(
-        function,
-        visit,
-        step.span,
-        f"copy `{face.text}` once, not twice",
-        "what is copied is a copy already, which nothing else uses",
-        (first, step),
-        (replace(step, source=face),),
-        "the same elements come to the same places",
-        lambda: (Edit(inner, program.context.text(face.span)),),
-        safe=True,
-    )
 
 
 TRANSFORM = ProgramRule("ADV602", "face-copied", __doc__, propose)

@@ -2,8 +2,8 @@
 
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
-that broadcast or reduce something small in every iteration: one collective carries all of it, and
-what only adds up its sums adds first.
+that broadcast, reduce or exchange something small in every iteration: one call carries all of it, and
+what only adds up its sums adds first. Pickled objects go as one list.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
@@ -58,26 +58,33 @@ import ast
 from collections.abc import Iterator
 from itertools import compress
 
-from advisor.ir.spmd.payloads import Payload
+from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import Partner
 from advisor.ir.spmd.steps import (
+    Call,
     Communicate,
+    Leave,
     Loop,
     Op,
+    Unknown,
     Visit,
+    walk,
 )
-from advisor.source import Span
-from costdb.expr import Expr
+from advisor.source import Edit, Span
+from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import is_counted, is_stretch, plain_array, swept
-from transforms.kit.names import argument, bound_in, words
+from transforms.kit.names import argument, bound_in, bound_names, is_used_outside, keywords, words
 from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
+    fresh_name,
+    in_place_of,
     span_of,
+    starts_line,
     statement_at,
     together,
 )
@@ -134,12 +141,12 @@ def meetings(program: Program, *, pickled: bool) -> Iterator[tuple[list[End], li
         yield sends, receives
 
 
-def _only_pairs(program: Program) -> Iterator[tuple[End, End]]:
-    """Yield the sends and receives of buffers that can meet nobody but each other.
+def _only_pairs(program: Program, *, pickled: bool) -> Iterator[tuple[End, End]]:
+    """Yield the sends and receives that can meet nobody but each other.
 
     Both ends name their partner.
     """
-    for sends, receives in meetings(program, pickled=False):
+    for sends, receives in meetings(program, pickled=pickled):
         if len(sends) == len(receives) == 1:
             (send,), (receive,) = sends, receives
             named = None not in (named_rank(send.partner), named_rank(receive.partner))
@@ -198,10 +205,12 @@ class _Sweep:
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield one message for every pair of loops whose messages meet, one call for many."""
-    for send, receive in _only_pairs(program):
+    for send, receive in _only_pairs(program, pickled=False):
         giver, taker = _sweep(program, send), _sweep(program, receive)
         if giver is not None and taker is not None and _agree(giver, taker):
             yield _one_message(giver, taker)
+    for send, receive in _only_pairs(program, pickled=True):
+        yield from _one_list(program, send, receive)
     for function in program.functions:
         for visit, step in function.operations():
             if step.op in _ELEMENTWISE and on_all_ranks(function.visits(), visit):
@@ -330,6 +339,89 @@ def _one_message(giver: _Sweep, taker: _Sweep) -> ProgramProposal:
         " receiver, where a program may rely on small ones being buffered",
         together(*edits) if why is None else why,
     )
+
+
+# --- loops of pickled messages --------------------------------------------------------------------
+
+
+def _one_list(program: Program, send: End, receive: End) -> Iterator[ProgramProposal]:
+    """Yield one message that is the list of what a loop sends, object by object."""
+    giver, taker = _loop_of_objects(program, send), _loop_of_objects(program, receive)
+    sent, step = send.step.send, send.step
+    if giver is None or taker is None or sent is None or giver.trips != taker.trips:
+        return
+    tags = [
+        None if end.step.tag is None else substitute(end.step.tag, {loop.variable: sym("k")})
+        for end, loop in ((send, giver), (receive, taker))
+    ]
+    if "tag" in receive.step.places and (tags[0] != tags[1] or giver.low != taker.low):
+        return
+    # a tag that counts messages is no longer needed
+    counts = any("k" in free_symbols(tag) for tag in tags if tag is not None)
+    names = ("dest", "source") if counts else ("dest", "source", "tag")
+    given = [", ".join(keywords(end.step, names, program)) for end in (send, receive)]
+    node, obj = statement_at(giver.span, program.context), argument(step, "obj", program)
+    if not isinstance(node, ast.For) or obj is None or len(node.body) != 1 or node.orelse:
+        return
+    header = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
+    line = f"{step.receiver}.send([{obj} {header}], {given[0]})"
+    place = span_of(node, program.context.lines)
+    taking = _taken(program, receive.step, taker, f"{receive.step.receiver}.recv({given[1]})")
+    kept = any(
+        is_used_outside(n, place, send.function, program) for n in bound_names([node.target])
+    )
+    edits: Edits | str = (
+        "the loop's index is used elsewhere, or what receives is no loop of its own"
+    )
+    if taking is not None and not kept and starts_line(place, program.context):
+        edits = together(in_place_of(place, [line], program.context), taking)
+    listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=giver.trips)
+    yield offer(
+        send.function,
+        send.visit.loops[:-1],
+        step.span,
+        f"send all of `{sent.text}` as one list, not in a message for each",
+        "every message costs a start-up time besides its bytes, and a pickle",
+        (giver,),
+        (replace(step, send=replace(listed, view=None, count=None)),),
+        "the same objects come in the same order; but one large message waits for its receiver,"
+        " where a program may rely on small ones being buffered",
+        edits,
+    )
+
+
+def _loop_of_objects(program: Program, end: End) -> Loop | None:
+    """Return the loop around one end of pickled messages, all to or from the same rank."""
+    step, loops = end.step, end.visit.loops
+    if not loops or not step.blocking or step.mode or "status" in step.places:
+        return None
+    loop, others = loops[-1], [one for one in loops[-1].body if one != step]
+    fixed = " ".join(argument(step, name, program) or "" for name in ("dest", "source"))
+    if step not in loop.body or loop.trips is None or not is_counted(loop):
+        return None
+    if any(
+        isinstance(one.step, Communicate | Leave | Unknown | Call) for one in walk(tuple(others))
+    ):
+        return None
+    return None if words(f"{fixed} {step.receiver}") & bound_in(program, loop) else loop
+
+
+def _taken(program: Program, step: Communicate, loop: Loop, call: str) -> Edits | None:
+    """Return what takes objects from a list that one message brought."""
+    context, lines = program.context, program.context.lines
+    node, statement = statement_at(loop.span, context), statement_at(step.statement, context)
+    if isinstance(node, ast.For):
+        one = fresh_name("one", context.identifiers)
+        target, over = span_of(node.target, lines), span_of(node.iter, lines)
+        text = f"zip({context.text(over)}, {call})"
+        header = f"{ast.unparse(node.target)}, {one}"
+        return lambda: (Edit(target, header), Edit(over, text), Edit(step.span, one))
+    for part in ast.walk(statement or ast.Pass()):
+        found = isinstance(part, ast.ListComp) and span_of(part.elt, lines) == step.span
+        if isinstance(part, ast.ListComp) and found and ast.unparse(part).count(" for ") == 1:
+            place = span_of(part, lines)
+            return lambda: (Edit(place, call),)
+    return None
 
 
 TRANSFORM = ProgramRule("ADV603", "message-per-element", __doc__, propose)

@@ -9,6 +9,7 @@ first, and sends once.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
@@ -28,7 +29,6 @@ from advisor.ir.spmd.steps import (
     Wait,
     walk,
 )
-from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import SENDABLE, may_share, new_array, payload_of, reads_of, written
@@ -46,13 +46,11 @@ from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import is_exchange, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
-    before,
     fresh_name,
     in_place_of,
     span_of,
     starts_line,
     statement_at,
-    stretch,
 )
 
 _REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
@@ -438,23 +436,21 @@ def _added_first(
 ) -> ProgramProposal:
     (once,), context = parts.calls, program.context
     name, numpy = fresh_name("added", context.identifiers), context.array_module
-    lines: list[str] | None = None
-    call = _call_of(once.step, name, program)
     shift = parts.node.body[0].col_offset - parts.node.col_offset
-    inner = " " * shift
-    if call is not None and (once.into is None or numpy is not None):
-        start, add = f"{name} = 0", f"{name} = {name} + {once.sent}"
-        if once.into is not None:
-            start, add = f"{name} = {numpy}.zeros_like({once.into})", f"{name} += {once.sent}"
-        after = parts.behind[1:] if once.into is not None else []
-        lines = [
-            start,
-            f"{parts.header}:",
-            *_body(parts.before, parts, program),
-            inner + add,
-            call,
-            *(text[shift:].replace("\n" + inner, "\n") for text in _body(after, parts, program)),
-        ]
+    inner, start, add = " " * shift, f"{name} = 0", f"{name} = {name} + {once.sent}"
+    given = ", ".join([name, *once.given])
+    if once.into is not None:
+        start, add = f"{name} = {numpy}.zeros_like({once.into})", f"{name} += {once.sent}"
+        given = ", ".join([name, once.into, *once.given])
+    call = f"{once.step.receiver}.{once.step.method}({given})"
+    after = _body(parts.behind[once.into is not None :], parts, program)
+    ended = [text[shift:].replace("\n" + inner, "\n") for text in after]
+    if once.into is None:
+        ended = [re.sub(rf"\b{once.one}\b", lambda _: call, text) for text in ended]
+    else:
+        ended = [call, *ended]
+    before = _body(parts.before, parts, program)
+    lines = [start, f"{parts.header}:", *before, inner + add, *ended]
     return offer(
         function,
         visit,
@@ -465,20 +461,8 @@ def _added_first(
         _steps(parts, whole=False),
         "the same terms are added, in another order: sums of floating-point numbers agree to"
         " rounding; every rank goes through the loop as often, as each call has to be made by all",
-        _edits(parts, lines, program),
+        _edits(parts, lines if numpy is not None or once.into is None else None, program),
     )
-
-
-def _call_of(step: Communicate, name: str, program: Program) -> str | None:
-    """Return the statement of a call, with a name in the place of what is sent."""
-    place = next((step.places[n] for n in _SENT if n in step.places), None)
-    if place is None:
-        return None
-    whole, text = step.statement, program.context.text
-    given = text(place)
-    keyword = next((f"{n}=" for n in _SENT if given.startswith(f"{n}=")), "")
-    rest = text(Span(place.end_line, place.end_column, whole.end_line, whole.end_column))
-    return f"{text(stretch(whole, before(place)))}{keyword}{name}{rest}"
 
 
 def _collected(
