@@ -1,4 +1,4 @@
-"""ADV605, ADV606 and ADV609: what is shown of meshes, splits and shares, and what is not."""
+"""ADV605 and ADV609: what is shown of meshes and shares, and what is not."""
 
 import pytest
 
@@ -10,7 +10,6 @@ from costdb.work import ArrayOperation, Statement
 from tests.transforms.spmd_running import HEADER, read
 from transforms.distributions.mesh_of_ranks import TRANSFORM as MESHES
 from transforms.loops.dealt_loops import TRANSFORM as SHARES
-from transforms.messages.partition_axis import TRANSFORM as SPLITS
 
 START = """\
 comm = MPI.COMM_WORLD
@@ -87,28 +86,6 @@ for step in range(9):
 @pytest.mark.parametrize("name", QUIET_MESHES)
 def test_meshes_that_are_left_alone(name: str) -> None:
     assert shapes(QUIET_MESHES[name]) == []
-
-
-COLUMNS = """\
-v = np.zeros((n, nb + 2))
-ghost = np.empty(n)
-for step in range(50):
-    comm.Sendrecv(np.ascontiguousarray(v[:, 1]), dest=left, recvbuf=ghost, source=right)
-    v[:, -1] = ghost
-"""
-
-
-QUIET_SPLITS = {
-    "rows": COLUMNS.replace("(n, nb + 2)", "(nb + 2, n)").replace("[:, ", "["),
-    "split_along_neither": COLUMNS.replace("nb + 2", "40"),
-    "to_a_far_rank": COLUMNS.replace("dest=left", "dest=(rank + 3) % size"),
-    "once": COLUMNS.replace("for step in range(50):", "if n:"),
-}
-
-
-@pytest.mark.parametrize("name", QUIET_SPLITS)
-def test_splits_that_are_left_alone(name: str) -> None:
-    assert [one.title for one in found(SPLITS, QUIET_SPLITS[name])] == []
 
 
 TRIANGLE = """\

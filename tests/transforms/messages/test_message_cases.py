@@ -23,6 +23,7 @@ from transforms.messages import (
     halo_faces,
     hand_written,
     message_loops,
+    partition_axis,
     pickled_array,
     wrong_collective,
 )
@@ -34,6 +35,7 @@ MODULES = (
     wrong_collective,
     hand_written,
     fused_reductions,
+    partition_axis,
 )
 RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
 DOCUMENTS = Path(__file__).parents[1] / "cases" / "messages"
