@@ -2,9 +2,9 @@
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
-(`Scatter`, `Bcast`), a loop of exchanges with every rank (`Alltoall`), a loop in which rows go
-round a ring until every rank has all of them (`Allgather`) or has added all (`Allreduce`), and a
-chain of blocking messages, or an exchange in turns, in which ranks wait for others although what
+(`Scatter`, `Bcast`), loops of messages of every rank with every rank, one by one, in turns or
+begun at once (`Alltoall`, `Allgather`), a loop in which rows go round a ring until every rank has
+all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an exchange in turns, in which ranks wait for others although what
 they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
@@ -30,17 +30,19 @@ else:
     comm.Gather(mine, None, root=0)
 ```
 
-**When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; chains outside
-loops, which are set-up or output; pieces that are not all as large, or not in the order of ranks;
+Where a root does more with each piece, or pieces have other lengths, one call brings all of them
+first, and the loop goes through what came.
+
+**When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; messages while
+others of the function are under way; chains outside loops, which are set-up or output; pieces that are not all as large, or not in the order of ranks;
 branches that communicate besides; what a root makes anew, or picks by its index, for each rank and
 which is no slice of one array; chains that pass on what they received; programs that would
 wait for ever as they stand.
 
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
 rank of the communicator has to call it, in the same order as all others: the two branches show
-that they do, but not what other files do. `Sendrecv` is safe. Where the text of what is sent
-cannot be written, where a root does more with what it receives, and where messages are pickled,
-the suggestion is shown only.
+that they do, but not what other files do. `Sendrecv` is safe. Where nothing is written, the
+finding says why.
 
 **Models used.** Lines (messages, collectives), and the interpreter's time for an iteration.
 
@@ -152,7 +154,7 @@ class _Instead:
 
     call: Communicate
     texts: tuple[str, ...] = ()
-    handled: Step | None = None
+    handled: Compute | Copy | None = None
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
@@ -259,9 +261,13 @@ def _at_root(program: Program, function: SpmdFunction, pattern: Pattern) -> _Ins
     if sent.count != got.count:
         return _uneven(program, pattern, got, sent) if gathers else None
     mpi, inner, view = f"{program.mpi_module}.IN_PLACE", pattern.inner, taken if gathers else given
-    pieces, handled, payload = _pieces(inner, view), None, got if gathers else sent
+    pieces, payload = _pieces(inner, view), got if gathers else sent
+    handled: Compute | Copy | None = None
     if gathers and pieces is None:
         handled = _handled(inner)
+        target = None if handled is None else handled.target
+        if target is None or (target.count, target.dtype) != (sent.count, sent.dtype):
+            handled = None
         if isinstance(handled, Compute) and handled.target is not None:
             total, more = replace(got, view=handled.target), f"op={program.mpi_module}.SUM"
             node = statement_at(handled.span, program.context)
@@ -272,8 +278,6 @@ def _at_root(program: Program, function: SpmdFunction, pattern: Pattern) -> _Ins
         if isinstance(handled, Copy):
             payload = replace(got, view=handled.target, text=handled.target.text)
             pieces = _pieces(inner, handled.target)
-            if (handled.target.count, handled.target.dtype) != (sent.count, sent.dtype):
-                return None
     if pieces is None:
         if gathers or inner.loop is None or inner.loop.variable in symbols_of(given):
             return None
@@ -313,7 +317,7 @@ def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
     return f"{base[1]}[:{end.step.receiver}.Get_size()]" if stop == size else None
 
 
-def _handled(end: End) -> Step | None:
+def _handled(end: End) -> Compute | Copy | None:
     """Return how a root adds what comes to an array, or copies it to its place."""
     body, got = () if end.loop is None else end.loop.body, end.step.receive
     if len(body) != 2 or body[0] != end.step or got is None or got.view is None:

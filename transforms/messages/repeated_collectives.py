@@ -159,7 +159,9 @@ def _calls(program: Program, loop: Loop) -> list[Communicate]:
     if any(isinstance(one, Unknown | Call | Leave | Wait) for one in inside):
         return []
     for step in calls:
-        if step not in loop.body or not step.blocking or step.in_place or step.varying:
+        if step not in loop.body or not step.blocking or "status" in step.places:
+            return []
+        if step.in_place or step.varying:
             return []
         if step.op is Op.SENDRECV:
             alike = loop.trips is not None and is_uniform(program, [loop.trips])
