@@ -4,8 +4,8 @@
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
 (`Scatter`, `Bcast`), loops of messages of every rank with every rank, one by one, in turns or
 begun at once (`Alltoall`, `Allgather`), a loop in which rows go round a ring until every rank has
-all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an exchange in turns, in which ranks wait for others although what
-they send is ready (`Sendrecv`).
+all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an
+exchange in turns, in which ranks wait for others although what they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -34,10 +34,10 @@ Where a root does more with each piece, or pieces have other lengths, one call b
 first, and the loop goes through what came.
 
 **When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; messages while
-others of the function are under way; chains outside loops, which are set-up or output; pieces that are not all as large, or not in the order of ranks;
-branches that communicate besides; what a root makes anew, or picks by its index, for each rank and
-which is no slice of one array; chains that pass on what they received; programs that would
-wait for ever as they stand.
+others of the function are under way; chains outside loops, which are set-up or output; pieces that
+are not in the order of ranks; branches that communicate besides; what a root makes anew, or picks
+by its index, for each rank and which is no slice of one array; chains that pass on what they
+received; programs that would wait for ever as they stand.
 
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
 rank of the communicator has to call it, in the same order as all others: the two branches show
