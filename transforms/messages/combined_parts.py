@@ -45,6 +45,7 @@ from transforms.kit.names import (
 from transforms.kit.programs import collective, offer, sent_text
 from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
 from transforms.kit.rewrite import (
+    Edits,
     in_place_of,
     line_of,
     span_of,
@@ -157,7 +158,9 @@ def _sent_on(program: Program, function: SpmdFunction) -> Iterator[ProgramPropos
             (call,),
             "every rank gets what the root got; sums of floating-point numbers may be collected in"
             " another order",
-            in_place_of(place, [line], program.context) if writable and own and into else None,
+            in_place_of(place, [line], program.context)
+            if writable and own and into
+            else "something stands between the calls, or beside them",
         )
 
 
@@ -521,7 +524,7 @@ def _proposal(
 ) -> ProgramProposal:
     context, place = program.context, way.place
     gone = [span_of(one, context.lines) for one in way.made.inside]
-    edits = None
+    edits: Edits | str = "the statements share their lines, or have no such form"
     if lines is not None and all(
         starts_line(one, context) and stands_alone(context, one) and "#" not in context.text(one)
         for one in (place, *gone)

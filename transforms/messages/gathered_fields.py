@@ -48,7 +48,7 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import offer
 from transforms.kit.ranks import root_only
-from transforms.kit.rewrite import fresh_name, in_place_of, indent_at, line_of, together
+from transforms.kit.rewrite import Edits, fresh_name, in_place_of, indent_at, line_of, together
 
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 
@@ -147,7 +147,7 @@ def _reduced(
         receive=None,
         operation=operation,
     )
-    edits = None
+    edits: Edits | str = "the call shares its statement"
     if is_simple(step, program) and program.mpi_module is not None:
         name = fresh_name(f"{statistic}_of_all", context.identifiers)
         given = [f"{context.array_module}.{statistic}({sent.text})"]
@@ -209,7 +209,9 @@ def _once_behind(
         (replace(loop, body=(step,)),),
         (step,),
         "what is gathered last is the same; a loop without any iteration gathered nothing",
-        partial(_behind, program, step, suite) if _is_movable(program, loop, step, suite) else None,
+        partial(_behind, program, step, suite)
+        if _is_movable(program, loop, step, suite)
+        else "the call, or the loop, does not stand alone",
     )
 
 

@@ -332,7 +332,7 @@ def announced(
         told_first(step, step.op, part)[2 * alike :],
         "the same elements come to the same ranks, in arrays of the same shapes, if all are of the"
         " element type that the source shows",
-        _edits(program, step, part, alike=alike),
+        _edits(program, step, part, alike=alike) or "the statement is of another kind",
     )
 
 

@@ -398,11 +398,11 @@ def _body(nodes: list[ast.stmt], parts: _Parts, program: Program) -> list[str]:
     return texts
 
 
-def _edits(parts: _Parts, lines: list[str] | None, program: Program) -> Edits | None:
+def _edits(parts: _Parts, lines: list[str] | None, program: Program) -> Edits | str:
     node, context = parts.node, program.context
     place = span_of(node, context.lines)
     if lines is None or node.body[0].lineno == node.lineno or not starts_line(place, context):
-        return None
+        return "one call of this kind has no form that takes a list"
     return in_place_of(place, lines, context)
 
 

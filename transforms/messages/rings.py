@@ -118,7 +118,7 @@ def _all_reduce(
         (call,),
         "the same terms are added, in another order, the same on each rank: sums of floating-point"
         " numbers agree to rounding; a collective has to come in the same order on all ranks",
-        in_place_of(place, [line], context) if writable else None,
+        in_place_of(place, [line], context) if writable else "the loop shares its line",
     )
 
 

@@ -82,6 +82,7 @@ from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
+_UNWRITTEN = "the blocks of all ranks have no text that means them where the call stands"
 _AT_RANK = re.compile(r"(\w+)\[\s*([\w.]+(?:\(\))?)\s*(?:,\s*(?::\s*,?\s*)*|,\s*\.\.\.\s*)?\]")
 _ZEROED = re.compile(r"\w+\[(:|\.\.\.)\]\s*=\s*0(\.0*)?|\w+\.fill\(\s*0(\.0*)?\s*\)")
 
@@ -172,7 +173,7 @@ def _scattered(
         "within this function no rank but the root uses more of the array than its block, which"
         " nothing writes to; a collective has to come in the same order on all ranks; where the"
         " array ends within a block, lengths differ, which takes `Scatterv`",
-        None if lines is None else in_place_of(step.statement, lines, program.context),
+        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 
@@ -213,7 +214,7 @@ def _reduced_by_blocks(
         " floating-point numbers are collected in another order, and the rest of the array stays"
         " as it was; where the array ends within a block, lengths differ, which takes"
         " `Reduce_scatter` with counts",
-        None if lines is None else in_place_of(step.statement, lines, program.context),
+        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 
@@ -394,7 +395,7 @@ def _gathered(
         "a number plus zeros is that number, but for the sign of a zero; blocks lie in the order"
         " of ranks, and are as long on each; where the array ends within one, lengths differ,"
         " which takes `Allgatherv`",
-        None if lines is None else in_place_of(step.statement, lines, program.context),
+        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 

@@ -89,6 +89,12 @@ def test_what_is_said(name: str) -> None:
     said = [str(one.legality.applicability) for one in found] or [""]
     assert said == list(case.verdict), [one.title for one in found]
     assert all(bool(one.edits()) is case.is_rewritten for one in found)
+    if "display" in case.verdict and case.rule.code != "ADV606":
+        # what nobody can apply says in a sentence why
+        assert all(
+            "be written" in one.legality.argument or "no edit" in one.legality.argument
+            for one in found
+        )
 
 
 def until_quiet(case: Case) -> str:
