@@ -1,4 +1,4 @@
-"""ADV605, ADV606 and ADV609: what is shown of meshes, splits and shares, and what is not."""
+"""ADV605 and ADV609: what is shown of meshes and shares, and what is not."""
 
 import pytest
 
@@ -10,7 +10,6 @@ from costdb.work import ArrayOperation
 from tests.transforms.spmd_running import HEADER, read
 from transforms.distributions.mesh_of_ranks import TRANSFORM as MESHES
 from transforms.loops.dealt_loops import TRANSFORM as SHARES
-from transforms.messages.partition_axis import TRANSFORM as SPLITS
 
 START = """\
 comm = MPI.COMM_WORLD
@@ -87,47 +86,6 @@ for step in range(9):
 @pytest.mark.parametrize("name", QUIET_MESHES)
 def test_meshes_that_are_left_alone(name: str) -> None:
     assert shapes(QUIET_MESHES[name]) == []
-
-
-COLUMNS = """\
-v = np.zeros((n, nb + 2))
-ghost = np.empty(n)
-for step in range(50):
-    comm.Sendrecv(np.ascontiguousarray(v[:, 1]), dest=left, recvbuf=ghost, source=right)
-    v[:, -1] = ghost
-"""
-PRODUCT = """\
-a = np.ones((n, nb))
-x, y = np.ones(nb), np.zeros(n)
-for step in range(50):
-    part = a @ x
-    comm.Allreduce(part, y)
-    x[:] = y[rank * nb:(rank + 1) * nb]
-"""
-
-
-def test_a_product_by_columns() -> None:
-    (one,) = found(SPLITS, PRODUCT)
-    assert one.title.startswith("give each rank rows of `a`")
-    assert [getattr(step, "method", step) for step in one.after][1:] == ["Allgather"]
-
-
-QUIET_SPLITS = {
-    "rows": COLUMNS.replace("(n, nb + 2)", "(nb + 2, n)").replace("[:, ", "["),
-    "split_along_neither": COLUMNS.replace("nb + 2", "40"),
-    "to_a_far_rank": COLUMNS.replace("dest=left", "dest=(rank + 3) % size"),
-    "once": COLUMNS.replace("for step in range(50):", "if n:"),
-    "product_of_all_rows": PRODUCT.replace("np.ones((n, nb))", "np.ones((n, n))").replace(
-        "nb), np", "n), np"
-    ),
-    "largest_of_products": PRODUCT.replace("Allreduce(part, y)", "Allreduce(part, y, op=MPI.MAX)"),
-    "no_product": PRODUCT.replace("a @ x", "np.ones(n) * step"),
-}
-
-
-@pytest.mark.parametrize("name", QUIET_SPLITS)
-def test_splits_that_are_left_alone(name: str) -> None:
-    assert [one.title for one in found(SPLITS, QUIET_SPLITS[name])] == []
 
 
 TRIANGLE = """\

@@ -17,7 +17,7 @@ from costdb.expr import Expr, free_symbols
 from costdb.records import dataclass, field
 from costdb.wording import IDENTIFIER, NAME_PART
 from transforms.kit.ranks import root_arms
-from transforms.kit.rewrite import python_text, span_of, stands_alone
+from transforms.kit.rewrite import python_text, span_of, stands_alone, tree_of
 
 _WORD = re.compile(rf"(?<!{NAME_PART})(?<!\.){IDENTIFIER}")
 _LIKE = re.compile(r"\b(?:(?:empty|zeros|ones|full)_like|len)\(\s*$")
@@ -236,6 +236,30 @@ def occurrences(name: str, function: SpmdFunction, program: Program) -> list[Spa
 def is_binding(place: Span, program: Program) -> bool:
     """Return whether a name at a place is what a statement gives a value to."""
     return place in _index(program.context.source).given
+
+
+def is_used_outside(name: str, place: Span, function: SpmdFunction, program: Program) -> bool:
+    """Return whether what a place binds a name to may be asked for elsewhere in a function.
+
+    A loop that binds the name itself means its own.
+    """
+    lines, loops = program.context.lines, list[tuple[Span, Span]]()
+    for node in ast.walk(tree_of(program.context.source)):
+        if isinstance(node, ast.For) and name in bound_names([node.target]):
+            loops.append((span_of(node, lines), span_of(node.iter, lines)))
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
+            first = node.generators[0]
+            if name in bound_names([first.target]):
+                loops.append((span_of(node, lines), span_of(first.iter, lines)))
+    return any(
+        not place.contains(one)
+        and not is_binding(one, program)
+        and not any(
+            loop.contains(one) and not (loop.contains(place) or over.contains(one))
+            for loop, over in loops
+        )
+        for one in occurrences(name, function, program)
+    )
 
 
 def is_measured(place: Span, program: Program) -> bool:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
+from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit, Wait
 from advisor.source import Span
 from costdb.records import dataclass, replace
-from transforms.kit.rewrite import Edits
+from transforms.kit.names import bound_in_lines, is_used_outside, words
+from transforms.kit.rewrite import (
+    Edits,
+    in_place_of,
+    span_of,
+    stands_alone,
+    starts_line,
+    suite_at,
+)
 from transforms.kit.rule import PagedRule
 
 _TITLE = 40
@@ -34,7 +43,7 @@ def offer(
     before: tuple[Step, ...],
     after: tuple[Step, ...],
     argument: str,
-    edits: Edits | None = None,
+    edits: Edits | str | None = None,
     *,
     safe: bool = False,
     conditions: tuple[str, ...] = (),
@@ -52,13 +61,16 @@ def offer(
     before, after : tuple of Step
     argument : str
         Why results stay what they are, or what else there is to know.
-    edits : callable or None
+    edits : callable, str or None
+        A text says why there are none.
     safe : bool
         The argument holds for every run: all ranks, sizes and data.
     conditions : tuple of str
         What has to be true beyond what the source shows.
     """
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    if isinstance(edits, str):
+        argument, edits = f"{argument}; no edit is written: {edits}", None
     if edits is None:
         applicability = Applicability.DISPLAY
     return ProgramProposal(
@@ -99,4 +111,52 @@ def collective(
         dest=None,
         source=None,
         tag=None,
+    )
+
+
+# --- lines in the place of loops ------------------------------------------------------------------
+
+
+def instead(
+    program: Program,
+    function: SpmdFunction,
+    place: Span,
+    lines: list[str],
+    steps: Iterable[Step],
+) -> Edits | str:
+    """Return what puts lines in the place of loops of messages, or why nothing can.
+
+    Nothing else is called there, and what is bound there is used nowhere else.
+    """
+    context = program.context
+    if not starts_line(place, context) or not stands_alone(context, place):
+        return "other statements share its lines"
+    calls = {step.span for step in steps}
+    names = set(bound_in_lines(program, place.start_line, place.end_line))
+    for step in steps:
+        if isinstance(step, Wait):
+            names |= words(context.text(step.span)) - {program.mpi_module or ""}
+    nodes, at = suite_at(place, context) or ([], 0)
+    for node in nodes[at:]:
+        for part in ast.walk(node) if place.contains(span_of(node, context.lines)) else ():
+            if isinstance(part, ast.For | ast.While | ast.If) and part.orelse:
+                return "the loop has an `else`"
+            if isinstance(part, ast.stmt) and not isinstance(
+                part, ast.For | ast.If | ast.Assign | ast.Expr | ast.AugAssign
+            ):
+                return "the loop does more"
+            if isinstance(part, ast.Call) and not _is_plain(part, calls, context.lines):
+                return f"`{ast.unparse(part.func)}` is called besides"
+    for name in sorted(names):
+        if is_used_outside(name, place, function, program):
+            return f"`{name}` is used elsewhere"
+    return in_place_of(place, lines, context)
+
+
+def _is_plain(call: ast.Call, calls: set[Span], lines: list[str]) -> bool:
+    named = ast.unparse(call.func)
+    return (
+        span_of(call, lines) in calls
+        or named == "range"
+        or named.endswith((".append", ".Get_rank", ".Get_size"))
     )

@@ -302,6 +302,17 @@ def is_shift(step: Communicate) -> bool:
     return free_symbols(there.by) | free_symbols(back.by) <= free_symbols(step.communicator.size)
 
 
+def is_exchange(step: Communicate) -> bool:
+    """Return whether ranks send so far on as they receive from so far back, but at open ends."""
+    dest, source, own = step.dest, step.source, step.communicator.rank
+    if dest is None or source is None or dest.rank is None or source.rank is None:
+        return False
+    if not (dest.may_be_nobody and source.may_be_nobody):
+        return is_shift(step)
+    there, back = expand(dest.rank - own), expand(source.rank - own)
+    return isinstance(there, Num) and there == -back
+
+
 # --- roots and blocks ---------------------------------------------------------------------------
 
 

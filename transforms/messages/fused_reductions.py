@@ -140,7 +140,7 @@ def _proposal(
         (fused,),
         "none of them depends on another; sums may be collected in another order, and agree to"
         " rounding",
-        in_place_of(place, lines, context) if writable else None,
+        in_place_of(place, lines, context) if writable else "NumPy or MPI has no name",
     )
 
 

@@ -1,7 +1,7 @@
 """Fields that are gathered from all ranks for less than the whole of them, or too often.
 
-Of a field that every rank gets, one number is made, one rank has a use, or only what the last
-iteration of a loop gathered.
+Of a field that every rank gets, one number is made, or only what the last iteration of a loop
+gathered is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from advisor.ir.spmd.steps import (
 from advisor.ir.values import Reduction
 from advisor.source import Edit, Span
 from costdb.expr import num
-from costdb.expr.nodes import Num
 from transforms.kit.memory import (
     INTEGERS,
     is_stretch,
@@ -45,20 +44,18 @@ from transforms.kit.names import (
     is_name,
     is_simple,
     occurrences,
-    root_lines,
     suite_of,
-    within,
     words,
 )
 from transforms.kit.programs import offer
 from transforms.kit.ranks import root_only
-from transforms.kit.rewrite import fresh_name, in_place_of, indent_at, line_of, together
+from transforms.kit.rewrite import Edits, fresh_name, in_place_of, indent_at, line_of, together
 
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 
 
 def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield what a gathered field is for: a number, the root alone, or what is behind a loop."""
+    """Yield what a gathered field is for: a number, or what is behind a loop."""
     for visit, step in function.operations():
         if step.op not in (Op.GATHER, Op.ALLGATHER) or not step.blocking:
             continue
@@ -78,8 +75,6 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
         statistic = _statistic(program, function, step, *uses) if len(uses) == 1 else None
         if statistic is not None:
             yield _reduced(program, function, visit, step, *statistic)
-        elif uses and step.op is Op.ALLGATHER:
-            yield from _for_the_root(program, function, visit, step, uses)
 
 
 def _is_field(step: Communicate) -> bool:
@@ -154,7 +149,7 @@ def _reduced(
         receive=None,
         operation=operation,
     )
-    edits = None
+    edits: Edits | str = "the call shares its statement"
     if is_simple(step, program) and program.mpi_module is not None:
         name = fresh_name(f"{statistic}_of_all", context.identifiers)
         given = [f"{context.array_module}.{statistic}({sent.text})"]
@@ -181,39 +176,6 @@ def _reduced(
         argued,
         edits,
     )
-
-
-# --- one rank -----------------------------------------------------------------------------------
-
-
-def _for_the_root(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate, uses: list[Span]
-) -> Iterator[ProgramProposal]:
-    """Yield a gather to one rank, where no other one uses the field."""
-    branches = [branch for one in function.visits() for branch, _ in one.branches]
-    for root in dict.fromkeys(branch.condition.single_rank for branch in branches):
-        if not isinstance(root, Num):
-            continue
-        lines = root_lines(function, step.communicator, root, program)
-        if not all(within(place, lines) for place in uses):
-            continue
-        value = int(root.value)
-        assert step.send is not None and step.receive is not None
-        call = f"{step.receiver}.Gather({step.send.text}, {step.receive.text}, root={value})"
-        simple = is_simple(step, program)
-        yield offer(
-            function,
-            visit,
-            step.span,
-            f"gather the field to rank {value}, which alone uses it",
-            "an all-gather brings the whole field to every rank",
-            (step,),
-            (replace(step, op=Op.GATHER, method="Gather", root=root),),
-            "on other ranks nothing uses the array, which the function made itself",
-            in_place_of(step.statement, [call], program.context) if simple else None,
-            safe=True,
-        )
-        return
 
 
 # --- once, behind a loop ------------------------------------------------------------------------
@@ -249,7 +211,9 @@ def _once_behind(
         (replace(loop, body=(step,)),),
         (step,),
         "what is gathered last is the same; a loop without any iteration gathered nothing",
-        partial(_behind, program, step, suite) if _is_movable(program, loop, step, suite) else None,
+        partial(_behind, program, step, suite)
+        if _is_movable(program, loop, step, suite)
+        else "the call, or the loop, does not stand alone",
     )
 
 

@@ -2,8 +2,6 @@
 
 **What it does.** Finds faces of arrays that are copied before they are sent, or received into a
 buffer and copied from there, though they are one stretch of memory that MPI can take as it is.
-Of other faces it finds those that are copied twice, and receive buffers that are filled with zeros
-in every step before the message overwrites them.
 
 **Why it costs.** A row of an array in C order (a column of one in Fortran order) lies in memory as
 a message does. Copying it reads and writes every element once more, and new memory for it is
@@ -24,11 +22,11 @@ comm.Sendrecv(u[1, :], dest=up, recvbuf=u[-1, :], source=down)
 
 **When it stays quiet.** Faces across the storage order, which mpi4py refuses without a copy or a
 derived datatype; sends that return before the message has left, whose copy protects it from what
-is written next; copies and buffers that are used for anything else; buffers that `np.empty` makes,
-which costs little; several receives into one buffer, or some that not every iteration runs;
-neighbours that may be absent, because a receive from nobody leaves its buffer as it was; faces that
-are not surely apart, or whose array has another name under another shape; storage orders that the
-source does not tell; `Sendrecv_replace`, which sends what is in the buffer that it receives into.
+is written next; copies and buffers that are used for anything else; neighbours that may be absent,
+because a receive from nobody leaves its buffer as it was; faces that are not surely apart, or whose
+array has another name under another shape; storage orders that the source does not tell;
+`Sendrecv_replace`,
+which sends what is in the buffer that it receives into.
 
 **Fix safety.** The same elements go to the same places, and results are equal bit for bit.
 
@@ -39,42 +37,34 @@ source does not tell; `Sendrecv_replace`, which sends what is in the buffer that
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from advisor.ir.spmd.memory import Buffer, Order, Origin, View
+from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.payloads import Payload
-from advisor.ir.spmd.program import RANK, RANKS, Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.ranks import PartnerKind
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
-    Allocate,
     Communicate,
     Copy,
-    Leave,
-    Loop,
-    LoopKind,
     Op,
-    Unknown,
     Visit,
 )
-from advisor.source import Edit, Span
-from costdb.expr import Expr, free_symbols
+from advisor.source import Edit
+from costdb.expr import Expr
 from transforms.kit.memory import (
     apart,
     disjoint,
     is_stretch,
     may_share,
     own_memory,
-    plain_array,
     same_memory,
     written,
     written_sizes,
 )
-from transforms.kit.names import bound_in, is_name, occurrences, words
+from transforms.kit.names import is_name, occurrences
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import named_rank
-from transforms.kit.rewrite import Edits, indent_at, line_of, stands_alone
+from transforms.kit.rewrite import line_of, stands_alone
 
 _COPY = ".copy()"
 _SENDS = frozenset({Op.SEND, Op.SENDRECV})
@@ -82,28 +72,16 @@ _REASON = (
     "the face is one stretch of memory, so MPI can take it as it is; the copy reads and writes"
     " every element once more"
 )
-_SIMPLE = re.compile(
-    r"([\w.]+\.)?(zeros|ones)(_like)?\((\([\w\s.,+\-*/%]*\)[\w\s.,=]*|[\w\s.,+\-*/%=]*)\)"
-)
-"""What makes an array of a shape that is of numbers, names and arithmetic on them."""
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield every copied face that could be sent, or received, in its place."""
     for function in program.functions:
-        yield from _made_again(program, function)
-        sent = {
-            step.send.view.buffer
-            for _, step in function.operations()
-            if step.send is not None and step.send.view is not None
-        }
         for visit in function.visits():
             step = visit.step
             if function.weight(visit) == 0:
                 continue
-            if isinstance(step, Copy) and step.target.buffer in sent:
-                yield from _copied_twice(program, function, visit, step)
-            elif isinstance(step, Communicate) and not (step.pickled or step.replaces):
+            if isinstance(step, Communicate) and not (step.pickled or step.replaces):
                 yield from _sent(program, function, visit, step)
                 yield from _received(program, function, visit, step)
 
@@ -248,171 +226,6 @@ def _separate(sent: View, face: View, sizes: Mapping[str, Expr]) -> bool:
     if copied is not None and may_share(copied, face) and not disjoint(copied, face, sizes):
         return may_share(sent, face) and apart(sent, face, sizes)  # the copy may be left out
     return apart(sent, face, sizes)
-
-
-# --- buffers that are filled in every step, and faces that are copied twice -----------------------
-
-
-def _made_again(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield buffers that are filled in every step, and then received into.
-
-    Memory that is left undefined (``np.empty``) costs next to nothing to get again.
-    """
-    found: dict[Loop, list[tuple[Visit, Allocate, Communicate]]] = {}
-    for visit in function.visits():
-        step = visit.step
-        if not isinstance(step, Allocate) or not step.filled or visit.depth == 0:
-            continue
-        receive = _only_received(program, function, visit, step)
-        loop = None if receive is None else _loop_around(program, visit, step.buffer, receive)
-        if loop is not None and receive is not None:
-            found.setdefault(loop, []).append((visit, step, receive))
-    for loop, several in found.items():
-        receives = tuple(receive for _, _, receive in several)
-        made = tuple(step for _, step, _ in several)
-        names = " and ".join(f"`{step.buffer.name}`" for step in made)
-        yield offer(
-            function,
-            several[0][0],
-            made[0].span,
-            f"make {names} once, before the loop",
-            "memory is taken and filled in every step, and the message that comes overwrites it",
-            (*made, *receives),
-            receives,
-            "nothing but messages, each of all of it, is written to the buffer, and nothing keeps"
-            " it: where none comes it stays as it was made",
-            _before_the_loop(program, loop, [step.buffer for step in made]),
-            safe=True,
-        )
-
-
-def _only_received(
-    program: Program, function: SpmdFunction, made: Visit, allocation: Allocate
-) -> Communicate | None:
-    """Return the one receive into a buffer that is made, received into and then taken out of.
-
-    With two, the second one of an iteration would leave its message to the first of the next,
-    on a rank to which that one brings none.
-    """
-    buffer, line = allocation.buffer, allocation.buffer.allocation.span.start_line
-    received: Communicate | None = None
-    uses: list[Span] = []
-    is_made = False
-    for visit in function.visits():
-        step = visit.step
-        is_made = is_made or step is allocation
-        if is_made and received is None and isinstance(step, Leave | Unknown):
-            return None  # behind it, the buffer may be taken out as it was made
-        got = step.receive if isinstance(step, Communicate) else None
-        if got is not None and got.view is not None and got.view.buffer == buffer:
-            assert isinstance(step, Communicate)
-            if received is not None or not (is_made and _overwrites(step) and _always(visit, made)):
-                return None
-            received = step
-            uses.append(got.span)
-        elif isinstance(step, Copy) and step.source.buffer == buffer:
-            text = program.context.text(step.span)
-            if received is None or not re.search(rf"\]\s*=\s*{re.escape(buffer.name)}\Z", text):
-                return None
-            uses.append(step.span)
-    places = occurrences(buffer.name, function, program)
-    others = [place for place in places if place.start_line != line]
-    known = all(sum(use.contains(place) for use in uses) == 1 for place in others)
-    whole = len(places) == len(uses) + 1 and len(others) == len(uses)
-    return received if known and whole else None
-
-
-def _overwrites(step: Communicate) -> bool:
-    """Return whether a message that comes is as long as the buffer that it comes to.
-
-    What comes is what another rank sends in the same call.
-    """
-    got, sent = plain_array(step.receive), plain_array(step.send)
-    if step.op is not Op.SENDRECV or not step.blocking or step.pickled or step.replaces:
-        return False
-    if got is None or sent is None or "status" in step.places:
-        return False
-    return got.is_whole and (got.count, got.dtype) == (sent.count, sent.dtype)
-
-
-def _always(visit: Visit, made: Visit) -> bool:
-    """Return whether a receive runs in each iteration that makes its buffer, on the same ranks."""
-    outer = len(made.branches)
-    values = [branch.condition.value for branch, _ in visit.branches[outer:]]
-    of_ranks = all(v is not None and free_symbols(v) <= {RANK, RANKS} for v in values)
-    return of_ranks and visit.loops == made.loops and visit.branches[:outer] == made.branches
-
-
-def _loop_around(
-    program: Program, visit: Visit, buffer: Buffer, receive: Communicate
-) -> Loop | None:
-    """Return the outermost loop before which a buffer can be made.
-
-    What makes it has to mean there what it means in each iteration, and a rank has to receive in
-    every iteration, or in none.
-    """
-    place, source, context = buffer.allocation.span, receive.source, program.context
-    call, line = context.text(place), context.lines[place.start_line - 1]
-    # what it is made for stands behind it, so that something is left of the block
-    if line.strip() != f"{buffer.name} = {call}" or len(visit.block) < 2:
-        return None
-    if not is_name(buffer.name) or not _SIMPLE.fullmatch(call) or source is None:
-        return None
-    if source.kind not in (PartnerKind.RANK, PartnerKind.NEIGHBOUR):
-        return None
-    of_rank = source.rank is not None and free_symbols(source.rank) <= {RANK, RANKS}
-    if source.kind is PartnerKind.RANK and not of_rank:
-        return None
-    for loop in visit.loops:
-        if loop.timing or loop.kind is LoopKind.THREADS or loop.span.end_line >= place.start_line:
-            continue
-        header = context.lines[loop.span.start_line - 1].lstrip()
-        bound = bound_in(program, loop)
-        if header.startswith(("for ", "while ")) and not words(call) & bound:
-            return None if words(source.text) & bound else loop
-    return None
-
-
-def _before_the_loop(program: Program, loop: Loop, buffers: list[Buffer]) -> Edits:
-    def edits() -> tuple[Edit, ...]:
-        lines, place = program.context.lines, loop.span.start_line
-        numbers = [buffer.allocation.span.start_line for buffer in buffers]
-        indent = indent_at(loop.span, program.context)
-        moved = "".join(f"{indent}{lines[number - 1].strip()}\n" for number in numbers)
-        gone = (Edit(line_of(number), "") for number in numbers)
-        return (Edit(Span(place, 0, place, 0), moved), *gone)
-
-    return edits
-
-
-def _copied_twice(
-    program: Program, function: SpmdFunction, visit: Visit, step: Copy
-) -> Iterator[ProgramProposal]:
-    """Yield one copy for a face that is copied, and of which another copy is sent."""
-    first = visit.block[visit.position - 1] if visit.position else None
-    if not isinstance(first, Copy) or not first.allocates or len(first.source.shape or ()) != 1:
-        return
-    inner, face = first.target.buffer.allocation.span, first.source
-    outer = step.target.buffer.allocation.span if step.allocates else step.span
-    if first.target.buffer != step.source.buffer or not step.source.is_whole or step.source.flat:
-        return
-    # a copy that has a name may be used for anything else
-    if not (outer.contains(inner) and inner.contains(face.span)) or inner == face.span:
-        return
-    if step.target.buffer in (step.source.buffer, face.buffer):
-        return
-    yield offer(
-        function,
-        visit,
-        step.span,
-        f"copy `{face.text}` once, not twice",
-        "what is copied is a copy already, which nothing else uses",
-        (first, step),
-        (replace(step, source=face),),
-        "the same elements come to the same places",
-        lambda: (Edit(inner, program.context.text(face.span)),),
-        safe=True,
-    )
 
 
 TRANSFORM = ProgramRule("ADV602", "face-copied", __doc__, propose)

@@ -2,10 +2,10 @@
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
-(`Scatter`, `Bcast`), a loop of exchanges with every rank (`Alltoall`), a loop in which rows go
-round a ring until every rank has all of them (`Allgather`) or has added all (`Allreduce`), and a
-chain of blocking messages, or an exchange in turns, in which ranks wait for others although what
-they send is ready (`Sendrecv`).
+(`Scatter`, `Bcast`), loops of messages of every rank with every rank, one by one, in turns or
+begun at once (`Alltoall`, `Allgather`), a loop in which rows go round a ring until every rank has
+all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an
+exchange in turns, in which ranks wait for others although what they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -30,17 +30,19 @@ else:
     comm.Gather(mine, None, root=0)
 ```
 
-**When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; chains outside
-loops, which are set-up or output; pieces that are not all as large, or not in the order of ranks;
-branches that communicate besides; what a root makes anew, or picks by its index, for each rank and
-which is no slice of one array; chains that pass on what they received; programs that would
-wait for ever as they stand.
+Where a root does more with each piece, or pieces have other lengths, one call brings all of them
+first, and the loop goes through what came.
+
+**When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; messages while
+others of the function are under way; chains outside loops, which are set-up or output; pieces that
+are not in the order of ranks; branches that communicate besides; what a root makes anew, or picks
+by its index, for each rank and which is no slice of one array; chains that pass on what they
+received; programs that would wait for ever as they stand.
 
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
 rank of the communicator has to call it, in the same order as all others: the two branches show
-that they do, but not what other files do. `Sendrecv` is safe. Where the text of what is sent
-cannot be written, where a root does more with what it receives, and where messages are pickled,
-the suggestion is shown only.
+that they do, but not what other files do. `Sendrecv` is safe. Where nothing is written, the
+finding says why.
 
 **Models used.** Lines (messages, collectives), and the interpreter's time for an iteration.
 
@@ -51,339 +53,608 @@ and on deadlock in blocking exchanges.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
-from dataclasses import replace
 
-from advisor.ir.spmd.memory import At, Order, Part, View, Whole
-from advisor.ir.spmd.payloads import Payload, elements
+from advisor.ir.spmd.memory import At, Order, Part, View
+from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Compute, Interpret, Loop, Op, Visit
-from costdb.expr import Expr, num, substitute, sym
+from advisor.ir.spmd.steps import (
+    Branch,
+    Communicate,
+    Compute,
+    Copy,
+    Loop,
+    LoopKind,
+    Op,
+    Step,
+    walk,
+)
+from advisor.source import Edit, Span
+from costdb.expr import free_symbols, num, sym
+from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     SENDABLE,
+    apart,
+    blocks_fit,
     by_rank,
-    is_counted,
+    is_stretch,
+    may_be_written,
     may_share,
-    new_array,
-    payload_of,
     plain_array,
     same_memory,
+    symbols_of,
+    written_sizes,
 )
 from transforms.kit.names import (
     BASE,
-    bound_in_lines,
-    bound_names,
+    argument,
+    bound_in,
+    is_name,
     is_simple,
-    loaded_names,
-    occurrences,
+    is_uniform,
+    is_used_outside,
     words,
 )
-from transforms.kit.programs import ProgramRule, collective, offer
-from transforms.kit.ranks import (
-    Move,
-    is_shift,
-    modulo,
-    move_of,
-    named_rank,
-    on_all_ranks,
-)
+from transforms.kit.programs import ProgramRule, collective, instead, offer
 from transforms.kit.rewrite import (
     Edits,
+    before,
     comments_within,
+    fresh_name,
     in_place_of,
+    indent_at,
     span_of,
-    stands_alone,
     starts_line,
     statement_at,
     stretch,
-    suite_at,
+    together,
 )
-from transforms.messages.rank_chains import chains
-from transforms.messages.root_loops import root_loops
+from transforms.messages.buffers import Writer, carried
+from transforms.messages.patterns import End, Kind, Pattern, patterns
+from transforms.messages.rings import rings
+
+_REASONS = {
+    Kind.EACH: "in a loop each exchange waits for its partner to come to it; a collective has all"
+    " messages under way, and costs one call from Python",
+    Kind.NEXT: "each rank waits for the one before it, although what it sends is ready: the last"
+    " one gets its message after all others; `Sendrecv` lets all messages go at once",
+}
+_REASON = (
+    "the root handles one message after the other, and the time grows with the number of ranks"
+)
+_COLLECTED = (
+    "the same elements come to the same places, and both branches show that every rank makes the"
+    " call; a collective has to come in the same order on all ranks"
+)
+_EXCHANGED = (
+    "the same pieces come to the same places; a collective has to come in the same order on all"
+    " ranks"
+)
+_ADDED = (
+    "the same terms are added, in another order: floating-point sums agree to rounding; the root's"
+    " own part is one of the terms"
+)
+_NEXT = "every rank sends and receives the same messages, and what it sends does not depend on what"
+_NEXT += " it receives"
+
+
+@dataclass(frozen=True, slots=True)
+class _Instead:
+    """The collective that a pattern stands for.
+
+    Attributes
+    ----------
+    call : Communicate
+    texts : tuple of str
+        Its arguments, at the root and elsewhere, or everywhere; none where they cannot be written.
+    handled : Step or None
+        What a root does with each piece, which the collective does as well.
+    """
+
+    call: Communicate
+    texts: tuple[str, ...] = ()
+    handled: Compute | Copy | None = None
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield the call that does what several messages do."""
     for function in program.functions:
-        yield from root_loops(program, function)
-        yield from rank_loops(program, function)
-        yield from chains(program, function)
-
-
-# --- loops of exchanges with all ranks, and round a ring ------------------------------------------
-
-
-def rank_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield the collective that a loop of exchanges with all ranks, or round all, stands for."""
-    for wanted in (_all_to_all, _all_gather, _all_reduce):
-        for visit, step in function.operations():
-            if not visit.loops or step.op is not Op.SENDRECV or step.replaces:
+        for pattern in patterns(function):
+            if pattern.kind is Kind.NEXT:
+                yield from _exchange(program, function, pattern)
                 continue
-            if step.pickled and wanted is not _all_reduce:
-                continue
-            if "status" not in step.places and is_counted(visit.loops[-1]):
-                found = wanted(program, function, visit, step)
-                if found is not None:
-                    yield found
+            each = pattern.kind is Kind.EACH
+            found = (_for_each if each else _at_root)(program, function, pattern)
+            if found is not None:
+                yield (_instead_of_loops if each else _instead_of_fan)(
+                    program, function, pattern, found
+                )
+        yield from rings(program, function)
 
 
-def _all_to_all(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> ProgramProposal | None:
-    """Return one `Alltoall` for exchanges with each rank, itself included, in their order."""
-    loop, size = visit.loops[-1], step.communicator.size
-    if loop.body != (step,) or (loop.low, loop.high) != (num(0), size):
+# --- which collective ---------------------------------------------------------------------------
+
+
+def _call(pattern: Pattern, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
+    call = replace(collective(pattern.send.step, op, send, receive), blocking=True, places={})
+    operation = "SUM" if op is Op.REDUCE else None
+    rooted = pattern.kind is not Kind.EACH
+    return replace(call, mode="", root=pattern.root if rooted else None, operation=operation)
+
+
+def _for_each(program: Program, function: SpmdFunction, pattern: Pattern) -> _Instead | None:
+    """Return what exchanges of each rank with each come to.
+
+    ======= ======== ===========
+    sent    received collective
+    ======= ======== ===========
+    a piece a piece  `Alltoall`
+    same    a piece  `Allgather`
+    ======= ======== ===========
+    """
+    sent, got = pattern.send.step.send, pattern.take.step.receive
+    given, taken = plain_array(sent), plain_array(got)
+    if sent is None or got is None or given is None or taken is None:
         return None
-    if {named_rank(step.dest), named_rank(step.source)} != {sym(loop.variable)}:
+    pieces, into = _pieces(pattern.send, given), _pieces(pattern.take, taken)
+    if into is None or sent.dtype != got.dtype or sent.count != got.count:
         return None
-    sent, received = _of_all(step.send, loop, size), _of_all(step.receive, loop, size)
-    if sent is None or received is None or sent.count != received.count:
+    if may_share(given, taken):
         return None
-    if sent.dtype != received.dtype or may_share(_view(sent), _view(received)):
+    if pattern.send.spares and not _own_is_copied(pattern, given, taken):
         return None
-    writable = (
-        is_simple(step, program)
-        and all(_is_all(payload) for payload in (sent, received))
-        and starts_line(loop.span, program.context)
-    )
-    method = f"{step.receiver}.Alltoall({sent.text}, {received.text})"
-    place = stretch(loop.span, step.statement)
+    text = _whole_text(pattern.take, got, into)
+    received = replace(got, view=into, count=into.count, text=text or got.text)
+    if pieces is not None:
+        own = _whole_text(pattern.send, sent, pieces)
+        whole = replace(sent, view=pieces, count=pieces.count, text=own or sent.text)
+        call = _call(pattern, Op.ALLTOALL, whole, received)
+    elif not _varies(program, pattern.send, sent):
+        own, call = sent.text, _call(pattern, Op.ALLGATHER, sent, received)
+    else:
+        return None
+    return _Instead(call, (f"{own}, {text}",) if own and text else ())
+
+
+def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
+    """Return whether a rank copies its own piece, for a loop that leaves it out."""
+    block, first = pattern.visit.block, pattern.visit.position
+    rank, last = pattern.communicator.rank, first + len(pattern.steps)
+    own = [
+        replace(view, region=(At(rank), *(view.region or ())[1:]))
+        if _pieces(end, view) is not None
+        else view
+        for end, view in ((pattern.send, sent), (pattern.take, taken))
+    ]
+    for steps in (block[last:], block[:first][::-1]):
+        for step in steps:
+            if isinstance(step, Copy) and not step.allocates and same_memory(step.target, own[1]):
+                regions = [step.source.region, step.target.region]
+                return same_memory(step.source, own[0]) and regions == [v.region for v in own]
+            if any(may_be_written(step, view) for view in own) or isinstance(step, Loop | Branch):
+                break
+    return False
+
+
+def _at_root(program: Program, function: SpmdFunction, pattern: Pattern) -> _Instead | None:
+    """Return what messages between a root and all others come to.
+
+    ========================================= =========
+    root                                      collective
+    ========================================= =========
+    receives the piece that its rank tells    `Gather`
+    receives pieces whose senders tell counts `Gatherv`
+    receives a buffer, copied to such a piece `Gather`
+    receives a buffer, added to another       `Reduce`
+    sends the piece that the rank tells       `Scatter`
+    sends the same to all                     `Bcast`
+    ========================================= =========
+    """
+    if pattern.inner.step.pickled:
+        return _of_objects(program, pattern)
+    gathers = pattern.kind is Kind.FROM_ALL
+    sent, got = pattern.send.step.send, pattern.take.step.receive
+    given, taken = plain_array(sent), plain_array(got)
+    if sent is None or got is None or given is None or taken is None or sent.dtype != got.dtype:
+        return None
+    if sent.count != got.count:
+        return _uneven(program, pattern, got, sent) if gathers else None
+    mpi, inner, view = f"{program.mpi_module}.IN_PLACE", pattern.inner, taken if gathers else given
+    pieces, payload = _pieces(inner, view), got if gathers else sent
+    handled: Compute | Copy | None = None
+    if gathers and pieces is None:
+        handled = _handled(inner)
+        target = None if handled is None else handled.target
+        if target is None or (target.count, target.dtype) != (sent.count, sent.dtype):
+            handled = None
+        if isinstance(handled, Compute) and handled.target is not None:
+            total, more = replace(got, view=handled.target), f"op={program.mpi_module}.SUM"
+            node = statement_at(handled.span, program.context)
+            texts: tuple[str, ...] = ()
+            if isinstance(node, ast.AugAssign) and is_stretch(handled.target):
+                texts = (f"{mpi}, {ast.unparse(node.target)}, {more}", f"{sent.text}, None, {more}")
+            return _Instead(_call(pattern, Op.REDUCE, sent, total), texts, handled)
+        if isinstance(handled, Copy):
+            payload = replace(got, view=handled.target, text=handled.target.text)
+            pieces = _pieces(inner, handled.target)
+    if pieces is None:
+        if gathers or inner.loop is None or inner.loop.variable in symbols_of(given):
+            return None
+        if _varies(program, inner, sent):
+            return None
+        return _Instead(_call(pattern, Op.BCAST, sent, None), (sent.text, got.text))
+    text = _whole_text(inner, payload, pieces)
+    whole = replace(payload, view=pieces, count=pieces.count)
+    if gathers:
+        texts = (f"{mpi}, {text}", f"{sent.text}, None") if text else ()
+        return _Instead(_call(pattern, Op.GATHER, sent, whole), texts, handled)
+    texts = (f"{text}, {mpi}", f"None, {got.text}") if text else ()
+    return _Instead(_call(pattern, Op.SCATTER, whole, got), texts)
+
+
+def _pieces(end: End, view: View) -> View | None:
+    """Return the pieces of all ranks together, if an end walks through them in their order."""
+    if end.loop is None or end.partner is None or not view.region:
+        return None
+    first, variable, partner = view.region[0], end.loop.variable, end.partner
+    if isinstance(first, At) and first.index == partner:
+        view, partner = replace(view, region=(At(sym(variable)), *view.region[1:])), sym(variable)
+    size = end.step.communicator.size
+    if free_symbols(partner) != {variable}:
+        return None
+    return by_rank(view, variable, partner, size)
+
+
+def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
+    """Return all pieces, as Python: what they are of, or its beginning."""
+    base, extents = BASE.fullmatch(payload.text.strip()), whole.buffer.extents
+    if base is None or "." in base[1] or whole.region is None or extents is None:
+        return None
+    stop, size = whole.region[0].count, end.step.communicator.size
+    if stop == extents[0]:
+        return base[1]
+    return f"{base[1]}[:{end.step.receiver}.Get_size()]" if stop == size else None
+
+
+def _handled(end: End) -> Compute | Copy | None:
+    """Return how a root adds what comes to an array, or copies it to its place."""
+    body, got = () if end.loop is None else end.loop.body, end.step.receive
+    if len(body) != 2 or body[0] != end.step or got is None or got.view is None:
+        return None
+    match body[1]:
+        case Compute(operation="add", target=View() as total, reads=(_, _) as terms) as added:
+            if all(any(same_memory(term, one) for term in terms) for one in (got.view, total)):
+                return added
+        case Copy(target=target, source=source, allocates=False) as copied:
+            plain = source.is_whole and not (target.transposed or target.flat)
+            return copied if plain and same_memory(source, got.view) else None
+    return None
+
+
+def _uneven(program: Program, pattern: Pattern, pieces: Payload, sent: Payload) -> _Instead | None:
+    """Return a gather of pieces of different lengths, where the sender tells its own."""
+    assert sent.count is not None
+    index = pattern.inner.text
+    if not (is_name(index) and re.search(rf"\b{index}\b", pieces.text)):
+        return None  # nothing shows that each piece has a place of its own
+    own = free_symbols(pattern.communicator.rank)
+    lengths = free_symbols(sent.count) - own
+    if not own & free_symbols(sent.count) or not is_uniform(program, map(sym, lengths)):
+        return None
+    return _Instead(replace(_call(pattern, Op.GATHER, sent, None), method="Gatherv", varying=True))
+
+
+def _of_objects(program: Program, pattern: Pattern) -> _Instead | None:
+    """Return the collective that pickled messages of a known kind stand for.
+
+    It takes arrays as they are in memory, once their shapes have been told.
+    """
+    sent, gathers = pattern.send.step.send, pattern.kind is Kind.FROM_ALL
+    if sent is None or sent.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
+        return None
+    if sent.count is None or (not gathers and sent.view is None):
+        return None  # a number may be another one for each rank
+    op = Op.GATHER
+    if not gathers:
+        assert sent.view is not None and pattern.send.loop is not None
+        varies = pattern.send.loop.variable in symbols_of(sent.view)
+        op = Op.SCATTER if varies or _varies(program, pattern.send, sent) else Op.BCAST
+    call = _call(pattern, op, sent, None)
+    if sent.view is not None and sent.dtype in SENDABLE and sent.view.shape is not None:
+        varying = op is not Op.BCAST
+        return _Instead(carried(call, op, sent.dtype, sent.view.shape, varying=varying))
+    if op is Op.SCATTER:
+        size, kind = pattern.communicator.size, PayloadKind.OBJECT
+        call = replace(call, send=Payload(kind, sent.text, sent.span, parts=(sent,), length=size))
+    return _Instead(replace(call, method=op.value))
+
+
+def _varies(program: Program, end: End, sent: Payload) -> bool:
+    """Return whether what is sent may be another thing for each rank.
+
+    It is named by what the loop binds, or made or written in the loop.
+    """
+    named = end.loop is not None and words(sent.text) & bound_in(program, end.loop)
+    return bool(named) or _is_changed(end, sent)
+
+
+def _is_changed(end: End, sent: Payload | None) -> bool:
+    """Return whether what is sent may be written to before its loop has ended."""
+    if sent is None or sent.view is None or end.loop is None:
+        return True
+    inside = walk(end.loop.body, into_calls=True)
+    return any(may_be_written(one.step, sent.view) for one in inside)
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def _instead_of_loops(
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
+) -> ProgramProposal:
+    first, last = pattern.steps[0], pattern.steps[-1]
+    ends = (pattern.send.step, pattern.take.step)
+    begins = min([first.span, *(end.statement for end in ends)])
+    place = stretch(begins, max([last.span, *(end.statement for end in ends)]))
+    method = found.call.method
+    edits: Edits | str = "what all ranks send, or receive, has no name"
+    if found.texts:
+        line = f"{ends[0].receiver}.{method}({found.texts[0]})"
+        edits = instead(program, function, place, [line], [*ends, *pattern.steps])
     return offer(
         function,
-        visit.loops[:-1],
-        step.span,
-        "let one `Alltoall` exchange with all ranks, not a loop over them",
-        "in a loop each exchange waits for its partner to come to it; a collective has all"
-        " messages under way, and costs one call from Python",
-        (loop,),
-        (collective(step, Op.ALLTOALL, sent, received),),
-        "the same pieces come to the same places; a collective has to come in the same order on"
-        " all ranks",
-        in_place_of(place, [method], program.context) if writable else None,
+        pattern.visit,
+        ends[0].span,
+        f"let one `{method}` exchange with all ranks, not a loop over them",
+        _REASONS[Kind.EACH],
+        pattern.steps,
+        (found.call,),
+        _EXCHANGED,
+        edits,
     )
 
 
-def _view(payload: Payload) -> View:
-    assert payload.view is not None
-    return payload.view
+def _instead_of_fan(
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
+) -> ProgramProposal:
+    call, root, other = found.call, pattern.inner, pattern.outer.step
+    (branch,), loop = pattern.steps, root.loop
+    assert isinstance(branch, Branch) and loop is not None
+    gathers, method = pattern.kind is Kind.FROM_ALL, call.method
+    edits: Edits | str
+    if root.step.pickled or not (found.texts and _fits(other.send or other.receive)):
+        edits = _edits_of_pieces(program, pattern, call)
+    else:
+        edits = _edits_of_buffers(program, function, pattern, found)
+
+    gone = (root.step, found.handled)
+    kept = tuple(s for s in loop.body if s not in gone and not isinstance(s, Branch))
+    rest = (replace(loop, body=kept),) if kept else ()
+
+    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        made = ((call, *rest) if s is loop else (call,) if s is other else (s,) for s in steps)
+        return tuple(step for some in made for step in some)
+
+    before_: tuple[Step, ...] = (branch,)
+    after: tuple[Step, ...]
+    after = (replace(branch, then=changed(branch.then), orelse=changed(branch.orelse)),)
+    if root.step.pickled or call.varying:
+        # branch and loop do more than messages: a message is held against its part of the call
+        alone = other if gathers else root.step
+        before_, after = (replace(loop, body=(alone,)),), (call,)
+        if not call.pickled:
+            number = Payload(PayloadKind.SCALAR, "shape", loop.span, dtype="int", count=num(1))
+            shapes = replace(call, pickled=True, varying=False, send=number, method=call.op.value)
+            after = (shapes, call)
+    does = f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
+    does += " not a loop over them"
+    if call.op is Op.REDUCE:
+        does = "let `Reduce` add up what the root receives and adds one by one"
+    return offer(
+        function,
+        pattern.visit,
+        root.step.span,
+        does,
+        _REASON,
+        before_,
+        after,
+        _ADDED if call.op is Op.REDUCE else _COLLECTED,
+        edits,
+    )
 
 
-def _of_all(payload: Payload | None, loop: Loop, size: Expr) -> Payload | None:
-    """Return what the pieces of all ranks are together, under the name of their array."""
+def _edits_of_buffers(
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
+) -> Edits | str:
+    """Return the edits of a root and of all others, or why there are none."""
+    context, root, other = program.context, pattern.inner.step, pattern.outer.step
+    loop, to = pattern.inner.loop, f"root={pattern.outer.text}"
+    assert loop is not None
+    if program.mpi_module is None or not (is_simple(root, program) and is_simple(other, program)):
+        return "a message shares its statement"
+    node = statement_at(loop.span, context)
+    if not isinstance(node, ast.For) or node.orelse or not starts_line(loop.span, context):
+        return "the loop does not stand alone"
+    here, there = (
+        f"{end.receiver}.{found.call.method}({text}, {to})"
+        for end, text in zip((root, other), found.texts, strict=True)
+    )
+    gone = [root.statement, *([found.handled.span] if found.handled is not None else [])]
+    into = "" if found.handled is None or root.receive is None else root.receive.text
+    if is_used_outside(into, span_of(node, context.lines), function, program):
+        return f"`{into}` is used elsewhere"
+    inner = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
+    held = [*inner, *node.body[1:]] if inner is not node.body else inner
+    if any(span_of(one, context.lines) not in gone for one in held):
+        return _edits_of_pieces(program, pattern, found.call)
+    there_ = in_place_of(other.statement, [there], context)
+    return together(in_place_of(span_of(node, context.lines), [here], context), there_)
+
+
+def _edits_of_pieces(program: Program, pattern: Pattern, call: Communicate) -> Edits | str:
+    """Return the edits that hand a root's loop pieces that one call brought, or took along."""
+    context, root, other = program.context, pattern.inner.step, pattern.outer.step
+    span = pattern.inner.loop.span if pattern.inner.loop is not None else root.span
+    loop, numpy = statement_at(span, context), context.array_module
+    if not isinstance(loop, ast.For) or loop.orelse or not starts_line(span, context):
+        return "the loop does not stand alone"
+    if loop.body[0].lineno == loop.lineno or (numpy is None and not call.pickled):
+        return "the loop stands on one line"
+    place, gathers = span_of(loop, context.lines), pattern.kind is Kind.FROM_ALL
+    if comments_within(root.span, context.source) or comments_within(other.span, context.source):
+        return "a comment stands within a message"
+    sent, got = pattern.send.step.send, pattern.take.step.receive
+    text, dtype = "" if sent is None else sent.text, "" if sent is None else str(sent.dtype)
+    if pattern.outer.text != "0" or not (gathers or root.pickled):
+        return "the pieces of all ranks have no name together"
+    mine, theirs = (Writer(program, end, call.op, dtype) for end in (root, other))
+    pieces = fresh_name("pieces", context.identifiers)
+    empty = f"{numpy}.empty(0, dtype={dtype!r})"
+    ahead, behind, at_call = list[str](), list[str](), ""
+    if gathers:
+        if context.text(other.statement) != context.text(other.span):
+            return "the message shares its statement"
+        at_call = f"{pieces}[{argument(root, 'source', program)}]"
+        if got is not None:
+            if not (_is_in_order(got) and _is_in_order(sent)):
+                return "what is sent does not lie in the order of its indices"
+            # a message may be shorter than the memory that it comes to
+            at_call = f"{got.text}.reshape(-1)[: {at_call}.size] = {at_call}.ravel()"
+        ahead, theirs_ = mine.told(empty, pieces)[0], theirs.told(text, "")[1]
+        if call.pickled:
+            ahead = [f"{pieces} = {mine.call('gather', 'None')}"]
+            theirs_ = [theirs.call("gather", text)]
+    else:
+        into = _received(program, other)
+        if into is None or context.text(root.statement) != context.text(root.span):
+            return "the message shares its statement"
+        name, ended = into
+        theirs_ = [f"{name} = {theirs.call(call.op.value, 'None')}", *ended]
+        if not call.pickled:
+            theirs_ = [*theirs.told("", name)[1], *ended]
+        if call.op is Op.BCAST:
+            if len(loop.body) != 1:
+                return "the root does more for each rank"
+            lines = [mine.call("bcast", text)] if call.pickled else mine.told(text, "")[0]
+            return together(
+                in_place_of(place, lines, context), in_place_of(other.statement, theirs_, context)
+            )
+        changes = not call.pickled and _is_changed(pattern.inner, sent)
+        at_call = f"{pieces}.append({f'{numpy}.array({text})' if changes else text})"
+        ahead, behind = [f"{pieces} = [None]"], [mine.call("scatter", pieces)]
+        if not call.pickled:
+            own = fresh_name("own", context.identifiers)
+            ahead, behind = [f"{pieces} = [{empty}]"], mine.told(pieces, own)[0]
+
+    def edits() -> tuple[Edit, ...]:
+        indent = indent_at(place, context)
+        first = "".join(f"{line}\n{indent}" for line in ahead)
+        last = "".join(f"\n{indent}{line}" for line in behind)
+        end = Span(place.end_line, place.end_column, place.end_line, place.end_column)
+        return (
+            Edit(before(place), first),
+            Edit(root.span, at_call),
+            *([Edit(end, last)] if last else []),
+        )
+
+    return together(edits, in_place_of(other.statement, theirs_, context))
+
+
+def _is_in_order(payload: Payload | None) -> bool:
+    view = None if payload is None else payload.view
+    return view is not None and (len(view.shape or ()) == 1 or view.order is Order.C)
+
+
+def _fits(payload: Payload | None) -> bool:
+    """Return whether slices surely end within their array, so that none is cut."""
     view = plain_array(payload)
-    whole = None if view is None else by_rank(view, loop.variable, sym(loop.variable), size)
-    if whole is None or payload is None:
-        return None
-    base = BASE.fullmatch(payload.text)
-    text = payload.text if base is None else base[1]
-    return replace(payload, view=whole, count=whole.count, text=text)
-
-
-def _is_all(payload: Payload) -> bool:
-    """Return whether pieces are all of their array, which is named."""
-    view = _view(payload)
-    if view.region is None or view.buffer.extents is None:
+    if view is None or view.region is None or view.buffer.extents is None:
         return False
-    return view.region[0].count == view.buffer.extents[0] and "[" not in payload.text
+    pairs = zip(view.region, view.buffer.extents, strict=True)
+    return all(not isinstance(i, Part) or blocks_fit(i.high, num(1), end) for i, end in pairs)
 
 
-# --- round a ring -------------------------------------------------------------------------------
-
-
-def _all_gather(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> ProgramProposal | None:
-    """Return one `Allgather` for a loop that passes rows on until every rank has all of them."""
-    loop, given = visit.loops[-1], step.receive
-    if step not in loop.body or not all(one == step or _is_of_numbers(one) for one in loop.body):
-        return None
-    if not step.blocking or loop.high - loop.low != step.communicator.size - 1:
-        return None
-    sent, taken = _row(step.send, step), _row(step.receive, step)
-    if sent is None or taken is None or given is None or not _gathers(loop, step, sent, taken):
-        return None
-    view = _view(given)
-    assert view.region is not None
-    whole = replace(view, region=(Part(num(0), step.communicator.size), *view.region[1:]))
-    base = BASE.fullmatch(given.text.strip())
-    name = base[1] if base is not None and "." not in base[1] else given.text
-    received = replace(given, view=whole, count=whole.count, text=name)
-    call = f"{step.receiver}.Allgather({program.mpi_module}.IN_PLACE, {name})"
-    return offer(
-        function,
-        visit.loops[:-1],
-        step.span,
-        f"let one `Allgather` collect the rows of `{name}`, not a loop round a ring",
-        "the library knows algorithms of fewer steps for small pieces, has several messages under"
-        " way for large ones, and costs one call from Python",
-        (loop,),
-        (collective(step, Op.ALLGATHER, None, received),),
-        "every rank ends with each row as the rank of that number had it; a collective has to come"
-        " in the same order on all ranks",
-        _instead(loop, step, function, program, call) if name != given.text else None,
-    )
-
-
-def _all_reduce(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> ProgramProposal | None:
-    """Return one `Allreduce` for blocks that go round a ring, each rank adding what comes by."""
-    loop, sent, context = visit.loops[-1], step.send, program.context
-    on = move_of(named_rank(step.dest), step.communicator)
-    if loop.high - loop.low != step.communicator.size - 1 or not is_shift(step):
-        return None
-    if on is None or on.by not in (num(1), num(-1)):
-        return None
-    suite = suite_at(loop.span, context)
-    if sent is None or sent.dtype not in SENDABLE or suite is None:
-        return None
-    nodes, at = suite
-    node = nodes[at]
-    given = ast.unparse(ast.parse(sent.text.strip())) if step.pickled else sent.text
-    names = _added_round(node, step, given)
-    if names is None:
-        return None
-    total, block = names
-    if not _begins_with_block(nodes[:at], total, block):
-        return None
-    place = span_of(node, context.lines)
-    used = occurrences(block, function, program)
-    if any(one.start_line > place.end_line for one in used) or not on_all_ranks(
-        function.visits(), visit
-    ):
-        return None
-    memory = payload_of(new_array(total, sent.dtype, (elements(sent),), step.span), step.span)
-    call = replace(collective(step, Op.ALLREDUCE, None, memory), pickled=False, operation="SUM")
-    mpi = program.mpi_module
-    line = f"{step.receiver}.Allreduce({mpi}.IN_PLACE, {total}, op={mpi}.SUM)"
-    writable = mpi is not None and starts_line(place, context)
-    return offer(
-        function,
-        visit.loops[:-1],
-        step.span,
-        f"let one `Allreduce` add up `{total}`, not a loop round a ring",
-        "round a ring every rank sends all blocks; a reduction of large arrays sends two, of small"
-        " ones takes as many steps as the logarithm of the number of ranks",
-        (loop,),
-        (call,),
-        "the same terms are added, in another order, the same on each rank: sums of floating-point"
-        " numbers agree to rounding; a collective has to come in the same order on all ranks",
-        in_place_of(place, [line], context) if writable else None,
-    )
-
-
-def _added_round(node: ast.stmt, step: Communicate, given: str) -> tuple[str, str] | None:
-    """Return the total and the block of a loop that passes on a block and adds what comes."""
-    if not isinstance(node, ast.For) or node.orelse or len(node.body) < 2:
-        return None
-    received = step.result if step.pickled else step.receive and step.receive.text
-    match node.body[1]:
-        case ast.AugAssign(target=ast.Name(id=total), op=ast.Add(), value=ast.Name(id=added)):
-            pass
-        case ast.Assign(
-            targets=[ast.Name(id=total)],
-            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=ast.Name(id=added)),
-        ) if left == total:
-            pass
+def _received(program: Program, step: Communicate) -> tuple[str, list[str]] | None:
+    """Return the name of what other ranks than the root receive, and what follows."""
+    node = statement_at(step.statement, program.context)
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value):
+            ended = []
+        case ast.Return(value=ast.Call() as value):
+            name = fresh_name("received", program.context.identifiers)
+            ended = [f"return {name}"]
         case _:
             return None
-    if added != received or total in (given, received):
-        return None
-    passed = [ast.unparse(one) for one in node.body[2:]]
-    if step.pickled:
-        return (total, given) if received == given and not passed else None
-    pairs = ((given, received), (received, given))
-    swaps = [ast.unparse(ast.parse(f"{a}, {b} = {b}, {a}")) for a, b in pairs]
-    return (total, given) if len(passed) == 1 and passed[0] in swaps else None
+    return (name, ended) if span_of(value, program.context.lines) == step.span else None
 
 
-def _begins_with_block(nodes: list[ast.stmt], total: str, block: str) -> bool:
-    """Return whether a total begins as a copy of what goes round, and nothing touches either."""
-    given: dict[str, str] = {}
-    between: list[ast.stmt] = []
-    for node in nodes[::-1]:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in (total, block):
-                given.setdefault(name, ast.unparse(value))
-            case _:
-                between.append(node)
-        if len(given) == 2:
-            break
-    own = given.get(total, "").removesuffix(".copy()")
-    touched = bound_names(between) | loaded_names(between)
-    copied = given.get(total) == f"{own}.copy()" and given.get(block) in (own, f"{own}.copy()")
-    return copied and not touched & {total, block, *words(own)}
+# --- an exchange with neighbours ------------------------------------------------------------------
 
 
-def _is_of_numbers(step: object) -> bool:
-    if isinstance(step, Compute):
-        return step.target is None and not step.reads
-    return isinstance(step, Interpret)
-
-
-def _row(payload: Payload | None, step: Communicate) -> Expr | None:
-    """Return which row of an array with a row for every rank a payload is."""
-    view = plain_array(payload)
-    if view is None or view.buffer.order is not Order.C or not view.region:
-        return None
-    first, *others = view.region
-    if not isinstance(first, At) or not all(isinstance(index, Whole) for index in others):
-        return None
-    extents = view.buffer.extents
-    return first.index if extents and extents[0] == step.communicator.size else None
-
-
-def _gathers(loop: Loop, step: Communicate, sent: Expr, taken: Expr) -> bool:
-    """Return whether each rank ends with every row as the rank of that number had it at first.
-
-    It sends its own row first, and then what it took last, always to the same neighbour: after
-    `k` passes it has the row of the rank `k` before it, which no later pass writes to.
-    """
-    assert step.send is not None and step.receive is not None
-    if not same_memory(_view(step.send), _view(step.receive)):
-        return False
-    ends = (named_rank(step.dest), named_rank(step.source), sent, taken)
-    dest, source, gives, takes = (move_of(end, step.communicator) for end in ends)
-    if dest is None or source is None or gives is None or takes is None:
-        return False
-    if {move.sign for move in (dest, source, gives, takes)} != {1}:
-        return False
-    if dest.by not in (num(1), num(-1)) or not dest.follows(source, step.communicator):
-        return False
-
-    def by(move: Move, index: Expr) -> Expr:
-        return modulo(substitute(move.by, {loop.variable: index}), step.communicator)
-
-    index = sym(loop.variable)
-    return (
-        by(gives, loop.low) == num(0)
-        and by(takes, index) == modulo(gives.by - dest.by, step.communicator)
-        and by(gives, index + 1) == by(takes, index)
+def _exchange(
+    program: Program, function: SpmdFunction, pattern: Pattern
+) -> Iterator[ProgramProposal]:
+    """Yield an exchange for a chain whose messages do not depend on one another."""
+    send, receive = pattern.send.step, pattern.take.step
+    sent, got = send.send, receive.receive
+    if function.weight(pattern.visit) == 0 or sent is None or got is None:
+        return
+    if sent.view is None or got.view is None or sent.count is None or sent.count != got.count:
+        return
+    if not apart(sent.view, got.view, written_sizes(program)):
+        return
+    exchange = replace(
+        send,
+        op=Op.SENDRECV,
+        method="Sendrecv",
+        receive=got,
+        source=receive.source,
+    )
+    waits, context = pattern.waits, program.context
+    one_after_another = Loop(LoopKind.COUNTED, "", num(0), waits, 1, waits, (send,), send.span)
+    given, nobody = [], f"{program.mpi_module}.PROC_NULL"
+    for end, payload, names in (
+        (pattern.send, sent, ("", "dest", "sendtag")),
+        (pattern.take, got, ("recvbuf=", "source", "recvtag")),
+    ):
+        tag = argument(end.step, "tag", program)
+        given += [f"{names[0]}{payload.text}", f"{names[1]}={end.text.format(nobody=nobody)}"]
+        given += [] if tag is None else [f"{names[2]}={tag}"]
+    place = stretch(pattern.steps[0].span, max(send.statement, receive.statement))
+    begins = context.lines[place.start_line - 1][place.start_column :]
+    simple = [is_simple(end, program) for end in _ends_in(pattern)]
+    edits: Edits | str = in_place_of(
+        place, [f"{send.receiver}.Sendrecv({', '.join(given)})"], context
+    )
+    if not all(simple) or program.mpi_module is None or sent.view.region is None:
+        edits = "a message shares its statement"
+    elif not all(starts_line(step.span, context) for step in pattern.steps):
+        edits = "the branch does not begin its line"
+    elif isinstance(pattern.steps[0], Branch) and not begins.startswith("if"):
+        edits = "the branch is one of several"
+    elif isinstance(pattern.steps[0], Communicate) and (
+        send.statement.start_line != receive.statement.end_line + 1
+    ):
+        edits = "something stands between the messages"
+    yield offer(
+        function,
+        pattern.visit,
+        send.span,
+        "exchange by `Sendrecv`, not by messages that wait for one another",
+        _REASONS[Kind.NEXT],
+        (one_after_another,),
+        (exchange,),
+        _NEXT,
+        edits,
+        safe=True,
     )
 
 
-def _instead(
-    loop: Loop, step: Communicate, function: SpmdFunction, program: Program, call: str
-) -> Edits | None:
-    """Return what puts a call in the place of a loop; None where something else needs the loop."""
-    context, place = program.context, stretch(loop.span, step.statement)
-    node = statement_at(loop.span, context)
-    if program.mpi_module is None or not isinstance(node, ast.For) or node.orelse:
-        return None
-    *before, last = node.body
-    if not all(isinstance(one, ast.Assign) for one in before):
-        return None
-    lines = range(place.start_line, place.end_line + 1)
-    used_elsewhere = any(
-        other.start_line not in lines
-        for name in bound_in_lines(program, lines[0], lines[-1])
-        for other in occurrences(name, function, program)
-    )
-    if used_elsewhere or last.lineno != step.statement.start_line:
-        return None
-    if comments_within(place, context.source) or not stands_alone(context, place):
-        return None
-    return in_place_of(place, [call], context)
+def _ends_in(pattern: Pattern) -> Iterator[Communicate]:
+    for visit in walk(pattern.steps):
+        if isinstance(visit.step, Communicate):
+            yield visit.step
 
 
 TRANSFORM = ProgramRule("ADV607", "hand-written-collective", __doc__, propose)

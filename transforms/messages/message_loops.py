@@ -2,8 +2,8 @@
 
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
-that broadcast or reduce something small in every iteration: one collective carries all of it, and
-what only adds up its sums adds first.
+that broadcast, reduce or exchange something small in every iteration: one call carries all of it,
+and what only adds up its sums adds first. Pickled objects go as one list.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
@@ -58,37 +58,41 @@ import ast
 from collections.abc import Iterator
 from itertools import compress
 
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import Payload
+from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import Partner
 from advisor.ir.spmd.steps import (
+    Call,
     Communicate,
+    Leave,
     Loop,
     Op,
+    Unknown,
     Visit,
+    walk,
 )
-from advisor.source import Span
-from costdb.expr import Expr, free_symbols, num
+from advisor.source import Edit, Span
+from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
-from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
-from transforms.kit.names import argument, bound_in, is_simple, words
-from transforms.kit.programs import ProgramRule, offer
+from transforms.kit.memory import is_counted, is_stretch, plain_array, swept
+from transforms.kit.names import argument, bound_in, bound_names, is_used_outside, keywords, words
+from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
+    fresh_name,
     in_place_of,
     span_of,
     starts_line,
     statement_at,
-    stretch,
     together,
 )
 from transforms.messages.repeated_collectives import repeated_collectives
 
 _ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
 """Collectives that do the same with every element, whatever else they carry."""
+_FIXED = ("root", "op", "dest", "source", "tag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +141,12 @@ def meetings(program: Program, *, pickled: bool) -> Iterator[tuple[list[End], li
         yield sends, receives
 
 
-def _only_pairs(program: Program) -> Iterator[tuple[End, End]]:
-    """Yield the sends and receives of buffers that can meet nobody but each other.
+def _only_pairs(program: Program, *, pickled: bool) -> Iterator[tuple[End, End]]:
+    """Yield the sends and receives that can meet nobody but each other.
 
     Both ends name their partner.
     """
-    for sends, receives in meetings(program, pickled=False):
+    for sends, receives in meetings(program, pickled=pickled):
         if len(sends) == len(receives) == 1:
             (send,), (receive,) = sends, receives
             named = None not in (named_rank(send.partner), named_rank(receive.partner))
@@ -177,132 +181,83 @@ def _single_rank(visit: Visit) -> Expr | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
-    """A loop that does nothing but send or receive parts of an array.
+class _Sweep:
+    """A loop that sends, receives or combines a stretch of an array, piece by piece.
 
     Attributes
     ----------
     end : End
     loop : Loop
-    payload : Payload
-        Of one message.
-    whole : View
-        What all messages carry.
-    text : str or None
-        `whole`, as Python; None where that cannot be written.
+    whole : Communicate
+        One call for all pieces.
+    shown : str
+        What it carries.
+    edits : Edits or str
+        What puts it in the place of the loop, or why nothing can.
     """
 
     end: End
     loop: Loop
-    payload: Payload
-    whole: View
-    text: str | None
+    whole: Communicate
+    shown: str
+    edits: Edits | str
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield one message for every pair of loops whose messages meet."""
-    for send, receive in _only_pairs(program):
-        giver, taker = _loop(program, send), _loop(program, receive)
+    """Yield one message for every pair of loops whose messages meet, one call for many."""
+    for send, receive in _only_pairs(program, pickled=False):
+        giver, taker = _sweep(program, send), _sweep(program, receive)
         if giver is not None and taker is not None and _agree(giver, taker):
-            yield _proposal(program, giver, taker)
+            yield _one_message(giver, taker)
+    for send, receive in _only_pairs(program, pickled=True):
+        yield from _one_list(program, send, receive)
     for function in program.functions:
-        yield from _swept(program, function)
+        for visit, step in function.operations():
+            if step.op in _ELEMENTWISE and on_all_ranks(function.visits(), visit):
+                sweep = _sweep(program, End(function, visit, step))
+                if sweep is not None:
+                    yield _one_collective(sweep)
         yield from repeated_collectives(program, function)
 
 
-def _loop(program: Program, end: End) -> _Loop | None:
-    """Return the loop around one end, if it walks along one stretch, element by element."""
-    step, visit, payload = end.step, end.visit, end.payload
-    view = plain_array(payload)
-    if not visit.loops or not step.blocking or payload is None or view is None:
+def _sweep(program: Program, end: End) -> _Sweep | None:
+    """Return the loop around a call, if it walks along one stretch and does nothing else."""
+    step, visit = end.step, end.visit
+    payloads = [one for one in (step.send, step.receive) if one is not None]
+    if not visit.loops or not step.blocking or step.pickled or "status" in step.places:
         return None
     loop = visit.loops[-1]
-    if not is_counted(loop) or loop.trips is None:
+    if not is_counted(loop) or loop.trips is None or loop.by_rank or step not in loop.body:
         return None
-    if loop.body != (step,) or loop.by_rank or "status" in step.places:
+    others = [one for one in loop.body if one != step]
+    if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
         return None
-    fixed = [step.tag, None if end.partner is None else end.partner.rank]
-    if any(part is not None and loop.variable in free_symbols(part) for part in fixed):
+    fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
+    if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
         return None
-    whole = swept(view, loop.variable, loop.low, loop.high)
-    if whole is None or not is_stretch(whole) or not _is_by_element(view, loop.variable):
-        return None
-    return _Loop(end, loop, payload, whole, _text(program, payload, loop))
-
-
-def _swept(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield one collective for a loop that calls one for each piece of an array, in order."""
-    for visit, step in function.operations():
-        buffers = [one for one in (step.send, step.receive) if one is not None]
-        if not visit.loops or step.pickled or step.op not in _ELEMENTWISE or not buffers:
-            continue
-        loop = visit.loops[-1]
-        if step not in loop.body or not is_counted(loop) or loop.by_rank or not step.blocking:
-            continue
-        others = [one for one in loop.body if one != step]
-        if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
-            continue
-        fixed = " ".join(argument(step, name, program) or "" for name in ("root", "op"))
-        if words(f"{fixed} {step.receiver}") & bound_in(program, loop):
-            continue
-        carried: dict[Span, Payload] = {}
-        texts: dict[Span, str] = {}
-        for one in buffers:
-            view = plain_array(one)
-            whole = None if view is None else swept(view, loop.variable, loop.low, loop.high)
-            if whole is not None and is_stretch(whole):
-                carried[one.span] = replace(one, view=whole, count=whole.count)
-                text = _text(program, one, loop)
-                texts |= {} if text is None else {one.span: text}
-        if len(carried) < len(buffers) or not on_all_ranks(function.visits(), visit):
-            continue
-        yield offer(
-            function,
-            visit.loops[:-1],
-            step.span,
-            f"call `{step.method}` once, not once for each `{buffers[0].text}`",
-            "every collective costs its start-up time, and a call from Python",
-            (loop,),
-            (
-                replace(
-                    step,
-                    send=step.send and carried[step.send.span],
-                    receive=step.receive and carried[step.receive.span],
-                ),
-            ),
-            "the same elements come to the same places; sums of floating-point numbers may be"
-            " collected in another order",
-            _in_one(program, loop, step, texts) if len(texts) == len(buffers) else None,
-        )
-
-
-def _in_one(
-    program: Program, loop: Loop, step: Communicate, texts: dict[Span, str]
-) -> Edits | None:
-    context, start = program.context, step.statement
-    node, text = statement_at(loop.span, context), context.text(start)
-    if not is_simple(step, program) or not starts_line(loop.span, context):
-        return None
-    if not isinstance(node, ast.For) or node.orelse or start.start_line != start.end_line:
-        return None
-    for place in sorted(texts, reverse=True):
-        ahead, behind = (c - start.start_column for c in (place.start_column, place.end_column))
-        text = f"{text[:ahead]}{texts[place]}{text[behind:]}"
-    return in_place_of(span_of(node, context.lines), [text], context)
-
-
-def _is_by_element(view: View, variable: str) -> bool:
-    """Return whether the dimension that an index walks along has one element in each piece."""
-    moved = [
-        index
-        for index in view.region or ()
-        if symbols_of(replace(view, region=(index,))) & {variable}
-    ]
-    return all((ends := bounds_of(index))[1] - ends[0] == num(1) for index in moved)
+    texts: dict[Span, str] = {}
+    wholes: dict[Span, Payload] = {}
+    for one in payloads:
+        view = plain_array(one)
+        whole = None if view is None else swept(view, loop.variable, loop.low, loop.high)
+        if whole is None or not is_stretch(whole):
+            return None
+        wholes[one.span] = replace(one, view=whole, count=whole.count)
+        text = _text(program, one, loop)
+        texts |= {} if text is None else {one.span: text}
+    call = replace(
+        step,
+        send=step.send and wholes[step.send.span],
+        receive=step.receive and wholes[step.receive.span],
+    )
+    edits: Edits | str = "all that the loop carries has no name"
+    if len(texts) == len(payloads):
+        edits = _edits(program, end, loop, texts)
+    return _Sweep(end, loop, call, texts.get(payloads[0].span, payloads[0].text), edits)
 
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
-    """Return what all messages carry, as Python: the loop's index becomes its range."""
+    """Return what all calls carry, as Python: the loop's index becomes its range."""
     match statement_at(loop.span, program.context):
         case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=args)):
             bounds = ["0", *map(ast.unparse, args)]
@@ -314,8 +269,7 @@ def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
         return None
     if not isinstance(one, ast.Subscript) or len(bounds) > 3:
         return None
-    parts = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
-    texts = [ast.unparse(part) for part in parts]
+    texts = [ast.unparse(part) for part in getattr(one.slice, "elts", [one.slice])]
     own = [place for place, text in enumerate(texts) if name in words(text)]
     # the index alone, or the range of it and its neighbour
     if len(own) != 1 or texts[own[0]] not in (name, f"{name}:{name} + 1"):
@@ -324,50 +278,150 @@ def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
     return f"{ast.unparse(one.value)}[{', '.join(texts)}]"
 
 
-def _agree(giver: _Loop, taker: _Loop) -> bool:
+def _edits(program: Program, end: End, loop: Loop, texts: dict[Span, str]) -> Edits | str:
+    context, start = program.context, end.step.statement
+    if start.start_line != start.end_line:
+        return "the call stands on several lines"
+    text = context.text(start)
+    for place in sorted(texts, reverse=True):
+        ahead, behind = (c - start.start_column for c in (place.start_column, place.end_column))
+        text = f"{text[:ahead]}{texts[place]}{text[behind:]}"
+    node = statement_at(loop.span, context)
+    place = loop.span if node is None else span_of(node, context.lines)
+    steps = [one for one in loop.body if isinstance(one, Communicate)]
+    return instead(program, end.function, place, [text], steps)
+
+
+def _one_collective(sweep: _Sweep) -> ProgramProposal:
+    step = sweep.end.step
+    sent = step.send or step.receive
+    assert sent is not None
+    return offer(
+        sweep.end.function,
+        sweep.end.visit.loops[:-1],
+        step.span,
+        f"call `{step.method}` once, not once for each `{sent.text}`",
+        "every collective costs its start-up time, and a call from Python",
+        (sweep.loop,),
+        (sweep.whole,),
+        "the same elements come to the same places; sums of floating-point numbers may be"
+        " collected in another order",
+        sweep.edits,
+    )
+
+
+def _agree(giver: _Sweep, taker: _Sweep) -> bool:
     """Return whether both ends pass on as many elements, of the same type, equally often."""
+    sent, got = giver.end.payload, taker.end.payload
     return (
-        giver.loop.trips == taker.loop.trips
-        and giver.payload.count == taker.payload.count
-        and giver.payload.dtype == taker.payload.dtype
+        sent is not None
+        and got is not None
+        and giver.loop.trips == taker.loop.trips
+        and (sent.count, sent.dtype) == (got.count, got.dtype)
         and len(giver.end.visit.loops) == len(taker.end.visit.loops)
     )
 
 
-def _proposal(program: Program, giver: _Loop, taker: _Loop) -> ProgramProposal:
-    step, one = giver.end.step, giver.payload.text
-    whole = replace(giver.payload, view=giver.whole, count=giver.whole.count)
-    edits = [_edit(end, program) for end in (giver, taker)]
-    written = [edit for edit in edits if edit is not None]
+def _one_message(giver: _Sweep, taker: _Sweep) -> ProgramProposal:
+    sent, ends = giver.end.payload, (giver, taker)
+    why = next((one.edits for one in ends if isinstance(one.edits, str)), None)
+    edits = [one.edits for one in ends if not isinstance(one.edits, str)]
+    text = "" if sent is None else sent.text
     return offer(
         giver.end.function,
         giver.end.visit.loops[:-1],
-        step.span,
-        f"send `{giver.text or one}` in one message, not one for each `{one}`",
+        giver.end.step.span,
+        f"send `{giver.shown}` in one message, not one for each `{text}`",
         "every message costs a start-up time besides its bytes, and a call from Python",
         (giver.loop,),
-        (replace(step, send=whole),),
+        (giver.whole,),
         "the same elements come to the same places; but one large message waits for its"
         " receiver, where a program may rely on small ones being buffered",
-        together(*written) if len(written) == len(edits) else None,
+        together(*edits) if why is None else why,
     )
 
 
-def _edit(one: _Loop, program: Program) -> Edits | None:
-    """Return what puts a call in the place of its loop, comments kept above it."""
-    context, statement, place = program.context, one.end.step.statement, one.payload.span
-    if one.text is None or not is_simple(one.end.step, program):
-        return None
-    if not starts_line(one.loop.span, context):
-        return None
-    ahead = Span(*_start(statement), *_start(place))
-    behind = Span(place.end_line, place.end_column, statement.end_line, statement.end_column)
-    call = f"{context.text(ahead)}{one.text}{context.text(behind)}"
-    return in_place_of(stretch(one.loop.span, statement), [call], context)
+# --- loops of pickled messages --------------------------------------------------------------------
 
 
-def _start(span: Span) -> tuple[int, int]:
-    return span.start_line, span.start_column
+def _one_list(program: Program, send: End, receive: End) -> Iterator[ProgramProposal]:
+    """Yield one message that is the list of what a loop sends, object by object."""
+    giver, taker = _loop_of_objects(program, send), _loop_of_objects(program, receive)
+    sent, step = send.step.send, send.step
+    if giver is None or taker is None or sent is None or giver.trips != taker.trips:
+        return
+    tags = [
+        None if end.step.tag is None else substitute(end.step.tag, {loop.variable: sym("k")})
+        for end, loop in ((send, giver), (receive, taker))
+    ]
+    if "tag" in receive.step.places and (tags[0] != tags[1] or giver.low != taker.low):
+        return
+    # a tag that counts messages is no longer needed
+    counts = any("k" in free_symbols(tag) for tag in tags if tag is not None)
+    names = ("dest", "source") if counts else ("dest", "source", "tag")
+    given = [", ".join(keywords(end.step, names, program)) for end in (send, receive)]
+    node, obj = statement_at(giver.span, program.context), argument(step, "obj", program)
+    if not isinstance(node, ast.For) or obj is None or len(node.body) != 1 or node.orelse:
+        return
+    header = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
+    line = f"{step.receiver}.send([{obj} {header}], {given[0]})"
+    place = span_of(node, program.context.lines)
+    taking = _taken(program, receive.step, taker, f"{receive.step.receiver}.recv({given[1]})")
+    kept = any(
+        is_used_outside(n, place, send.function, program) for n in bound_names([node.target])
+    )
+    edits: Edits | str = (
+        "the loop's index is used elsewhere, or what receives is no loop of its own"
+    )
+    if taking is not None and not kept and starts_line(place, program.context):
+        edits = together(in_place_of(place, [line], program.context), taking)
+    listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=giver.trips)
+    yield offer(
+        send.function,
+        send.visit.loops[:-1],
+        step.span,
+        f"send all of `{sent.text}` as one list, not in a message for each",
+        "every message costs a start-up time besides its bytes, and a pickle",
+        (giver,),
+        (replace(step, send=replace(listed, view=None, count=None)),),
+        "the same objects come in the same order; but one large message waits for its receiver,"
+        " where a program may rely on small ones being buffered",
+        edits,
+    )
+
+
+def _loop_of_objects(program: Program, end: End) -> Loop | None:
+    """Return the loop around one end of pickled messages, all to or from the same rank."""
+    step, loops = end.step, end.visit.loops
+    if not loops or not step.blocking or step.mode or "status" in step.places:
+        return None
+    loop, others = loops[-1], [one for one in loops[-1].body if one != step]
+    fixed = " ".join(argument(step, name, program) or "" for name in ("dest", "source"))
+    if step not in loop.body or loop.trips is None or not is_counted(loop):
+        return None
+    if any(
+        isinstance(one.step, Communicate | Leave | Unknown | Call) for one in walk(tuple(others))
+    ):
+        return None
+    return None if words(f"{fixed} {step.receiver}") & bound_in(program, loop) else loop
+
+
+def _taken(program: Program, step: Communicate, loop: Loop, call: str) -> Edits | None:
+    """Return what takes objects from a list that one message brought."""
+    context, lines = program.context, program.context.lines
+    node, statement = statement_at(loop.span, context), statement_at(step.statement, context)
+    if isinstance(node, ast.For):
+        one = fresh_name("one", context.identifiers)
+        target, over = span_of(node.target, lines), span_of(node.iter, lines)
+        text = f"zip({context.text(over)}, {call})"
+        header = f"{ast.unparse(node.target)}, {one}"
+        return lambda: (Edit(target, header), Edit(over, text), Edit(step.span, one))
+    for part in ast.walk(statement or ast.Pass()):
+        found = isinstance(part, ast.ListComp) and span_of(part.elt, lines) == step.span
+        if isinstance(part, ast.ListComp) and found and ast.unparse(part).count(" for ") == 1:
+            place = span_of(part, lines)
+            return lambda: (Edit(place, call),)
+    return None
 
 
 TRANSFORM = ProgramRule("ADV603", "message-per-element", __doc__, propose)

@@ -2,13 +2,10 @@
 
 **What it does.** Finds arrays that are split among ranks along one axis, where splitting them
 along the other one moves less: stencils whose faces lie across the storage order, so that each is
-copied element by element before it is sent and after it came; and products of a matrix and a
-vector by columns, which add up a whole vector over all ranks where rows need only gather its
-blocks.
+copied element by element before it is sent and after it came.
 
 **Why it costs.** A column of an array in C order is one element of every row: copying it loads as
-many cache lines as it has elements. A row is one stretch, and goes as it is. A sum over all ranks
-moves the whole vector twice and adds it up, a gather moves it once.
+many cache lines as it has elements. A row is one stretch, and goes as it is.
 
 **Example**
 
@@ -39,8 +36,7 @@ is summed or multiplied along whole lines of the other axis, only the other orde
 **Models used.** Lines (messages, collectives, array statements).
 
 **References.** Rows and columns at different cost: the study of communication costs with cache
-effects for ZPL and MPI programs. Row-wise and column-wise products of a matrix and a vector: any
-text on parallel algorithms.
+effects for ZPL and MPI programs.
 """
 
 from __future__ import annotations
@@ -59,24 +55,20 @@ from advisor.ir.spmd.memory import (
     Whole,
     contiguity,
 )
-from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
+from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.ranks import Communicator
-from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
+from advisor.ir.spmd.steps import Compute, Loop, Step
 from advisor.ir.values import Called, MatMul, Reduction
 from costdb.expr import free_symbols, num
-from transforms.kit.memory import carried, new_array, payload_of, same_memory
+from transforms.kit.memory import carried
 from transforms.kit.names import is_name
 from transforms.kit.programs import ProgramRule, offer
 from transforms.messages.staged_faces import Face, dimension_of, faces_of
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield other splits of stencils and of products of matrix and vector."""
+    """Yield other splits of stencils."""
     yield from _stencils(program)
-    for function in program.functions:
-        for visit, step in function.operations():
-            if step.op is Op.ALLREDUCE and function.weight(visit) > 0:
-                yield from _product(function, visit, step)
 
 
 # --- stencils -----------------------------------------------------------------------------------
@@ -192,80 +184,10 @@ def _exchange(faces: list[Face]) -> tuple[Step, ...]:
     )
 
 
-# --- products of a matrix and a vector ----------------------------------------------------------
-
-
-def _product(function: SpmdFunction, visit: Visit, step: Communicate) -> Iterator[ProgramProposal]:
-    """Yield rows, where columns of a matrix are multiplied and whole vectors summed."""
-    given = step.send if step.send is not None else step.receive
-    if step.operation != "SUM" or step.pickled or not step.blocking:
-        return
-    if given is None or given.view is None or given.dtype is None:
-        return
-    made = _made_by(visit, given.view)
-    if made is None:
-        return
-    matrix, vector = made.reads
-    size = step.communicator.size
-    extents, length = matrix.shape, vector.count
-    if extents is None or length is None or given.count != extents[0]:
-        return
-    # as many columns as elements of the own block, which depends on how many ranks there are
-    shared = free_symbols(size)
-    if extents[1] != length or not shared & free_symbols(length):
-        return
-    if shared & free_symbols(extents[0]):
-        return
-    block = extents[0] / size
-    at, dtype = step.span, vector.dtype
-    rows = new_array(matrix.text, matrix.dtype, (block, extents[0]), at, matrix.order)
-    whole = new_array(vector.text, dtype, (extents[0],), at)
-    own = new_array(given.text, given.dtype, (block,), at)
-    multiplied = replace(made, target=own, reads=(rows, whole))
-    gather = replace(
-        step,
-        op=Op.ALLGATHER,
-        method="Allgather",
-        operation=None,
-        in_place=False,
-        send=payload_of(own, step.span),
-        receive=payload_of(whole, step.span),
-    )
-    yield offer(
-        function,
-        visit,
-        step.span,
-        f"give each rank rows of {_called(matrix, 'the matrix')}, not columns: gather blocks of the"
-        " product, do not sum whole vectors",
-        "by columns every rank has a part of each element, and whole vectors are added up; by rows"
-        " each has whole elements, which are gathered",
-        (made, step),
-        (multiplied, gather),
-        "every rank has the whole product in both; sums within it are collected in another order",
-        conditions=(
-            f"each rank has the whole of which {_called(vector, 'the vector')} is a block",
-        ),
-    )
-
-
 def _called(view: View, otherwise: str) -> str:
     """Return how to speak of an array: by its name, where it has one of its own."""
     name = view.buffer.name
     return f"`{name}`" if all(map(is_name, name.split("."))) else otherwise
-
-
-def _made_by(visit: Visit, view: View) -> Compute | None:
-    """Return the product of a matrix and a vector that a view is, made in the same block."""
-    for step in reversed(visit.block[: visit.position]):
-        if isinstance(step, Copy) and same_memory(step.target, view) and step.target.is_whole:
-            view = step.source
-        if not isinstance(step, Compute) or step.target is None:
-            continue
-        if same_memory(step.target, view):
-            shapes = [one.shape for one in step.reads]
-            is_product = step.is_product and [len(s or ()) for s in shapes] == [2, 1]
-            return step if is_product else None
-    return None
 
 
 TRANSFORM = ProgramRule("ADV606", "partition-axis", __doc__, propose)

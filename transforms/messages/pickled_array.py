@@ -51,29 +51,38 @@ or message grades (buffers).
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.finding import Applicability
 from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
-from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit, Wait
-from costdb.expr import Expr
+from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit, Wait
+from advisor.source import Edit
 from transforms.kit.memory import (
     INTEGERS,
+    SENDABLE,
     array_payload,
     is_stretch,
     may_share,
-    new_array,
-    payload_of,
     written,
 )
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
 from transforms.kit.programs import ProgramRule, offer, sent_text
 from transforms.kit.ranks import is_shift, named_rank, on_all_ranks
-from transforms.kit.rewrite import Edits, fresh_name, in_place_of, together
-from transforms.messages.announced import announced
+from transforms.kit.rewrite import (
+    Edits,
+    before,
+    in_place_of,
+    indent_at,
+    starts_line,
+    statement_at,
+    together,
+)
+from transforms.messages.buffers import LISTS, Writer, as_buffers, told_first
 from transforms.messages.combined_parts import combined
 from transforms.messages.message_loops import End, meetings
 
@@ -110,7 +119,7 @@ def _collective(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate, view: View
 ) -> Iterator[ProgramProposal]:
     """Yield the buffer form of a call that is both ends of its messages."""
-    safe, lines, write = False, None, is_simple(step, program)
+    safe, form = False, "same"
     match step.op:
         case Op.ALLREDUCE | Op.REDUCE if step.operation in _SUMS | _BITS:
             safe = view.dtype in INTEGERS or step.operation in _BITS
@@ -120,18 +129,21 @@ def _collective(
                 else "terms are collected in another order: floating-point sums are not"
                 " associative, so results agree only to rounding"
             )
-            lines = _reduction(program, step, view) if write else None
         case Op.BCAST:
             words = f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy"
-            lines = _broadcast(program, function, step, view) if write else None
         case Op.GATHER | Op.ALLGATHER if not step.varying:
             words = f"{_MOVED}, but in one array, of which each rank's is a row, not in a list"
-            lines = _gather(program, step, view) if write else None
+            form = "rows"
         case Op.SENDRECV if is_shift(step):
             safe, words = True, f"{_MOVED}: every rank makes this exchange"
-            lines = _exchange(program, step, view) if write else None
         case _:
             return
+    lines = None
+    if is_simple(step, program) and step.result is not None:
+        if step.op is Op.BCAST:
+            lines = _broadcast(program, function, step, view)
+        elif step.receive is None and "status" not in step.places:
+            lines = Writer(program, step, step.op).alike(view, step.result, form, [])
     yield offer(
         function,
         visit,
@@ -139,110 +151,29 @@ def _collective(
         f"send `{sent_text(step)}` as a buffer, by `{step.method.capitalize()}`",
         _REASON,
         (step,),
-        _as_buffers(step, view),
+        as_buffers(step, view),
         words + _UNWRITTEN * (lines is None),
         None if lines is None else in_place_of(step.statement, lines, program.context),
         safe=safe,
     )
 
 
-def _as_buffers(step: Communicate, view: View) -> tuple[Step, ...]:
-    """Return the steps of the upper-case call: a staging copy, memory to receive into, the call."""
-    many = step.op in (Op.GATHER, Op.ALLGATHER)
-    shape = view.shape or ()
-    memory = _memory(step, view, (step.communicator.size, *shape) if many else shape)
-    received = payload_of(memory, step.span)
-    if many and view.count is not None:
-        received = replace(received, count=step.communicator.size * view.count)
-    staging: tuple[Step, ...] = ()
-    sent = step.send
-    if not is_stretch(view):
-        staged = _memory(step, view, shape)
-        staging = (Copy(staged, view, step.span, allocates=True),)
-        sent = payload_of(staged, step.span)
-    call = replace(
-        step,
-        method=step.method.capitalize(),
-        pickled=False,
-        send=sent,
-        receive=None if step.op in (Op.BCAST, Op.SEND) else received,
-    )
-    return *staging, Allocate(memory.buffer, step.span, filled=False), call
-
-
-def _memory(step: Communicate, view: View, shape: tuple[Expr, ...]) -> View:
-    return new_array(step.result or "received", view.dtype, shape, step.span)
-
-
-# --- what is written in the place of a call: None where it cannot be ---------------------------
-
-
-def _written(
-    program: Program, step: Communicate, view: View, memory: str, call: str, names: tuple[str, ...]
-) -> list[str] | None:
-    """Return a call between memory that is sent and memory to receive into, both with a name.
-
-    A result that goes by the name of what is sent needs another one first, because memory that
-    is sent cannot be received into.
-    """
-    text = argument(step, "sendobj", program) or argument(step, "obj", program)
-    numpy, taken = program.context.array_module, program.context.identifiers
-    if text is None or numpy is None or step.result is None:
-        return None
-    first, rest, sent, name = [], [], text, step.result
-    if not is_name(text) or not is_stretch(view):
-        sent, flat = fresh_name("sent", taken), " ".join(text.split())
-        first = [f"{sent} = {flat if is_stretch(view) else f'{numpy}.ascontiguousarray({flat})'}"]
-    if name == sent:
-        name = fresh_name(f"{sent}_received", taken)
-        rest = [f"{step.result} = {name}"]
-    given = ", ".join(keywords(step, names, program))
-    made = memory.format(numpy=numpy, sent=sent, comm=step.receiver)
-    if step.op in (Op.REDUCE, Op.GATHER):
-        made = f"{made} if {step.receiver}.Get_rank() == {_root(program, step)} else None"
-    arguments = call.format(sent=sent, name=name, given=given).removesuffix(", ")
-    method = f"{step.receiver}.{step.method.capitalize()}"
-    return [*first, f"{name} = {made}", f"{method}({arguments.replace(', , ', ', ')})", *rest]
-
-
-def _root(program: Program, step: Communicate) -> str:
-    return argument(step, "root", program) or "0"
-
-
-def _reduction(program: Program, step: Communicate, view: View) -> list[str] | None:
-    memory, call = "{numpy}.empty_like({sent})", "{sent}, {name}, {given}"
-    return _written(program, step, view, memory, call, ("op", "root"))
-
-
-def _gather(program: Program, step: Communicate, view: View) -> list[str] | None:
-    memory = "{numpy}.empty(({comm}.Get_size(), *{sent}.shape), dtype={sent}.dtype)"
-    return _written(program, step, view, memory, "{sent}, {name}, {given}", ("root",))
-
-
-def _exchange(program: Program, step: Communicate, view: View) -> list[str] | None:
-    if step.receive is not None or "status" in step.places:
-        return None
-    call = "{sent}, {given}, recvbuf={name}"
-    names = ("dest", "sendtag", "source", "recvtag")
-    return _written(program, step, view, "{numpy}.empty_like({sent})", call, names)
-
-
 def _broadcast(
     program: Program, function: SpmdFunction, step: Communicate, view: View
 ) -> list[str] | None:
+    """Return a broadcast into memory of a shape that every rank knows."""
     numpy, sent = program.context.array_module, argument(step, "obj", program)
-    if numpy is None or sent is None or not is_name(sent) or step.result is None:
+    if numpy is None or sent is None or not is_name(sent):
         return None
     if step.result != sent or not view.is_whole:
         return None  # the name that is sent keeps its value on other ranks
-    shape = shape_text(view, function, program, step.span)
+    shape, writer = shape_text(view, function, program, step.span), Writer(program, step, step.op)
     if shape is None:
         return None
-    call = ", ".join([sent, *keywords(step, ("root",), program)])
     return [
-        f"if {step.receiver}.Get_rank() != {_root(program, step)}:",
+        f"if {step.receiver}.Get_rank() != {writer.root}:",
         f"{program.context.indent}{sent} = {numpy}.empty({shape}, dtype={view.dtype!r})",
-        f"{step.receiver}.Bcast({call})",
+        f"{step.receiver}.Bcast({', '.join([sent, *keywords(step, ('root',), program)])})",
     ]
 
 
@@ -282,7 +213,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             words += f"; if `{later[0]}` is not changed until the request has been waited for"
         first = sends[0]
         both = [
-            (one.step, _as_buffers(replace(one.step, result=receives[0].step.result), view))
+            (one.step, as_buffers(replace(one.step, result=receives[0].step.result), view))
             for one, view in zip(sends, views, strict=True)
             if one.function is first.function and one.visit.loops == first.visit.loops
         ]
@@ -374,6 +305,113 @@ def _stored(end: End, view: View, program: Program) -> str | None:
             ):
                 return into.strip()
     return None
+
+
+# --- shapes first -------------------------------------------------------------------------------
+
+
+def announced(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield the buffer form of a collective that tells the shapes of what it carries first."""
+    part = _part(step)
+    if part is None or "status" in step.places:
+        return
+    alike = step.op is Op.ALLTOALL and _are_alike(program, step, part)
+    title = f"tell the shapes of `{sent_text(step)}` first, then send them as buffers"
+    if alike:
+        title = f"exchange `{sent_text(step)}` as one buffer, by `Alltoall`"
+    yield offer(
+        function,
+        visit,
+        step.span,
+        title,
+        "a lower-case method serialises every array, and makes new ones of the bytes at the other"
+        " end; an upper-case one sends memory as it is",
+        (step,),
+        told_first(step, step.op, part)[2 * alike :],
+        "the same elements come to the same ranks, in arrays of the same shapes, if all are of the"
+        " element type that the source shows",
+        _edits(program, step, part, alike=alike) or "the statement is of another kind",
+    )
+
+
+def _part(step: Communicate) -> Payload | None:
+    """Return what goes to a rank, or comes from one, if it is surely an array of a known type."""
+    sent = step.send
+    if sent is None:
+        return None
+    if step.op not in LISTS:
+        known = sent.kind is PayloadKind.ARRAY and sent.dtype in SENDABLE
+        return sent if known and step.op in (Op.BCAST, Op.GATHER, Op.ALLGATHER) else None
+    if sent.kind is not PayloadKind.OBJECT or not sent.parts or _may_be_nothing(sent.text):
+        return None
+    kinds = {(part.kind, part.dtype) for part in sent.parts}
+    first = sent.parts[0]
+    alike = len(kinds) == 1 and first.kind is PayloadKind.ARRAY and first.dtype in SENDABLE
+    return first if alike else None
+
+
+def _are_alike(program: Program, step: Communicate, part: Payload) -> bool:
+    """Return whether a list is written out as equal pieces, one for each rank."""
+    sent = step.send
+    if sent is None or sent.length != step.communicator.size or part.view is None:
+        return False
+    if part.view.shape is None or not is_uniform(program, part.view.shape):
+        return False
+    node = ast.parse(sent.text.strip(), mode="eval").body
+    if isinstance(node, ast.ListComp):
+        return len(node.generators) == 1 and not node.generators[0].ifs
+    # equal pieces, or an error
+    split = f"{program.context.array_module}.split"
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == split
+
+
+def _may_be_nothing(text: str) -> bool:
+    """Return whether a list may hold something else than arrays: a choice is made for each."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return True
+    made = node.elt if isinstance(node, ast.ListComp) else node
+    return any(isinstance(part, ast.IfExp | ast.BoolOp) for part in ast.walk(made)) and (
+        made is not node
+    )
+
+
+def _edits(program: Program, step: Communicate, part: Payload, *, alike: bool) -> Edits | None:
+    """Return what tells shapes before a statement, and uses what came in the place of its call."""
+    context, place, numpy = program.context, step.statement, program.context.array_module
+    text = argument(step, "sendobj", program) or argument(step, "obj", program)
+    if text is None or numpy is None:
+        return None
+    writer = Writer(program, step, step.op, part.dtype)
+    name, flat = writer.name("received"), " ".join(text.split())
+    if is_simple(step, program) and step.result not in (None, text):
+        name = str(step.result)
+    own = text if text.isidentifier() else writer.name("sent")
+    lines = [] if own == text else [f"{own} = {flat}"]
+    if alike:
+        sent, joined = writer.name("sent"), writer.name("joined")
+        lines = [
+            f"{sent} = {numpy}.stack({flat})",
+            f"{joined} = {numpy}.empty_like({sent})",
+            writer.call("Alltoall", sent, joined),
+            f"{name} = list({joined})",
+        ]
+    else:
+        root, others = writer.told(own, name)
+        lines += writer.branch(root, others) if others else root
+    node = statement_at(place, context)
+    if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return | ast.Expr):
+        return None
+    if not starts_line(place, context) or "#" in context.text(step.span):
+        return None
+    if name == step.result:
+        return in_place_of(place, lines, context)
+    indent = indent_at(place, context)
+    ahead = "".join(f"{line}\n{indent}" for line in lines)
+    return lambda: (Edit(before(place), ahead), Edit(step.span, name))
 
 
 TRANSFORM = ProgramRule("ADV601", "pickled-array", __doc__, propose)

@@ -1,15 +1,16 @@
-"""Loops in which every iteration calls one small collective: one call for all of them.
+"""Loops in which every iteration makes a small call: one call for all of them.
 
-The loop is distributed around its call: what comes before the call in the first loop, which
-collects what is sent, one collective of all of it, and what comes behind it in a second loop. That
-is right where no iteration reads, before its call, what an earlier one wrote behind its own. A loop
-that only adds up what its sums give adds first, and sends once.
+The loop is distributed around its calls: a first loop collects what is sent, each call carries all
+of it, and a second loop does what comes behind. That is right where no iteration uses before its
+calls what an earlier one made behind its own. A loop that only adds up what its sums give adds
+first, and sends once.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind
@@ -28,69 +29,89 @@ from advisor.ir.spmd.steps import (
     Wait,
     walk,
 )
-from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import SENDABLE, may_share, new_array, payload_of, reads_of, written
-from transforms.kit.names import argument, bound_names, is_binding, loaded_names, occurrences, words
+from transforms.kit.names import (
+    argument,
+    bound_names,
+    is_uniform,
+    is_used_outside,
+    keywords,
+    loaded_names,
+    occurrences,
+    words,
+)
 from transforms.kit.programs import collective, offer, shortened
-from transforms.kit.ranks import on_all_ranks
+from transforms.kit.ranks import is_exchange, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
-    before,
     fresh_name,
     in_place_of,
     span_of,
     starts_line,
     statement_at,
-    stretch,
 )
 
 _REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN", "BAND", "BOR", "BXOR"})
 _ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
 _SENT = ("sendobj", "obj", "sendbuf", "buf")
+_PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
 _PLAIN_CALLS = frozenset({"abs", "complex", "float", "int", "len", "max", "min", "round", "sum"})
-_REASON = (
-    "every collective costs its start-up time, however little it carries, and a call from Python"
-)
+_REASON = "every call costs its start-up time, however little it carries, and a call from Python"
 _APART = (
-    "no iteration uses before its call what an earlier one made behind its own, if names of arrays"
+    "no iteration uses before its calls what an earlier one made behind its own, if names of arrays"
     " mean different ones"
 )
 _ROUNDED = "; sums of floating-point numbers are collected in another order, and agree to rounding"
 
 
 @dataclass(frozen=True, slots=True)
+class _Once:
+    """One call of a loop.
+
+    Attributes
+    ----------
+    step : Communicate
+    sent : str
+        What an iteration sends.
+    into : str or None
+        The name of the buffer that it receives into.
+    one, all_sent, received : str
+        What one result is called, and what all that is sent and received is.
+    given : list of str
+        Its other arguments.
+    """
+
+    step: Communicate
+    sent: str
+    into: str | None
+    one: str
+    all_sent: str
+    received: str
+    given: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Parts:
-    """A loop in three parts.
+    """A loop in parts.
 
     Attributes
     ----------
     node : ast.For
-    steps : Loop
-    step : Communicate
-    sent : str
-        What an iteration sends.
-    received : str or None
-        The name of the buffer that it receives into.
+    loop : Loop
+    calls : list of _Once
     before, behind : list of ast.stmt
-        Around the call, barriers left out; `behind` begins with what is done with the result.
-    one : str
-        What the result is called there.
-    fixed : frozenset of str
-        Names in what else the call is given.
+        What comes before the calls, and can, and all else, barriers left out; `behind` has names
+        in the place of calls.
     """
 
     node: ast.For
-    steps: Loop
-    step: Communicate
-    sent: str
-    received: str | None
+    loop: Loop
+    calls: list[_Once]
     before: list[ast.stmt]
     behind: list[ast.stmt]
-    one: str
-    fixed: frozenset[str]
 
     @property
     def targets(self) -> frozenset[str]:
@@ -99,34 +120,28 @@ class _Parts:
 
     @property
     def reads(self) -> frozenset[str]:
-        """What is used up to the call."""
-        return loaded_names([*self.before, ast.parse(self.sent)])
+        """What is used up to the calls."""
+        return loaded_names([*self.before, *(ast.parse(one.sent) for one in self.calls)])
 
-    def header(self, behind: bool = False) -> str:
-        """Return the header of a loop like this one, which may go through results besides."""
-        target, over = ast.unparse(self.node.target), ast.unparse(self.node.iter)
-        if not behind:
-            return f"for {target} in {over}"
-        target = f"({target})" if isinstance(self.node.target, ast.Tuple) else target
-        return f"for {target}, {self.one} in zip({over}, {{}})"
+    @property
+    def header(self) -> str:
+        """The header of a loop like this one."""
+        return f"for {ast.unparse(self.node.target)} in {ast.unparse(self.node.iter)}"
 
 
 def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield one collective for every loop that calls one in each iteration."""
+    """Yield one call for each that a loop makes in every iteration."""
     for visit in function.visits():
         loop = visit.step
         if not isinstance(loop, Loop) or loop.trips is None or loop.timing or loop.by_rank:
             continue
-        step = _only_collective(loop)
-        parts = None if step is None else _parts(program, loop, step)
-        if (
-            parts is None
-            or not _varies(parts)
-            or _is_another_call(parts)
-            or not on_all_ranks(function.visits(), visit)
-        ):
+        steps = _calls(program, loop)
+        parts = _parts(program, loop, steps) if steps else None
+        if parts is None or not _varies(parts) or _is_another_call(parts):
             continue
-        if _only_adds(parts, function, program):
+        if not on_all_ranks(function.visits(), visit):
+            continue
+        if len(steps) == 1 and _only_adds(parts, function, program):
             yield _added_first(program, function, visit, parts)
         elif _is_distributable(parts):
             yield _collected(program, function, visit, parts)
@@ -135,25 +150,33 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
 # --- the parts of a loop --------------------------------------------------------------------------
 
 
-def _only_collective(loop: Loop) -> Communicate | None:
-    """Return the one collective of a loop, which every iteration calls, barriers left out."""
+def _calls(program: Program, loop: Loop) -> list[Communicate]:
+    """Return the calls of a loop, which every iteration makes; none where one cannot be one."""
     inside = [one.step for one in walk(loop.body)]
     calls = [s for s in inside if isinstance(s, Communicate) and s.op is not Op.BARRIER]
-    if loop.kind not in (LoopKind.COUNTED, LoopKind.ELEMENTS) or len(calls) != 1:
-        return None
-    (step,) = calls
+    if loop.kind not in (LoopKind.COUNTED, LoopKind.ELEMENTS):
+        return []
     if any(isinstance(one, Unknown | Call | Leave | Wait) for one in inside):
-        return None
-    if step not in loop.body or not step.blocking or step.in_place or step.varying:
-        return None
-    if step.op is not Op.BCAST and (
-        step.op not in _REDUCTIONS or step.operation not in _OPERATIONS
-    ):
-        return None
-    fixed = [step.send.count if step.send is not None else None, step.root]
-    if any(size is not None and loop.variable in free_symbols(size) for size in fixed):
-        return None
-    return step if step.send is not None and _is_plain(step.send) else None
+        return []
+    for step in calls:
+        if step not in loop.body or not step.blocking or "status" in step.places:
+            return []
+        if step.in_place or step.varying:
+            return []
+        if step.op is Op.SENDRECV:
+            alike = loop.trips is not None and is_uniform(program, [loop.trips])
+            if not (step.pickled and alike and is_exchange(step) and step.receive is None):
+                return []
+        elif step.op is not Op.BCAST and (
+            step.op not in _REDUCTIONS or step.operation not in _OPERATIONS
+        ):
+            return []
+        fixed = [step.send.count if step.send is not None else None, step.root]
+        if any(size is not None and loop.variable in free_symbols(size) for size in fixed):
+            return []
+        if step.send is None or not (step.op is Op.SENDRECV or _is_plain(step.send)):
+            return []
+    return calls
 
 
 def _is_plain(payload: Payload) -> bool:
@@ -170,40 +193,59 @@ def _dtype(payload: Payload) -> str:
     return _ELEMENT.get(payload.dtype or "", payload.dtype or "")
 
 
-def _parts(program: Program, loop: Loop, step: Communicate) -> _Parts | None:
+def _parts(program: Program, loop: Loop, steps: list[Communicate]) -> _Parts | None:
     context = program.context
-    node, sent = statement_at(loop.span, context), step.send
-    if not isinstance(node, ast.For) or node.orelse or sent is None:
+    node = statement_at(loop.span, context)
+    if not isinstance(node, ast.For) or node.orelse:
         return None
     barriers = {s.statement for s in loop.body if isinstance(s, Communicate) and s.op is Op.BARRIER}
-    kept = [one for one in node.body if span_of(one, context.lines) not in barriers]
-    places = [span_of(one, context.lines).contains(step.span) for one in kept]
-    if places.count(True) != 1:
-        return None
-    at = places.index(True)
-    ahead, call, behind = kept[:at], kept[at], kept[at + 1 :]
-    one = fresh_name("one", context.identifiers)
-    received = None
+    calls: list[_Once] = []
+    ahead, behind = list[ast.stmt](), list[ast.stmt]()
+    for statement in node.body:
+        place = span_of(statement, context.lines)
+        here = [step for step in steps if place.contains(step.span)]
+        if place in barriers:
+            continue
+        if not here:
+            later = bound_names(behind)
+            uses = loaded_names([statement]) | bound_names([statement])
+            first = len(calls) < len(steps) and not uses & later
+            (ahead if first else behind).append(statement)
+            continue
+        made = _once(program, statement, here[0], ahead, len(calls)) if len(here) == 1 else None
+        if made is None or not _are_apart(ast.parse(made[0].sent), behind):
+            return None
+        calls.append(made[0])
+        behind += made[1]
+    return _Parts(node, loop, calls, ahead, behind) if len(calls) == len(steps) else None
+
+
+def _once(
+    program: Program, call: ast.stmt, step: Communicate, ahead: list[ast.stmt], number: int
+) -> tuple[_Once, list[ast.stmt]] | None:
+    """Return a call, and its statement with a name in the place of its result."""
+    context, again = program.context, f"_{number + 1}" * bool(number)
+    one, sent, got = (
+        fresh_name(f"{n}{again}", context.identifiers) for n in ("one", "sent", "received")
+    )
+    into = None
     if step.pickled:
         alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
         if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
             return None
         used = _with(call, step, one, context.lines)
     else:
-        got = sent if step.op is Op.BCAST else step.receive
-        if not isinstance(call, ast.Expr) or got is None or not got.text.isidentifier():
+        received = step.send if step.op is Op.BCAST else step.receive
+        if not isinstance(call, ast.Expr) or received is None or not received.text.isidentifier():
             return None
-        received = got.text
+        into = received.text
         # memory that the loop made is another one each time
-        into = received if received in bound_names(ahead) else f"{received}[...]"
-        used = f"{into} = {one}"
+        used = f"{into if into in bound_names(ahead) else f'{into}[...]'} = {one}"
     text = next((t for name in _SENT if (t := argument(step, name, program)) is not None), None)
     if text is None or "#" in context.text(step.statement):
         return None
-    behind = [*ast.parse(used).body, *behind]
-    others = (argument(step, name, program) or "" for name in ("root", "op"))
-    fixed = words(" ".join(others))
-    return _Parts(node, loop, step, text, received, ahead, behind, one, fixed)
+    given = keywords(step, _PARTNERS, program)
+    return _Once(step, text, into, one, sent, got, given), ast.parse(used).body
 
 
 def _with(call: ast.stmt, step: Communicate, one: str, lines: list[str]) -> str:
@@ -229,22 +271,23 @@ def _varies(parts: _Parts) -> bool:
     for node in parts.before:
         if known & loaded_names([node]):
             known |= bound_names([node])
-    return bool(known & loaded_names([ast.parse(parts.sent)]))
+    return all(known & loaded_names([ast.parse(one.sent)]) for one in parts.calls)
 
 
 def _is_another_call(parts: _Parts) -> bool:
-    """Return whether another root, operation or communicator may be meant each time."""
-    bound = bound_names([*parts.before, *parts.behind])
-    other = words(parts.step.receiver) & parts.targets or parts.step.receiver in bound
-    return bool(other or parts.fixed & (parts.targets | bound))
+    """Return whether another root, operation, partner or communicator may be meant each time."""
+    bound = bound_names([*parts.before, *parts.behind]) | parts.targets
+    given = (f"{one.step.receiver} {' '.join(one.given)}" for one in parts.calls)
+    return any(words(text) & bound for text in given)
 
 
 def _is_distributable(parts: _Parts) -> bool:
     """Return whether all that comes before calls can come before all that is behind them."""
     first, later = bound_names(parts.before), bound_names(parts.behind)
-    if parts.received is not None:
-        later -= {parts.received} & first
-        first -= {parts.received}
+    for one in parts.calls:
+        if one.into is not None:
+            later -= {one.into} & first
+            first -= {one.into}
     used = loaded_names(parts.behind)
     if first & used or parts.targets & (first | later):
         return False
@@ -254,25 +297,55 @@ def _is_distributable(parts: _Parts) -> bool:
     again = isinstance(parts.node.iter, ast.Call) and ast.unparse(parts.node.iter.func) == "range"
     if not (again or not parts.targets & used) or not _calls_nothing(parts.behind):
         return False
-    at = parts.steps.body.index(parts.step)
-    ahead = (view for one in parts.steps.body[:at] for view in reads_of(one))
-    after = [one.step for one in walk(parts.steps.body[at + 1 :])]
+    at = parts.loop.body.index(parts.calls[-1].step)
+    ahead = (view for one in parts.loop.body[:at] for view in reads_of(one))
+    after = [one.step for one in walk(parts.loop.body[at + 1 :])]
     stored = [view for one in after for view in written(one) or ()]
     return not any(
         may_share(one, other) and one.buffer.name not in shared for one in ahead for other in stored
     )
 
 
+def _subscripts(name: str, nodes: Iterable[ast.AST]) -> list[list[str]] | None:
+    """Return the subscripts of a name; None where it is used as a whole."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    found = [
+        [ast.unparse(one) for one in getattr(part.slice, "elts", [part.slice])]
+        for part in parts
+        if isinstance(part, ast.Subscript) and ast.unparse(part.value) == name
+    ]
+    uses = [part for part in parts if isinstance(part, ast.Name) and part.id == name]
+    return found if len(found) == len(uses) else None
+
+
 def _is_by_index(name: str, parts: _Parts) -> bool:
-    """Return whether an iteration uses of an array or a dictionary only its own element."""
-    found: list[str] = []
-    uses = 0
-    for node in (*parts.before, ast.parse(parts.sent), *parts.behind):
-        for part in ast.walk(node):
-            uses += isinstance(part, ast.Name) and part.id == name
-            if isinstance(part, ast.Subscript) and ast.unparse(part.value) == name:
-                found.append(ast.unparse(part.slice))
-    return len(found) == uses and len(set(found)) == 1 and set(found) <= parts.targets
+    """Return whether each iteration uses elements of its own of an array or a dictionary.
+
+    The loop's index stands at the same place of each subscript.
+    """
+    nodes = (*parts.before, *(ast.parse(one.sent) for one in parts.calls), *parts.behind)
+    found = _subscripts(name, nodes)
+    common = [set(enumerate(one)) for one in found or ()]
+    return bool(common) and any(t in parts.targets for _, t in set.intersection(*common))
+
+
+def _are_apart(sent: ast.AST, behind: list[ast.stmt]) -> bool:
+    """Return whether what is sent is surely not what was stored before, in the same iteration."""
+    for name in loaded_names([sent]) & bound_names(behind):
+        one, other = _subscripts(name, [sent]), _subscripts(name, behind)
+        if one is None or other is None:
+            return False
+        for pair in ((a, b) for a in one for b in other):
+            if not any(
+                a != b
+                and (
+                    (a.isdigit() and b.isdigit())
+                    or (a[:1] + b[:1] == "--" and a[1:].isdigit() and b[1:].isdigit())
+                )
+                for a, b in zip(*pair, strict=False)
+            ):
+                return False
+    return True
 
 
 def _calls_nothing(nodes: list[ast.stmt]) -> bool:
@@ -289,15 +362,17 @@ def _calls_nothing(nodes: list[ast.stmt]) -> bool:
 
 def _only_adds(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
     """Return whether an iteration does no more with its sum than to add it to a total."""
-    step, behind = parts.step, parts.behind
+    (once,) = parts.calls
+    step, behind, into = once.step, parts.behind, once.into
     if step.operation != "SUM" or (step.pickled and step.op is not Op.ALLREDUCE):
         return False
-    if parts.received is not None:
+    if into is not None:
         behind = behind[1:]
-        places = occurrences(parts.received, function, program)
-        last = parts.node.end_lineno or parts.node.lineno
-        outside = parts.received not in bound_names(parts.before) | set(function.parameters)
-        if not outside or any(place.start_line > last for place in places):
+        place = span_of(parts.node, program.context.lines)
+        outside = into not in bound_names(parts.before) | set(function.parameters)
+        if not outside or any(
+            one.start_line > place.end_line for one in occurrences(into, function, program)
+        ):
             return False
     if len(behind) == 1 and isinstance(behind[0], ast.If) and not behind[0].orelse:
         if loaded_names([behind[0].test]) & (parts.targets | bound_names([*parts.before, *behind])):
@@ -305,7 +380,7 @@ def _only_adds(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
         behind = behind[0].body
     match behind:
         case [ast.AugAssign(target=ast.Name(id=total), op=ast.Add(), value=ast.Name(id=added))]:
-            return added == (parts.received or parts.one) and total not in parts.reads
+            return added == (into or once.one) and total not in parts.reads
     return False
 
 
@@ -323,177 +398,177 @@ def _body(nodes: list[ast.stmt], parts: _Parts, program: Program) -> list[str]:
     return texts
 
 
-def _instead(parts: _Parts, lines: list[str], program: Program) -> Edits | None:
+def _edits(parts: _Parts, lines: list[str] | None, program: Program) -> Edits | str:
     node, context = parts.node, program.context
     place = span_of(node, context.lines)
-    if node.body[0].lineno == node.lineno or not starts_line(place, context):
-        return None
+    if lines is None or node.body[0].lineno == node.lineno or not starts_line(place, context):
+        return "one call of this kind has no form that takes a list"
     return in_place_of(place, lines, context)
 
 
 def _steps(parts: _Parts, *, whole: bool) -> tuple[Step, ...]:
-    """Return a loop, one collective, and for what comes behind it another loop."""
-    step, loop = parts.step, parts.steps
-    assert step.send is not None and loop.trips is not None
-    view = step.send.view
-    shape = () if view is None or step.send.kind is PayloadKind.SCALAR else view.shape or ()
-    extents = (loop.trips, *shape) if whole else shape or (num(1),)
-    memory = payload_of(new_array("sent", _dtype(step.send), extents, step.span), step.span)
-    call = replace(
-        collective(step, step.op, memory, None if step.op is Op.BCAST else memory), pickled=False
+    """Return a loop, one call for each in it, and for what comes behind them another loop."""
+    loop, made = parts.loop, list[Step]()
+    steps = [one.step for one in parts.calls]
+    assert loop.trips is not None
+    for step in steps:
+        sent = step.send
+        assert sent is not None
+        if step.op is Op.SENDRECV:
+            listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=loop.trips)
+            made.append(replace(step, send=replace(listed, view=None, count=None)))
+            continue
+        shape = () if sent.view is None or sent.kind is PayloadKind.SCALAR else sent.view.shape
+        extents = (loop.trips, *(shape or ())) if whole else shape or (num(1),)
+        memory = payload_of(new_array("sent", _dtype(sent), extents, step.span), step.span)
+        received = None if step.op is Op.BCAST else memory
+        made.append(replace(collective(step, step.op, memory, received), pickled=False))
+    at = loop.body.index(steps[-1])
+    ahead, behind = (
+        tuple(one for one in body if not isinstance(one, Communicate))
+        for body in (loop.body[:at], loop.body[at + 1 :])
     )
-    at = loop.body.index(step)
-    kept = (one for one in (loop.body[:at], loop.body[at + 1 :]))
-    loops = [
-        replace(loop, body=tuple(one for one in body if not isinstance(one, Communicate)))
-        for body in kept
-    ]
     if whole:
-        return loops[0], call, loops[1]
-    return replace(loops[0], body=loops[0].body + loops[1].body), call
+        return replace(loop, body=ahead), *made, replace(loop, body=behind)
+    return replace(loop, body=ahead + behind), *made
 
 
 def _added_first(
     program: Program, function: SpmdFunction, visit: Visit, parts: _Parts
 ) -> ProgramProposal:
-    step, context = parts.step, program.context
+    (once,), context = parts.calls, program.context
     name, numpy = fresh_name("added", context.identifiers), context.array_module
-    lines: list[str] | None = None
-    call = _call_of(step, name, program)
-    inner = " " * (parts.node.body[0].col_offset - parts.node.col_offset)
-    if call is not None and (parts.received is None or numpy is not None):
-        start, add = f"{name} = 0", f"{name} = {name} + {parts.sent}"
-        if parts.received is not None:
-            start, add = f"{name} = {numpy}.zeros_like({parts.received})", f"{name} += {parts.sent}"
-        after = parts.behind[1:] if parts.received is not None else []
-        shift = parts.node.body[0].col_offset - parts.node.col_offset
-        lines = [
-            start,
-            f"{parts.header()}:",
-            *_body(parts.before, parts, program),
-            inner + add,
-            call,
-        ]
-        lines += [text[shift:].replace("\n" + inner, "\n") for text in _body(after, parts, program)]
+    shift = parts.node.body[0].col_offset - parts.node.col_offset
+    inner, start, add = " " * shift, f"{name} = 0", f"{name} = {name} + {once.sent}"
+    given = ", ".join([name, *once.given])
+    if once.into is not None:
+        start, add = f"{name} = {numpy}.zeros_like({once.into})", f"{name} += {once.sent}"
+        given = ", ".join([name, once.into, *once.given])
+    call = f"{once.step.receiver}.{once.step.method}({given})"
+    after = _body(parts.behind[once.into is not None :], parts, program)
+    ended = [text[shift:].replace("\n" + inner, "\n") for text in after]
+    if once.into is None:
+        ended = [re.sub(rf"\b{once.one}\b", lambda _: call, text) for text in ended]
+    else:
+        ended = [call, *ended]
+    before = _body(parts.before, parts, program)
+    lines = [start, f"{parts.header}:", *before, inner + add, *ended]
     return offer(
         function,
         visit,
-        step.span,
-        f"add up `{shortened(parts.sent)}` on every rank first, then call `{step.method}` once",
+        once.step.span,
+        f"add up `{shortened(once.sent)}` on every rank first, then call `{once.step.method}` once",
         _REASON,
-        (parts.steps,),
+        (parts.loop,),
         _steps(parts, whole=False),
         "the same terms are added, in another order: sums of floating-point numbers agree to"
         " rounding; every rank goes through the loop as often, as each call has to be made by all",
-        None if lines is None else _instead(parts, lines, program),
+        _edits(parts, lines if numpy is not None or once.into is None else None, program),
     )
-
-
-def _call_of(step: Communicate, name: str, program: Program) -> str | None:
-    """Return the statement of a call, with a name in the place of what is sent."""
-    place = next((step.places[n] for n in _SENT if n in step.places), None)
-    if place is None:
-        return None
-    whole, text = step.statement, program.context.text
-    given = text(place)
-    keyword = given[: len(given) - len(given.partition("=")[2])] if _is_keyword(given) else ""
-    ahead = text(stretch(whole, before(place)))
-    rest = text(Span(place.end_line, place.end_column, whole.end_line, whole.end_column))
-    return f"{ahead}{keyword}{name}{rest}"
-
-
-def _is_keyword(text: str) -> bool:
-    return any(text.startswith(f"{name}=") for name in _SENT)
 
 
 def _collected(
     program: Program, function: SpmdFunction, visit: Visit, parts: _Parts
 ) -> ProgramProposal:
-    step = parts.step
-    lines = _lines(parts, function, program)
-    rounded = step.op in _REDUCTIONS and step.operation in ("SUM", "PROD")
+    steps = [one.step for one in parts.calls]
+    rounded = any(s.op in _REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
+    exchanged = any(s.op is Op.SENDRECV for s in steps)
+    method = steps[0].method if exchanged else steps[0].method.capitalize()
+    sent = " and ".join(f"`{shortened(one.sent)}`" for one in parts.calls)
     return offer(
         function,
         visit,
-        step.span,
-        f"let one `{step.method.capitalize()}` carry `{shortened(parts.sent)}` of all iterations",
+        steps[0].span,
+        f"let one `{method}` carry {sent} of all iterations",
         _REASON,
-        (parts.steps,),
+        (parts.loop,),
         _steps(parts, whole=True),
         _APART + _ROUNDED * rounded,
-        None if lines is None else _instead(parts, lines, program),
-    )
-
-
-def _is_used_elsewhere(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
-    """Return whether the index of a loop may be asked for where the loop has ended."""
-    place = span_of(parts.node, program.context.lines)
-    return any(
-        not place.contains(one) and not is_binding(one, program)
-        for name in parts.targets
-        for one in occurrences(name, function, program)
+        _edits(parts, _lines(parts, function, program), program),
     )
 
 
 def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str] | None:
-    """Return the two loops and the call between them; None where they cannot be written."""
-    step, context, sent = parts.step, program.context, parts.step.send
-    numpy, mpi = context.array_module, program.mpi_module
-    if numpy is None or mpi is None or sent is None:
+    """Return the two loops and the calls between them; None where they cannot be written."""
+    context, place = program.context, span_of(parts.node, program.context.lines)
+    if context.array_module is None or program.mpi_module is None:
         return None
-    scalar = sent.kind is PayloadKind.SCALAR
-    listed, got = (fresh_name(n, context.identifiers) for n in ("sent", "received"))
-    lines = [f"{listed} = [{parts.sent} {parts.header()}]"]
-    if parts.before or _is_used_elsewhere(parts, function, program):
+    kept = any(is_used_outside(name, place, function, program) for name in parts.targets)
+    if parts.before or kept or len(parts.calls) > 1:
         inner = " " * (parts.node.body[0].col_offset - parts.node.col_offset)
-        each = parts.sent if scalar else f"{parts.sent}.copy()"
-        lines = [f"{listed} = []", f"{parts.header()}:", *_body(parts.before, parts, program)]
-        lines.append(f"{inner}{listed}.append({each})")
+        lines = [f"{one.all_sent} = []" for one in parts.calls]
+        lines += [f"{parts.header}:", *_body(parts.before, parts, program)]
+        for one in parts.calls:
+            copied = one.step.send is None or one.step.send.kind is not PayloadKind.SCALAR
+            lines.append(f"{inner}{one.all_sent}.append({one.sent}{'.copy()' * copied})")
+    else:
+        lines = [f"{one.all_sent} = [{one.sent} {parts.header}]" for one in parts.calls]
+    for one in parts.calls:
+        call = _one_call(one, program)
+        if call is None:
+            return None
+        lines += call
+    return [*lines, *_used(parts, program)]
+
+
+def _one_call(once: _Once, program: Program) -> list[str] | None:
+    """Return the call of what a loop sends, from the list of it."""
+    step, sent, numpy = once.step, once.step.send, program.context.array_module
+    if sent is None:
+        return None
+    scalar, listed, got = sent.kind is PayloadKind.SCALAR, once.all_sent, once.received
     root = argument(step, "root", program) or "0"
-    at_root, dtype = f"{step.receiver}.Get_rank() == {root}", f"dtype={_dtype(sent)!r}"
-    operation = argument(step, "op", program)
-    op = "" if operation is None else f", op={operation}"
+    given, dtype = ", ".join(["", *once.given]), f"dtype={_dtype(sent)!r}"
     match step.op:
+        case Op.SENDRECV:
+            nobody = f" or [None] * len({listed})"
+            return [f"{got} = {step.receiver}.sendrecv({listed}{given}){nobody}"]
         case Op.ALLREDUCE:
-            lines += [
+            return [
                 f"{got} = {numpy}.array({listed}, {dtype})",
-                f"{step.receiver}.Allreduce({mpi}.IN_PLACE, {got}{op})",
+                f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
             ]
         case Op.BCAST if scalar or not step.pickled:
+            at_root = f"{step.receiver}.Get_rank() == {root}"
             source = f"{listed} if {at_root} else [0] * len({listed})" if scalar else listed
-            lines += [
+            return [
                 f"{got} = {numpy}.array({source}, {dtype})",
                 f"{step.receiver}.Bcast({got}, root={root})",
             ]
-        case _:
-            return None
-    return [*lines, *_used(parts, got, scalar, program)]
+    return None
 
 
-def _used(parts: _Parts, got: str, scalar: bool, program: Program) -> list[str]:
+def _used(parts: _Parts, program: Program) -> list[str]:
     """Return what is done with all results, from which on nothing is sent."""
-    sent, target = parts.step.send, parts.node.target
+    first, target = parts.calls[0], parts.node.target
     match parts.behind, parts.node.iter:
         case (
             [
                 ast.Assign(
                     targets=[ast.Subscript(value=ast.Name(id=name), slice=index) as into],
-                    value=ast.Name(id=parts.one),
+                    value=ast.Name(id=first.one),
                 )
             ],
             ast.Call(func=ast.Name(id="range"), args=[_]),
         ) if ast.unparse(index) == ast.unparse(target) and _is_array(into, parts):
-            return [f"{name}[:len({got})] = {got}"]
-    # numbers of Python stay what they were
-    each = f"{got}.tolist()" if scalar and sent is not None and sent.dtype in _ELEMENT else got
-    header = f"for {parts.one} in {each}:"
+            return [f"{name}[:len({first.received})] = {first.received}"]
+    names, results = [one.one for one in parts.calls], list[str]()
+    for one in parts.calls:
+        sent = one.step.send
+        # numbers of Python stay what they were
+        number = sent is not None and sent.kind is PayloadKind.SCALAR and sent.dtype in _ELEMENT
+        listed = number and one.step.op is not Op.SENDRECV
+        results.append(f"{one.received}{'.tolist()' * listed}")
     if parts.targets & loaded_names(parts.behind):
-        header = parts.header(behind=True).format(each) + ":"
-    return [header, *_body(parts.behind, parts, program)]
+        text = ast.unparse(target)
+        names.insert(0, f"({text})" if isinstance(target, ast.Tuple) else text)
+        results.insert(0, ast.unparse(parts.node.iter))
+    over = results[0] if len(results) == 1 else f"zip({', '.join(results)})"
+    return [f"for {', '.join(names)} in {over}:", *_body(parts.behind, parts, program)]
 
 
 def _is_array(into: ast.Subscript, parts: _Parts) -> bool:
     return any(
         isinstance(one, Compute) and one.target is not None and one.target.text == ast.unparse(into)
-        for one in parts.steps.body
+        for one in parts.loop.body
     )

@@ -3,10 +3,9 @@
 **What it does.** Finds collectives that move more than is used of it: a broadcast of a whole array
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
 (`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
-field that is gathered for one number (`reduce`, `allreduce`), a field that is gathered on all ranks
-but used on one (`Gather`), a field that is gathered in every step but used behind the loop only,
-and parts that the root gathers to add or to join them, and perhaps to send what they make to all
-(`Allreduce`, `Reduce`, `Allgatherv`, `Gatherv`).
+field that is gathered for one number (`reduce`, `allreduce`), a field that is gathered in every
+step but used behind the loop only, and parts that the root gathers to add or to join them, and
+perhaps to send what they make to all (`Allreduce`, `Reduce`, `Allgatherv`, `Gatherv`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -37,8 +36,7 @@ sent is changed; reductions in place, or by an operation of the program's own.
 **Fix safety.** Sums of floating-point numbers are collected in another order and agree to
 rounding; a padded sum turns a negative zero into a positive one, a gather keeps it; a scatter
 leaves the rest of the array as it was; a loop without any iteration gathered nothing. Such fixes
-are unsafe. A field that only one rank uses
-is gathered there safely. Pickled forms are shown only.
+are unsafe. Pickled forms are shown only.
 
 **Models used.** Lines (collectives, array statements), pickle.
 
@@ -85,6 +83,7 @@ from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
+_UNWRITTEN = "the blocks of all ranks have no text that means them where the call stands"
 _AT_RANK = re.compile(r"(\w+)\[\s*([\w.]+(?:\(\))?)\s*(?:,\s*(?::\s*,?\s*)*|,\s*\.\.\.\s*)?\]")
 _ZEROED = re.compile(r"\w+\[(:|\.\.\.)\]\s*=\s*0(\.0*)?|\w+\.fill\(\s*0(\.0*)?\s*\)")
 
@@ -175,7 +174,7 @@ def _scattered(
         "within this function no rank but the root uses more of the array than its block, which"
         " nothing writes to; a collective has to come in the same order on all ranks; where the"
         " array ends within a block, lengths differ, which takes `Scatterv`",
-        None if lines is None else in_place_of(step.statement, lines, program.context),
+        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 
@@ -216,7 +215,7 @@ def _reduced_by_blocks(
         " floating-point numbers are collected in another order, and the rest of the array stays"
         " as it was; where the array ends within a block, lengths differ, which takes"
         " `Reduce_scatter` with counts",
-        None if lines is None else in_place_of(step.statement, lines, program.context),
+        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 
@@ -397,7 +396,7 @@ def _gathered(
         "a number plus zeros is that number, but for the sign of a zero; blocks lie in the order"
         " of ranks, and are as long on each; where the array ends within one, lengths differ,"
         " which takes `Allgatherv`",
-        None if lines is None else in_place_of(step.statement, lines, program.context),
+        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 

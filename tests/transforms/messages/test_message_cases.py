@@ -23,6 +23,7 @@ from transforms.messages import (
     halo_faces,
     hand_written,
     message_loops,
+    partition_axis,
     pickled_array,
     wrong_collective,
 )
@@ -34,6 +35,7 @@ MODULES = (
     wrong_collective,
     hand_written,
     fused_reductions,
+    partition_axis,
 )
 RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
 DOCUMENTS = Path(__file__).parents[1] / "cases" / "messages"
@@ -87,6 +89,12 @@ def test_what_is_said(name: str) -> None:
     said = [str(one.legality.applicability) for one in found] or [""]
     assert said == list(case.verdict), [one.title for one in found]
     assert all(bool(one.edits()) is case.is_rewritten for one in found)
+    if "display" in case.verdict and case.rule.code != "ADV606":
+        # what nobody can apply says in a sentence why
+        assert all(
+            "be written" in one.legality.argument or "no edit" in one.legality.argument
+            for one in found
+        )
 
 
 def until_quiet(case: Case) -> str:

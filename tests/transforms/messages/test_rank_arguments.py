@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 
+import numpy as np
 import pytest
 
 from advisor.ir.spmd.ranks import Communicator
@@ -21,6 +23,9 @@ from costdb.expr import (
 )
 from costdb.expr.nodes import Mod
 from tests.spmd.reading import program
+from tests.transforms.messages.test_message_cases import CASES
+from tests.transforms.simulated_ranks import results
+from tests.transforms.spmd_running import proposals, rewritten
 from transforms.kit.ranks import ALL, Move, Ranks, move_of, ranks_where
 
 EVERYWHERE = [(rank, size) for size in range(1, 65) for rank in range(size)]
@@ -129,3 +134,38 @@ def test_partners_are_where_they_are_said_to_be(seed: int, world: Communicator) 
 )
 def test_of_anything_else_nothing_is_said(drawn, world: Communicator) -> None:  # type: ignore[no-untyped-def]
     assert move_of(drawn(world.rank, world.size), world) is None
+
+
+REWRITTEN = {
+    name: (source, after)
+    for name, case in CASES.items()
+    if name.startswith("ADV607") and case.is_rewritten
+    for source, after in [(case.source, rewritten(case.source, proposals(case.source, case.rule)))]
+    if not re.search(r"[.](?:send|recv|sendrecv|bcast|scatter)[(]", source)
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_the_same_comes_to_the_same_places_on_any_number_of_ranks(name: str) -> None:
+    """What ranks receive of messages is what they have of the collective, on 1 to 64 of them."""
+    shorter = {"240": "64", "40": "3", "70000": "3", "range(3)": "range(1)"}
+    source, after = (
+        re.sub(r"\b(240|40|70000|range\(3\))", lambda found: shorter[found[1]], text)
+        for text in REWRITTEN[name]
+    )
+    # what goes round a ring takes as many rounds as there are ranks
+    most = 11 if "circle" in name else 64
+    for size in range(2 if "line.Recv(whole[0]" in source else 1, most + 1):
+        assert same(results(source, size), results(after, size)), size
+
+
+def same(one: object, other: object) -> bool:
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(np.allclose(one, other, rtol=1e-12))  # type: ignore[arg-type]
+
+
+def test_other_programs_are_told_from_those_that_were_rewritten() -> None:
+    source, after = REWRITTEN["ADV607_gather"]
+    assert not same(results(source, 5), results(after.replace("comm.Gather(x", "comm.Gather(y"), 5))
+    assert len(REWRITTEN) > 20
