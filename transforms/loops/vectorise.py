@@ -75,7 +75,7 @@ from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
 from transforms.loops.running_sums import running_sums
-from transforms.loops.scattered_stores import scattered_stores
+from transforms.loops.scatters import scattered_stores
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
