@@ -11,6 +11,7 @@ from functools import partial, reduce
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.concrete import symbols
+from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
@@ -55,6 +56,7 @@ from transforms.loops.raising import (
     combined,
     raised,
     sequential,
+    summed_apart,
 )
 from transforms.loops.running import Passed, legality, passed
 from transforms.loops.searched import is_search, searched
@@ -103,6 +105,7 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             argued = legality_of(before, stores_in(after), known) if after else None
             if argued is None:
                 continue
+            argued = _reordered(plain, before, known) or argued
             argued = next(_doubted(argued, scanned, known), argued)
             for one in conditions:
                 argued = _on(argued, one)
@@ -124,6 +127,18 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             if (of_elements and not kept and not lists) or edits():
                 by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
+
+
+def _reordered(loop: Loop, before: Sequence[Store], kernel: Kernel) -> Legality | None:
+    """Return what changes where statements add to the same elements in turn, each at once then."""
+    kinds = {kind_of_or_none(kernel.dtype(array)) for array in summed_apart(before)}
+    if not kinds - {Kind.INTEGER} or compiled(kernel) or may_be_distributed(loop):
+        return None
+    return Legality(
+        Applicability.UNSAFE,
+        "what several statements add to the same elements comes in another order, so results agree"
+        " to rounding",
+    )
 
 
 def _on(argued: Legality, condition: str) -> Legality:
@@ -389,7 +404,7 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
     kinds = {kind_of_or_none(name) for name in (*named, dtype, total)}
     if kinds == {Kind.INTEGER}:
         return _of_whole_numbers(store, operation, term, named, kernel)
-    if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or promote(dtype, total) != dtype:
+    if not kinds <= {*_WIDEST, Kind.COMPLEX} or promote(dtype, total) != dtype:
         return None
     if operation in ("maximum", "minimum"):
         if named != {dtype} or dtype != "float64":

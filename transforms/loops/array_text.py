@@ -13,6 +13,7 @@ from advisor.ir.masks import chosen_in, masked
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
+    Called,
     Chosen,
     Copy,
     Elementwise,
@@ -34,6 +35,7 @@ from advisor.ir.values import (
     Windows,
 )
 from advisor.numpy_table import PYTHON_INTEGER
+from advisor.source import Span
 from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Add, Num, Sym
 from costdb.expr.parse import parse
@@ -168,8 +170,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
     match value:
         case Read():
             return read_text(value, (), kernel)
-        case Scalar(text, dtype):
-            return _number(text, dtype, kernel, level)
+        case Scalar(text, dtype, span):
+            number = _number(text, dtype, kernel, level)
+            return _own_words(span, kernel) if number is None and span is not None else number
         case Expand(Read() as read, axis):
             return read_text(read, (axis,), kernel)
         case Expand(Expand(Read() as read, first), second):
@@ -185,6 +188,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             parts = [":"] * len(type_of(operand, kernel).extents)
             parts.insert(axis, "None")
             return None if inner is None else f"{inner}[{', '.join(parts)}]"
+        case Called("diagonal", (operand,)):
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None else f"{inner}.diagonal()"
         case Flip(operand, axis):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}[{':, ' * axis}::-1]"
@@ -394,6 +400,16 @@ def _number(text: str, dtype: str, kernel: Kernel, level: int) -> str | None:
     except SyntaxError:
         return None
     return None if made is None or isinstance(made, Scalar) else _text(made, kernel, level)
+
+
+def _own_words(span: Span, kernel: Kernel) -> str | None:
+    """Return a number as it is written, where that is a call or a name."""
+    text = kernel.context.text(span)
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    return text if isinstance(node, ast.Call | ast.Attribute | ast.Name) else f"({text})"
 
 
 def _joined(

@@ -97,7 +97,9 @@ def raised(
             raise NotRaised
         if added == stores:
             return tuple(_added_up(one, stores, lift) for one in stores)
-    if not may_be_distributed(replace(loop, body=tuple(_with_room(one, lift) for one in body))):
+    apart = summed_apart(stores)
+    room = tuple(_with_room(one, lift, apart) for one in body)
+    if not may_be_distributed(replace(loop, body=room)):
         raise NotRaised
     if lift.counts_down(stores):
         # what waits for nothing may go through its range from the other end
@@ -119,15 +121,34 @@ def raised(
     )
 
 
-def _with_room(one: Raised, lift: Lift) -> Raised:
+def summed_apart(stores: Sequence[Store]) -> frozenset[str]:
+    """Return arrays to which several statements add, and which nothing else needs."""
+    found = set()
+    for array in {one.array for one in stores}:
+        own = [one for one in stores if one.array == array]
+        terms = [combined(one) for one in own]
+        adds = all(term is not None and term[0] in ("add", "subtract") for term in terms)
+        others = [term[1] for term in terms if term is not None]
+        others += [one.value for one in stores if one.array != array]
+        if len(own) > 1 and adds and not any(r.array == array for v in others for r in reads(v)):
+            found.add(array)
+    return frozenset(found)
+
+
+def _with_room(one: Raised, lift: Lift, apart: Container[str]) -> Raised:
     """Return a statement that adds up as one that stores what it adds, each iteration's apart."""
-    if not isinstance(one, Store) or not lift.is_free(Read(one.array, one.region)):
+    if not isinstance(one, Store):
         return one
     found = combined(one)
+    if not lift.is_free(Read(one.array, one.region)):
+        if one.array not in apart or found is None:
+            return one
+        # in whatever order: no other one needs what is there
+        return replace(one, array=f"{one.array} {one.region}", value=found[1])
     if found is None:
         raise NotRaised
-    apart = f"{one.array} added up"
-    return replace(one, array=apart, region=(Point(sym(lift.loop.variable)),), value=found[1])
+    sums = f"{one.array} added up"
+    return replace(one, array=sums, region=(Point(sym(lift.loop.variable)),), value=found[1])
 
 
 def is_raisable(loop: Loop, kernel: Kernel) -> bool:
@@ -338,4 +359,5 @@ __all__ = [
     "needed",
     "raised",
     "sequential",
+    "summed_apart",
 ]

@@ -37,6 +37,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import PYTHON_INTEGER, ROWS
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import mapped, replaced, type_of
+from transforms.loops.guards import chosen_by_index
 from transforms.loops.opened import at_place
 from transforms.loops.raising import NotRaised, ShapeConflict
 from transforms.loops.searched import is_search, searched
@@ -51,7 +52,8 @@ def substituted(
 
     A loop that binds nothing, or whose names something else needs, stays as it is.
     """
-    found, within, conditions = _found(loop, outer, kernel)
+    chosen = chosen_by_index(loop, [one.variable for one in outer], kernel)
+    found, within, conditions = _found(chosen, outer, kernel)
     if found is not loop:
         within = replace(within, body=replaced(kernel.body, {id(loop): (found,)}))
     plain, known = _bound_where_used(found, within)
