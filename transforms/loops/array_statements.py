@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -35,7 +34,6 @@ from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, RO
 from advisor.source import Edit, Span
 from costdb.expr import free_symbols
 from costdb.expr.nodes import Sym
-from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import (
     first_line,
@@ -50,6 +48,7 @@ from transforms.loops.listed import doubt, edits_of
 from transforms.loops.masked import overflows
 from transforms.loops.raising import (
     METHODS,
+    WORD,
     NotRaised,
     Raised,
     ShapeConflict,
@@ -81,7 +80,6 @@ _ROUNDED = (
     "{} may be rounded otherwise for arrays than for single numbers, so results agree to rounding"
 )
 
-_WORD = re.compile(IDENTIFIER)
 IF_NOT_EMPTY = "if no loop of it is empty"
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
@@ -157,7 +155,7 @@ def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> 
     argued = Legality(Applicability.SAFE, "the first of equal ones is found, as in the loop")
     argued = compiled(kernel) or _on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
     lines_after = kernel.context.lines[loop.span.end_line : kernel.context.whole[1]]
-    used = found.best.array in _WORD.findall("\n".join(lines_after))
+    used = found.best.array in WORD.findall("\n".join(lines_after))
     after = (found.place, found.best) if used or outer else (found.place,)
     edits = partial(edit, loop, after, kernel)
     if edits():
@@ -481,7 +479,7 @@ def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, 
 def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
     """Return a kernel that knows numbers by the names that a loop has for them, and no others."""
     context = kernel.context
-    used = set(_WORD.findall(context.text(loop.span)))
+    used = set(WORD.findall(context.text(loop.span)))
     computed = tuple(one for one in context.computed if one[0] in used)
     texts = {value.name: name for name, value in computed if isinstance(value, Sym)}
     known = replace(context, computed=computed, scalar_texts={**context.scalar_texts, **texts})
@@ -518,7 +516,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
                 own.add(name)
     values = (value for one in walk(tuple(after)) for value in values_of(one))
     numbers = (part for one in values for part in parts_of(one) if isinstance(part, Scalar))
-    if any(own.intersection(_WORD.findall(number.text)) for number in numbers):
+    if any(own.intersection(WORD.findall(number.text)) for number in numbers):
         return False
     first, last = context.whole
 

@@ -89,7 +89,7 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
 
 
 def _stored(store: Store, kernel: Kernel) -> str | None:
-    if store.array in kernel.lists:
+    if store.array in kernel.lists and not store.variable:
         whole = filled(store, kernel)
         inner = None if whole is None else _text(whole, kernel)
         made = None if inner is None else in_list(inner, store, kernel)
@@ -268,6 +268,11 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Copy(operand, dtype) if module is not None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
+        case Called():
+            written = (
+                kernel.context.text(at) for at, one in kernel.context.written if one == value
+            )
+            return next((text for text in written if "\n" not in text), None)
     return None
 
 

@@ -8,6 +8,7 @@ itself wrote. Where all iterations add to the same elements, their sum over the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import Loop, Store, Threads, walk
 from advisor.ir.values import (
+    Called,
     Elementwise,
     Expand,
     MatMul,
@@ -29,11 +31,13 @@ from advisor.ir.values import (
     Scalar,
     Value,
     operands,
+    parts_of,
     reads,
 )
-from advisor.numpy_table import REDUCTIONS, ROWS, count_of, reduced_dtype
+from advisor.numpy_table import PYTHON_INTEGER, REDUCTIONS, ROWS, count_of, reduced_dtype
 from costdb.expr import free_symbols, sym
 from costdb.expr.functions import chance
+from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import proofs, type_of
 from transforms.loops import axes
 from transforms.loops.lift import (
@@ -50,6 +54,7 @@ from transforms.loops.lift import (
 from transforms.loops.masked import guarded
 from transforms.loops.running import passed, running
 
+WORD = re.compile(IDENTIFIER)
 _COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
 
 
@@ -89,7 +94,8 @@ def raised(
         lift.known = found
     stores = [one for one in walk(body) if isinstance(one, Store)]
     parts = [part for one in stores for part in axes.told(one.value)]
-    if not all(map(lift.is_of_usual_type, parts)):
+    called = any(isinstance(part, Called) for part in parts)
+    if not all(map(lift.is_of_usual_type, parts)) or (called and not kernel.runs_through):
         raise NotRaised
     added = [one for one in stores if lift.is_free(Read(one.array, one.region))]
     if added:
@@ -211,6 +217,12 @@ def combined(store: Store) -> tuple[str, Value] | None:
                 one, two = two, one
             if one == own:
                 return operation, two
+        case Elementwise("where", (condition, chosen, known)) if known == own:
+            inner = combined(replace(store, value=chosen))
+            if inner is not None and inner[0] in ("add", "subtract"):
+                # with nothing where it is not chosen
+                parts = (condition, inner[1], Scalar("0", PYTHON_INTEGER))
+                return inner[0], Elementwise("where", parts)
     return None
 
 
@@ -231,6 +243,9 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     others = [read for one in stores if one is not store for read in reads(one.value)]
     touched = {read.array for read in others}
     touched |= {read.array for read in reads(term) if not lift.is_apart(read, store.region)}
+    numbers = (p.text for one in stores for p in parts_of(one.value) if isinstance(p, Scalar))
+    # a number that an iteration goes on with is what it is then
+    touched |= {word for text in numbers for word in WORD.findall(text)}
     targets = [one.array for one in stores]
     if store.array in touched or targets.count(store.array) > 1:
         raise NotRaised

@@ -8,14 +8,16 @@ more than once.
 from __future__ import annotations
 
 import ast
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import is_
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import (
+    CONDITION,
     Bind,
+    Choice,
     Loop,
     ScalarBind,
     Statement,
@@ -35,14 +37,10 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import PYTHON_INTEGER, ROWS
-from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import mapped, replaced, type_of
-from transforms.loops.guards import chosen_by_index
 from transforms.loops.opened import at_place
-from transforms.loops.raising import NotRaised, ShapeConflict
+from transforms.loops.raising import WORD, NotRaised, ShapeConflict
 from transforms.loops.searched import is_search, searched
-
-_WORD = re.compile(IDENTIFIER)
 
 
 def substituted(
@@ -52,8 +50,7 @@ def substituted(
 
     A loop that binds nothing, or whose names something else needs, stays as it is.
     """
-    chosen = chosen_by_index(loop, [one.variable for one in outer], kernel)
-    found, within, conditions = _found(chosen, outer, kernel)
+    found, within, conditions = _found(loop, outer, kernel)
     if found is not loop:
         within = replace(within, body=replaced(kernel.body, {id(loop): (found,)}))
     plain, known = _bound_where_used(found, within)
@@ -93,9 +90,10 @@ def _found(
 
 
 def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
-    bound = {one.name for one in loop.body if isinstance(one, Bind | ScalarBind)}
+    bound = {one.name for one in _of_iteration(loop.body) if isinstance(one, Bind | ScalarBind)}
     bound -= kernel.arrays.keys() | kernel.aliases
-    if not bound or bound & _used_elsewhere(loop, kernel):
+    chooses = any(isinstance(one, Choice) for one in loop.body)
+    if not (bound or chooses) or (bound - {CONDITION}) & _used_elsewhere(loop, kernel):
         return loop, kernel
     try:
         body = _Iteration(kernel, bound).block(loop.body)
@@ -103,6 +101,14 @@ def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
         return loop, kernel
     kept = {name: found for name, found in kernel.locals.items() if name not in bound}
     return replace(loop, body=body), replace(kernel, locals=kept)
+
+
+def _of_iteration(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Yield statements, and those of branches."""
+    for one in body:
+        yield one
+        if isinstance(one, Choice):
+            yield from _of_iteration((*one.then, *one.orelse))
 
 
 def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
@@ -115,7 +121,16 @@ def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
         for part in parts_of(value)
         if isinstance(part, Scalar)
     )
-    return names.union(*map(_WORD.findall, texts))
+    return names.union(*map(WORD.findall, texts))
+
+
+def _under(test: Value, one: Statement) -> Statement:
+    """Return a statement that changes something only where a condition holds."""
+    if isinstance(one, Loop):
+        return replace(one, body=tuple(_under(test, inner) for inner in one.body))
+    assert isinstance(one, Store)
+    chosen = Elementwise("where", (test, one.value, Read(one.array, one.region)))
+    return replace(one, value=chosen, in_place=False)
 
 
 @dataclass(slots=True)
@@ -142,6 +157,8 @@ class _Iteration:
                     held = tuple((n, v) for n, v in self.held.items() if v in parts_of(value))
                     self.forget(array)
                     made.append(replace(one, value=value, held=(*one.held, *held)))
+                case Choice(condition=condition) if condition is not None:
+                    made += self.choice(one, self.value(condition))
                 case Loop() if not written(one) & self.bound:
                     for array in written(one):
                         self.forget(array)
@@ -149,6 +166,22 @@ class _Iteration:
                 case _:
                     raise NotRaised
         return tuple(made)
+
+    def choice(self, one: Choice, test: Value) -> Iterator[Statement]:
+        """Yield what two branches do, where a condition chooses it."""
+        before, ways = self.held, []
+        for body in (one.then, one.orelse):
+            self.held = dict(before)
+            ways.append((self.block(body), self.held))
+        (then, first), (orelse, second) = ways
+        looked_at = {read.array for read in reads(test)}
+        several = [*then, *orelse]
+        if len(several) > 1 and looked_at.intersection(*map(written, several)):
+            raise NotRaised
+        self.held = {n: v for n, v in first.items() if second.get(n) == v}
+        yield from (_under(test, store) for store in then)
+        no = Elementwise("logical_not", (test,))
+        yield from (_under(no, store) for store in orelse)
 
     def changed(self, store: Store) -> None:
         """Note what an array of the iteration holds after a statement in place."""
@@ -171,7 +204,7 @@ class _Iteration:
         def other(part: object) -> object:
             if isinstance(part, Read) and part.array in self.bound:
                 return self.part(part)
-            if isinstance(part, Scalar) and self.bound & set(_WORD.findall(part.text)):
+            if isinstance(part, Scalar) and self.bound & set(WORD.findall(part.text)):
                 return self.number(ast.parse(part.text, mode="eval").body, part)
             return part
 
