@@ -18,6 +18,7 @@ from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, values_of, walk
 from advisor.ir.values import (
     Along,
+    Called,
     Elementwise,
     Gather,
     MatMul,
@@ -25,6 +26,7 @@ from advisor.ir.values import (
     Read,
     Reduction,
     Scalar,
+    Tally,
     Value,
     Windows,
     operands,
@@ -108,8 +110,9 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             for one in conditions:
                 argued = _on(argued, one)
             argued = _on(argued, condition) if condition else argued
-            if any(_copies_windows(part) for one in stores_in(after) for part in told(one.value)):
-                argued = _on(argued, "if a copy of all windows fits in memory")
+            computed = [part for one in stores_in(after) for part in told(one.value)]
+            for one in dict.fromkeys(map(_condition, computed)):
+                argued = _on(argued, one) if one else argued
             if conditions:
                 argued = _on(argued, "if the terms of all rows fit in memory")
             try:
@@ -189,11 +192,18 @@ def _raised(
     return (), ""
 
 
-def _copies_windows(value: Value) -> bool:
-    """Return whether a value is computed from windows in memory of their own."""
-    if isinstance(value, Along):
-        return any(isinstance(part, Windows) for part in told(value.operand))
-    return isinstance(value, Elementwise) and any(isinstance(p, Windows) for p in value.operands)
+def _condition(value: Value) -> str:
+    """Return on what condition a value is as good; empty where on none."""
+    match value:
+        case Along(operand=operand) if any(isinstance(one, Windows) for one in told(operand)):
+            return "if a copy of all windows fits in memory"
+        case Elementwise(_, parts) if any(isinstance(one, Windows) for one in parts):
+            return "if a copy of all windows fits in memory"
+        case Called("searchsorted"):
+            return "if the limits of groups ascend"
+        case Tally(Read()):
+            return "if no group is negative"
+    return ""
 
 
 def _is_raised(outer: tuple[Loop, ...], kernel: Kernel) -> bool:
@@ -313,7 +323,7 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
 
 def reductions_in(store: Store) -> int:
     """Return how many sums, products and extremes a statement computes."""
-    return sum(isinstance(part, Reduction | MatMul) for part in parts_of(store.value))
+    return sum(isinstance(part, Reduction | MatMul | Tally) for part in parts_of(store.value))
 
 
 def of_statement(store: Store, kernel: Kernel) -> Legality | None:

@@ -23,6 +23,7 @@ from advisor.ir.values import (
     Fourier,
     Gather,
     MatMul,
+    Part,
     Point,
     Range,
     Read,
@@ -30,13 +31,14 @@ from advisor.ir.values import (
     Scalar,
     Scan,
     Sort,
+    Tally,
     Transpose,
     Value,
     Windows,
 )
 from advisor.numpy_table import PYTHON_INTEGER
 from advisor.source import Span
-from costdb.expr import ONE, Expr
+from costdb.expr import ONE, Expr, to_text
 from costdb.expr.nodes import Add, Num, Sym
 from costdb.expr.parse import parse
 from transforms.kit.kernels import ZERO, mapped, type_of
@@ -268,11 +270,23 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Copy(operand, dtype) if module is not None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
+        case Called("searchsorted", (edges, vector), stated=((_, side),)) if module is not None:
+            texts = [_text(edges, kernel), _text(vector, kernel)]
+            known = [text for text in texts if text is not None]
+            call = f"{module}.searchsorted({', '.join([*known, f'side={side}'])})"
+            return call if len(known) == 2 else None
+        case Part(Tally(at, weights, extent), (Range(low, high),)) if module is not None:
+            inner, length = _text(at, kernel), _size_text(extent, kernel)
+            terms = "" if weights is None else _text(weights, kernel)
+            if inner is None or length is None or terms is None:
+                return None
+            given = f"{inner}{terms and f', weights={terms}'}, minlength={length}"
+            part = f":{_size_text(high, kernel)}" if low == ZERO else f"{to_text(low)}:-1"
+            return f"{module}.bincount({given})[{part}]"
         case Called():
-            written = (
-                kernel.context.text(at) for at, one in kernel.context.written if one == value
-            )
-            return next((text for text in written if "\n" not in text), None)
+            places = (at for at, one in kernel.context.written if one == value)
+            texts = map(kernel.context.text, places)
+            return next((text for text in texts if "\n" not in text), None)
     return None
 
 

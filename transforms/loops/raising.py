@@ -40,6 +40,7 @@ from costdb.expr.functions import chance
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import proofs, type_of
 from transforms.loops import axes
+from transforms.loops.grouped import grouped
 from transforms.loops.lift import (
     METHODS,
     SUMS,
@@ -94,6 +95,9 @@ def raised(
         lift.known = found
     stores = [one for one in walk(body) if isinstance(one, Store)]
     parts = [part for one in stores for part in axes.told(one.value)]
+    sums = [part for part in parts if isinstance(part, Reduction) and not lift.is_free(part)]
+    groups = {one: (made, 0) for one in sums if (made := grouped(one, lift)) is not None}
+    lift.known = {**lift.known, **groups}
     called = any(isinstance(part, Called) for part in parts)
     if not all(map(lift.is_of_usual_type, parts)) or (called and not kernel.runs_through):
         raise NotRaised
