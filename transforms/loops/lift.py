@@ -364,7 +364,7 @@ class Lift:
                 return self._reduction(value)
             case Along():
                 return self._along(value)
-            case Windows() | Sort() | Scan() | Fourier():
+            case Windows() | Sort() | Scan() | Fourier() | Flip():
                 inner, place = self.value(value.operand)
                 assert place is not None
                 moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
