@@ -91,7 +91,7 @@ class Layers:
         return replace(self, when=logical_and(test, self.when))
 
 
-def block_layers(along: Along, depths: tuple[Expr, ...], index: str) -> list[Layers]:
+def block_layers(along: Along, side: int, depths: tuple[Expr, ...], index: str) -> list[Layers]:
     """Return what comes over one edge of a block.
 
     Exact for a rank that computes a whole block, where reads at several distances are no farther
@@ -101,6 +101,8 @@ def block_layers(along: Along, depths: tuple[Expr, ...], index: str) -> list[Lay
     ----------
     along : Along
         What is computed.
+    side : int
+        -1 for owners of lower indices, +1 for higher ones.
     depths : tuple of Expr
         Distances of the reads, ascending.
     index : str
@@ -108,7 +110,11 @@ def block_layers(along: Along, depths: tuple[Expr, ...], index: str) -> list[Lay
     """
     block, deepest = along.piece, depths[-1]
     rest = deepest % block
-    if deepest == ONE:
+    if along.length == ONE and len(depths) == 1:
+        # a row at an edge: its neighbour may be another rank's
+        here, there = (floor_div(at, block) for at in (along.low, along.low + side * deepest))
+        found = [Layers(ONE, logical_not(equal(here, there)))]
+    elif deepest == ONE:
         found = [Layers(ONE)]
     elif len(depths) > 1:
         whole = (index, ONE, floor_div(deepest, block))
@@ -235,7 +241,7 @@ def _layers(side: Side, request: Request, reach: Reach) -> list[Layers]:
         return [layers for each in found for layers in each]
     if request.wraps_after is not None:
         return periodic_layers(along, side.depths[0], request.wraps_after)
-    return block_layers(along, side.depths, f"owner.axis{side.dimension}")
+    return block_layers(along, side.sign, side.depths, f"owner.axis{side.dimension}")
 
 
 def _across(request: Request, facts: Facts) -> tuple[dict[int, Expr], Expr]:
