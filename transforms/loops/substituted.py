@@ -124,12 +124,16 @@ def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
     return names.union(*map(WORD.findall, texts))
 
 
+def _place(one: Store) -> Read:
+    return Read(one.array, one.region)
+
+
 def _under(test: Value, one: Statement) -> Statement:
     """Return a statement that changes something only where a condition holds."""
     if isinstance(one, Loop):
         return replace(one, body=tuple(_under(test, inner) for inner in one.body))
     assert isinstance(one, Store)
-    chosen = Elementwise("where", (test, one.value, Read(one.array, one.region)))
+    chosen = Elementwise("where", (test, one.value, _place(one)))
     return replace(one, value=chosen, in_place=False)
 
 
@@ -167,18 +171,26 @@ class _Iteration:
                     raise NotRaised
         return tuple(made)
 
-    def choice(self, one: Choice, test: Value) -> Iterator[Statement]:
+    def choice(self, choice: Choice, test: Value) -> Iterator[Statement]:
         """Yield what two branches do, where a condition chooses it."""
-        before, ways = self.held, []
-        for body in (one.then, one.orelse):
+        before, made = self.held, []
+        for body in (choice.then, choice.orelse):
             self.held = dict(before)
-            ways.append((self.block(body), self.held))
-        (then, first), (orelse, second) = ways
+            made.append((self.block(body), self.held))
+        (then, first), (orelse, second) = made
         looked_at = {read.array for read in reads(test)}
         several = [*then, *orelse]
-        if len(several) > 1 and looked_at.intersection(*map(written, several)):
+        again = len(several) > 1 or any(isinstance(one, Loop) for one in several)
+        if again and looked_at & frozenset().union(*map(written, several)):
+            # it is asked once, before anything changes
             raise NotRaised
         self.held = {n: v for n, v in first.items() if second.get(n) == v}
+        match then, orelse:
+            case (Store() as one,), (Store() as other,) if _place(one) == _place(other):
+                ways = (one.value, other.value)
+                value = Elementwise("where", (test, *ways))
+                yield replace(one, value=value, in_place=False, held=one.held + other.held)
+                return
         yield from (_under(test, store) for store in then)
         no = Elementwise("logical_not", (test,))
         yield from (_under(no, store) for store in orelse)

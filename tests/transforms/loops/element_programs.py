@@ -638,3 +638,17 @@ def within(x, edges, counts):
     edges = np.sort(edges)
     for k in range(counts.shape[0]):
         counts[k] = np.sum((x >= edges[k]) & (x < edges[k + 1]))
+
+
+# advise: kernel
+# advise: a: f8[N, D]
+# advise: s: f8[N]
+def by_first(a, s):
+    for i in range(a.shape[0]):
+        if a[i, 0] > 0:
+            s[i] = 3
+        elif a[i, 0] < -1:
+            s[i] = a[i, 1]
+        else:
+            top = a[i].max()
+            s[i] += top
