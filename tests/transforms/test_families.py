@@ -20,7 +20,7 @@ SHOWN_ONLY = {"ADV203", "ADV605", "ADV606", "ADV609"}
 
 OF_FAMILIES = {
     *("ADV101", "ADV102", "ADV103", "ADV104", "ADV201", "ADV202"),
-    *("ADV301", "ADV401", "ADV402", "ADV403", "ADV501", "ADV502", "ADV504"),
+    *("ADV301", "ADV401", "ADV402", "ADV403", "ADV501", "ADV502"),
 }
 
 EXAMPLES = {"sums over windows": 50, "nests of whole numbers": 40, "distributions": 8, "sweeps": 12}

@@ -34,7 +34,6 @@ from tests.transforms.generated.gather_programs import Placed, check_rewrites, c
 from tests.transforms.generated.loop_programs import Program, equal_bits, nests, results, rewritten
 from tests.transforms.generated.message_programs import Exchanging
 from tests.transforms.generated.recurrence_programs import recurrences
-from tests.transforms.generated.row_programs import rows
 from tests.transforms.generated.running_programs import check_running, running
 from tests.transforms.generated.scan_programs import check_scans, scanning
 from tests.transforms.generated.sum_programs import sums
@@ -231,11 +230,6 @@ FAMILIES = (
         "accumulating loops",
         st.sampled_from(["i8", "i4", "f8"]).flatmap(sums),
         check_loops(("ADV401",)),
-    ),
-    Family(
-        "loops of array statements",
-        st.sampled_from(["i8", "i4", "f8"]).flatmap(rows),
-        check_loops(("ADV401", "ADV504")),
     ),
     Family("gathers", gathering(), _references("ADV402")),
     Family("counts", counting(), _references("ADV403")),
