@@ -165,7 +165,10 @@ def _count(along: Along, bounds: Bounds) -> Expr:
         return ONE
     piece, ranks = along.piece, along.ranks
     if isinstance(along.dim, CyclicDim):
-        return busiest(along.low, _length(along.low, along.high, bounds), piece, ranks)
+        length = _length(along.low, along.high, bounds)
+        most = busiest(along.low, length, piece, ranks)
+        # one rank alone has all of them
+        return most if isinstance(ranks, Num) else conditional(along.several, most, length)
     if along.has_full_block:
         return piece
     return largest_part(along.low, _length(along.low, along.high, bounds), piece)

@@ -414,6 +414,10 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
         return _of_whole_numbers(store, operation, term, named, kernel)
     if not kinds <= {*_WIDEST, Kind.COMPLEX} or promote(dtype, total) != dtype:
         return None
+    product = isinstance(term, Elementwise) and term.operation == "multiply"
+    if kind_of_or_none(total) is Kind.INTEGER and (product or total in ("int64", "uint64")):
+        # a product of whole numbers keeps their type, and wraps around where the number does not
+        return None
     if operation in ("maximum", "minimum"):
         if named != {dtype} or dtype != "float64":
             return None

@@ -271,22 +271,20 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
         case Called("searchsorted", (edges, vector), stated=((_, side),)) if module is not None:
-            texts = [_text(edges, kernel), _text(vector, kernel)]
-            known = [text for text in texts if text is not None]
-            call = f"{module}.searchsorted({', '.join([*known, f'side={side}'])})"
-            return call if len(known) == 2 else None
+            call = _called(f"{module}.searchsorted", (edges, vector), kernel)
+            return None if call is None else f"{call[:-1]}, side={side})"
         case Part(Tally(at, weights, extent), (Range(low, high),)) if module is not None:
             inner, length = _text(at, kernel), _size_text(extent, kernel)
             terms = "" if weights is None else _text(weights, kernel)
             if inner is None or length is None or terms is None:
                 return None
-            given = f"{inner}{terms and f', weights={terms}'}, minlength={length}"
-            part = f":{_size_text(high, kernel)}" if low == ZERO else f"{to_text(low)}:-1"
-            return f"{module}.bincount({given})[{part}]"
+            told = f"{inner}{terms and f', weights={terms}'}, minlength={length}"
+            of_all = f":{_size_text(high, kernel)}" if low == ZERO else f"{to_text(low)}:-1"
+            return f"{module}.bincount({told})[{of_all}]"
         case Called():
-            places = (at for at, one in kernel.context.written if one == value)
-            texts = map(kernel.context.text, places)
-            return next((text for text in texts if "\n" not in text), None)
+            spans = [at for at, one in kernel.context.written if one == value]
+            shown = map(kernel.context.text, spans)
+            return next((text for text in shown if "\n" not in text), None)
     return None
 
 

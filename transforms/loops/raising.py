@@ -96,8 +96,8 @@ def raised(
     stores = [one for one in walk(body) if isinstance(one, Store)]
     parts = [part for one in stores for part in axes.told(one.value)]
     sums = [part for part in parts if isinstance(part, Reduction) and not lift.is_free(part)]
-    groups = {one: (made, 0) for one in sums if (made := grouped(one, lift)) is not None}
-    lift.known = {**lift.known, **groups}
+    groups = ((one, grouped(one, lift)) for one in sums)
+    lift.known = {**lift.known, **{one: (made, 0) for one, made in groups if made is not None}}
     called = any(isinstance(part, Called) for part in parts)
     if not all(map(lift.is_of_usual_type, parts)) or (called and not kernel.runs_through):
         raise NotRaised
