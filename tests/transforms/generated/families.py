@@ -28,7 +28,6 @@ from tests.transforms.checks import (
     without_places,
 )
 from tests.transforms.generated import many_windows as many
-from tests.transforms.generated.dealt_programs import Dealt, check_blocks, dealt
 from tests.transforms.generated.distributed_programs import Distributed, distributed
 from tests.transforms.generated.gather_programs import Placed, check_rewrites, counting, gathering
 from tests.transforms.generated.loop_programs import Program, equal_bits, nests, results, rewritten
@@ -211,12 +210,6 @@ def _scans(made: Program, seed: int) -> Counter[str]:
     return Counter({"ADV502": rewrites})
 
 
-def _dealt(made: Dealt, seed: int) -> Counter[str]:
-    rewrites = check_blocks(made, seed)
-    assume(rewrites)
-    return Counter({"ADV301": rewrites})
-
-
 FAMILIES = (
     Family("sums over windows", programs(), _windows),
     Family("sweeps", recurrences(), _sweeps),
@@ -236,7 +229,6 @@ FAMILIES = (
     Family("distributions", distributed(), _places),
     Family("running sums", running(), _running),
     Family("scans across rows", scanning(), _scans),
-    Family("elements dealt out to threads", dealt(), _dealt),
 )
 
 
