@@ -18,18 +18,8 @@ from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Reduction, Scalar, parts_of, reads
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import first_line
-from transforms.loops.array_statements import (
-    MODULAR,
-    edit,
-    given,
-    inexact,
-    legality_of,
-    loops,
-    loops_named,
-    proposal,
-    reductions_in,
-    stores_in,
-)
+from transforms.loops.array_statements import edit, given, loops, loops_named, proposal, stores_in
+from transforms.loops.exactness import MODULAR, inexact, legality_of, reductions_in
 from transforms.loops.mirrored import mirrored
 from transforms.loops.opened import opened
 from transforms.loops.raising import NotRaised, Raised, ShapeConflict
