@@ -86,13 +86,13 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             argued = _reordered(plain, before, known) or argued
             argued = next(_doubted(argued, scanned, known), argued)
             for one in conditions:
-                argued = _on(argued, one)
-            argued = _on(argued, condition) if condition else argued
+                argued = on(argued, one)
+            argued = on(argued, condition) if condition else argued
             computed = [part for one in stores_in(after) for part in told(one.value)]
             for one in dict.fromkeys(map(_condition, computed)):
-                argued = _on(argued, one) if one else argued
+                argued = on(argued, one) if one else argued
             if conditions:
-                argued = _on(argued, "if the terms of all rows fit in memory")
+                argued = on(argued, "if the terms of all rows fit in memory")
             try:
                 statements, variant = tidied(after, known)
             except NotRaised:
@@ -120,7 +120,7 @@ def _reordered(loop: Loop, before: Sequence[Store], kernel: Kernel) -> Legality 
     )
 
 
-def _on(argued: Legality, condition: str) -> Legality:
+def on(argued: Legality, condition: str) -> Legality:
     """Return an argument that holds on a condition."""
     if argued.applicability is Applicability.DISPLAY:
         return argued
@@ -134,7 +134,7 @@ def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> 
     except (NotRaised, ShapeConflict):
         return
     argued = Legality(Applicability.SAFE, "the first of equal ones is found, as in the loop")
-    argued = compiled(kernel) or _on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
+    argued = compiled(kernel) or on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
     lines_after = kernel.context.lines[loop.span.end_line : kernel.context.whole[1]]
     used = found.best.array in WORD.findall("\n".join(lines_after))
     after = (found.place, found.best) if used or outer else (found.place,)
