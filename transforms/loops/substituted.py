@@ -2,7 +2,8 @@
 
 ``e = np.exp(s[i] - s[i].max()); s[i] = e / e.sum()`` is one statement on rows: then nothing but
 stores is left in the loop, and its index may become an axis. Names come back where a value is used
-more than once.
+more than once. What is stored on a condition is chosen by it: ``if t > 0: s[i] = t`` stores
+``np.where(t > 0, t, s[i])``.
 """
 
 from __future__ import annotations
