@@ -15,7 +15,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, values_of, walk
+from advisor.ir.statements import Bind, Loop, ScalarBind, Statement, Store, is_total, walk
 from advisor.ir.values import (
     Along,
     Called,
@@ -24,7 +24,6 @@ from advisor.ir.values import (
     Point,
     Read,
     Reduction,
-    Scalar,
     Tally,
     Value,
     Windows,
@@ -284,7 +283,7 @@ def _is_of_elements(store: Store) -> bool:
 def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
     known = lines(after, _with_names_in(loop, kernel))
-    if known is None or not _is_all_of(loop, after, kernel):
+    if known is None or not _is_all_of(loop, after, "\n".join(known), kernel):
         return ()
     if not stands_alone(kernel.context, loop.span):
         return ()
@@ -302,10 +301,10 @@ def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
     return replace(kernel, context=known)
 
 
-def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
+def _is_all_of(loop: Loop, after: Sequence[Statement], text: str, kernel: Kernel) -> bool:
     """Return whether a loop of the source does nothing but what statements say.
 
-    Numbers of one iteration stand in the values that are computed from them.
+    Their text may need no name that only the loop binds.
     """
     context = kernel.context
     nodes = statements_at(context)
@@ -330,9 +329,9 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
                 return False
             case ast.Name(name, ast.Store()) if name not in changed:
                 own.add(name)
-    values = (value for one in walk(tuple(after)) for value in values_of(one))
-    numbers = (part for one in values for part in parts_of(one) if isinstance(part, Scalar))
-    if any(own.intersection(WORD.findall(number.text)) for number in numbers):
+    bound = {one.name for one in walk(tuple(after)) if isinstance(one, Bind)}
+    bound |= {index_name(one.variable) for _, one in loops(after)}
+    if (own - bound).intersection(WORD.findall(text)):
         return False
     first, last = context.whole
 

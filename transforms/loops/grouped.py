@@ -73,7 +73,9 @@ def _groups(mask: Value, lift: Lift) -> tuple[Value, int, int] | None:
     """Return the group of each element, which one is the first, and how many more there are."""
     match mask:
         case Elementwise("equal", (Read() as keys, Scalar(text)) | (Scalar(text), Read() as keys)):
-            whole = kind_of_or_none(type_of(keys, lift.kernel).dtype) is Kind.INTEGER
+            dtype = type_of(keys, lift.kernel).dtype
+            # bincount takes no uint64
+            whole = kind_of_or_none(dtype) is Kind.INTEGER and dtype != "uint64"
             if whole and lift.is_free(keys) and text == index_name(lift.loop.variable):
                 return keys, 0, 0
         case Elementwise("logical_and" | "bitwise_and", (one, other)):

@@ -98,8 +98,11 @@ def raised(
     sums = [part for part in parts if isinstance(part, Reduction) and not lift.is_free(part)]
     groups = ((one, grouped(one, lift)) for one in sums)
     lift.known = {**lift.known, **{one: (made, 0) for one, made in groups if made is not None}}
-    called = any(isinstance(part, Called) for part in parts)
+    called = [part for part in parts if isinstance(part, Called)]
     if not all(map(lift.is_of_usual_type, parts)) or (called and not kernel.runs_through):
+        raise NotRaised
+    if any(WORD.search(text.strip("\"'")) for part in called for _, text in part.stated):
+        # a name may be another number each time
         raise NotRaised
     added = [one for one in stores if lift.is_free(Read(one.array, one.region))]
     if added:

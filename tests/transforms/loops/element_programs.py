@@ -6,8 +6,8 @@ Above each function stands what its arguments are. A name in ``LEFT`` has no arr
 # ruff: noqa
 import numpy as np
 
-LEFT = {"last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
-"""Recurrences, an end that hangs on what is computed."""
+LEFT = {"quantiles", "whitened", "last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
+"""Recurrences, an end that hangs on what is computed, functions of what an iteration binds."""
 
 
 # advise: kernel
@@ -652,3 +652,23 @@ def by_first(a, s):
         else:
             top = a[i].max()
             s[i] += top
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: qs: f8[M]
+def quantiles(x, qs):
+    table = np.zeros(len(qs))
+    for i, q in enumerate(qs):
+        table[i] = np.percentile(x, abs(q))
+    return table
+
+
+# advise: kernel
+# advise: x: f8[N, D]
+# advise: cov: f8[D, D]
+# advise: out: f8[N, D]
+def whitened(x, cov, out):
+    for i in range(len(x)):
+        m = cov + np.eye(3) * 20
+        out[i] = np.linalg.inv(m) @ x[i]
