@@ -56,8 +56,8 @@ correlate; a v mode; m n -> max(m,n)-min(m,n)+1 | [mode='valid'] m n -> max(m,n)
 cov; m y rowvar bias ddof; mn -> m m | n -> | [rowvar=False] mn -> n n; double
 corrcoef; x y rowvar; mn -> m m | n -> | [rowvar=False] mn -> n n; double
 histogram; a bins range density weights; ... -> bins, bins+1; int64, float64
-digitize; x bins right; ... n -> ...; int64
-searchsorted; a v side sorter; n ... -> ...; int64
+digitize; x bins right; ... n -> ...; int64; take 200
+searchsorted; a v side sorter; n ... -> ...; int64; take 200
 argsort; a axis kind; last; int64; sort 3
 argpartition; a kth axis kind; last; int64; partition 1
 partition; a kth axis kind; last; same; partition 1

@@ -55,8 +55,6 @@ class Reach:
     steps : mapping of int to Expr
         Distance in their owner's memory between neighbours among the indices that are read,
         where it is not 1.
-    thinned : mapping of int to int
-        Dimensions along which, of so many indices that follow one another, one is needed.
     progressions : tuple of (int, int, Expr)
         Dimension, step and remainder of the slices with a step.
     """
@@ -67,7 +65,6 @@ class Reach:
     reads: tuple[OneRead, ...]
     wraps_after: Expr | None = None
     steps: Mapping[int, Expr] = field(default_factory=dict)
-    thinned: Mapping[int, int] = field(default_factory=dict)
     progressions: tuple[tuple[int, int, Expr], ...] = ()
 
 
@@ -348,37 +345,4 @@ def _serves(held: Request, wanted: Request, facts: Facts) -> bool:
                 held.ranges, wanted.ranges, strict=True
             )
         )
-    )
-
-
-def weaker_sides(found: list[Request]) -> frozenset[tuple[int, int]]:
-    """Return the sides that do not count on two ranks, where either has one neighbour only.
-
-    The rank with a neighbour on the other side gets more, so that it is the slowest.
-    """
-    weaker: set[tuple[int, int]] = set()
-    for dimension in {side.dimension for request in found for side in request.sides}:
-        above = [request for request in found if (dimension, 1) in request.direction]
-        below = [request for request in found if (dimension, -1) in request.direction]
-        # what lies within one block may need one side only
-        if not all(dict(one.regions)[dimension].nearly_whole for one in (*above, *below)):
-            continue
-        for sign, weak, strong in ((1, above, below), (-1, below, above)):
-            if weak and all(any(_outweighs(s, w, dimension) for s in strong) for w in weak):
-                weaker.add((dimension, sign))
-                break
-    return frozenset(weaker)
-
-
-def _outweighs(strong: Request, weak: Request, dimension: int) -> bool:
-    """Return whether one request, from the other side of a dimension, is at least as large."""
-    mine, other = ({side.dimension: side for side in one.sides} for one in (strong, weak))
-    own, opposite = mine.pop(dimension), other.pop(dimension)
-    return (
-        strong.wraps_after is None
-        and mine == other
-        and set(opposite.depths) <= set(own.depths)
-        and [(d, frozenset(at)) for d, at in strong.across]
-        == [(d, frozenset(at)) for d, at in weak.across]
-        and strong.ranges == weak.ranges
     )

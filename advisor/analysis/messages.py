@@ -18,26 +18,23 @@ from advisor.analysis.halos import (
     Request,
     Side,
     requests,
-    weaker_sides,
 )
 from advisor.analysis.owners import Operand, Pairs, called, selected
 from advisor.analysis.placement import (
-    OTHER_PIECES,
     Along,
     Placement,
     busiest,
     local_counts,
     local_extents,
-    local_step,
     low_of,
+    owners,
     pitches_bytes,
-    taking_part,
 )
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import largest, smallest
 from advisor.ir.shapes import length_of
-from advisor.ir.values import Point, Range, Strided, Subscript, ceil_steps, floor_steps, step_of
+from advisor.ir.values import Point, Range, Strided, Subscript, floor_steps, step_of
 from costdb.expr import (
     ONE,
     ZERO,
@@ -51,6 +48,7 @@ from costdb.expr import (
     logical_not,
     maximum,
     minimum,
+    num,
 )
 from costdb.records import dataclass, replace
 from costdb.work import (
@@ -68,8 +66,7 @@ from costdb.work import (
 # How many layers come from which owner when a rank reads beyond its part of one dimension.
 #
 # A block that is read at constant offsets needs layers of its neighbours, and of farther ones where
-# blocks are thinner than a read reaches. A part of the dimension may lie within one block, away
-# from its edges.
+# blocks are thinner than a read reaches.
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,57 +108,20 @@ def block_layers(along: Along, side: int, depths: tuple[Expr, ...], index: str) 
     index : str
         Name for the index of sums over owners.
     """
-    common = _of_full_block(along.piece, depths, index)
-    alone = along.length == ONE and len(depths) == 1
-    if not alone and (along.nearly_whole or _is_shift(along, depths)):
-        return [layers.only_if(along.several) for layers in common]
-    # a part of the dimension may lie within one block, away from its edge or near it
-    last = along.high - 1
-    crosses = less(floor_div(along.low, along.piece), floor_div(last, along.piece))
-    crosses = logical_and(along.several, crosses)
-    inside = logical_and(along.several, logical_not(crosses))
-    found = [layers.only_if(crosses) for layers in common]
-    found += [layers.only_if(inside) for layers in _of_one_block(along, side, depths, index)]
-    return [layers for layers in found if layers.when != ZERO]
-
-
-def _is_shift(along: Along, depths: tuple[Expr, ...]) -> bool:
-    """Return whether the region leaves out as many indices as the reads reach, but a constant."""
-    missing = along.extent - along.length
-    return any(along.is_few(missing - depth) for depth in depths)
-
-
-def _of_full_block(block: Expr, depths: tuple[Expr, ...], index: str) -> list[Layers]:
-    deepest = depths[-1]
-    if deepest == ONE:
-        return [Layers(ONE)]
+    block, deepest = along.piece, depths[-1]
     rest = deepest % block
-    if len(depths) > 1:
+    if along.length == ONE and len(depths) == 1:
+        # a row at an edge: its neighbour may be another rank's
+        here, there = (floor_div(at, block) for at in (along.low, along.low + side * deepest))
+        found = [Layers(ONE, logical_not(equal(here, there)))]
+    elif deepest == ONE:
+        found = [Layers(ONE)]
+    elif len(depths) > 1:
         whole = (index, ONE, floor_div(deepest, block))
-        return [Layers(rest, less(0, rest)), Layers(block, owners=whole)]
-    return [Layers(rest, less(0, rest)), Layers(block - rest, less_equal(block, deepest))]
-
-
-def _of_one_block(along: Along, side: int, depths: tuple[Expr, ...], index: str) -> list[Layers]:
-    """Return what a region within one block needs from beyond its edge."""
-    block, last, depth = along.piece, along.high - 1, depths[-1]
-    room = along.low % block if side < 0 else block - 1 - last % block
-    if along.length == ONE and depth == ONE:
-        # one index needs the one beside it, which is elsewhere if this is at the edge
-        return [Layers(ONE, equal(room, 0))]
-    fetched = minimum(along.length + depth - depths[0], depth - room)
-    if fetched == ZERO:
-        return []
-    start = along.low - depth if side < 0 else last + depth + 1 - fetched
-    first = minimum(fetched, block - start % block)
-    found = [Layers(first, less(0, fetched))]
-    rest = fetched - first
-    if len(depths) == 1:
-        # no more than a block, so that there are two owners at most
-        return found if first == ONE else [*found, Layers(rest, less(first, fetched))]
-    found.append(Layers(block, less_equal(block, rest), (index, ONE, floor_div(rest, block))))
-    found.append(Layers(rest % block, less(0, rest % block)))
-    return found
+        found = [Layers(rest, less(0, rest)), Layers(block, owners=whole)]
+    else:
+        found = [Layers(rest, less(0, rest)), Layers(block - rest, less_equal(block, deepest))]
+    return [layers.only_if(along.several) for layers in found]
 
 
 def periodic_layers(along: Along, amount: Expr, extent: Expr) -> list[Layers]:
@@ -237,23 +197,17 @@ def fetch(name: str | None, reach: Reach, facts: Facts, halos: Halos) -> list[Pr
         Where owners cannot be told in closed form.
     """
     made: list[Process] = []
-    wanted = requests(reach, facts)
-    weaker = weaker_sides(wanted)
-    for request in wanted:
+    for request in requests(reach, facts):
         if not halos.has(name, request, facts):
-            sent = _messages(request, reach, facts, weaker)
+            sent = _messages(request, reach, facts)
             halos.hold(name, request, sent)
             made += sent
     return made
 
 
-def _messages(
-    request: Request, reach: Reach, facts: Facts, weaker: frozenset[tuple[int, int]]
-) -> list[Process]:
-    """Return the messages that answer a request; `weaker` sides count from three ranks on."""
+def _messages(request: Request, reach: Reach, facts: Facts) -> list[Process]:
+    """Return the messages that answer a request."""
     counts, condition = _across(request, facts)
-    for dimension, _ in weaker & set(request.direction):
-        condition = logical_and(condition, less(2, reach.spread[dimension].ranks))
     made: list[Process] = []
     for chosen in product(*(_layers(side, request, reach) for side in request.sides)):
         by_side = {s.dimension: layers for s, layers in zip(request.sides, chosen, strict=True)}
@@ -333,7 +287,7 @@ def _region(counts: Mapping[int, Expr], reach: Reach, facts: Facts) -> Region:
     pitches = pitches_bytes(extents, reach.placement.order, itemsize)
     return Region(
         itemsize,
-        tuple(ceil_steps(counts[d], reach.thinned.get(d, 1)) for d in range(len(pitches))),
+        tuple(counts[d] for d in range(len(pitches))),
         tuple(pitch * reach.steps.get(d, ONE) for d, pitch in enumerate(pitches)),
     )
 
@@ -341,13 +295,11 @@ def _region(counts: Mapping[int, Expr], reach: Reach, facts: Facts) -> Region:
 # What brings the operands of an array statement to where it is computed.
 #
 # A read along a distributed dimension lies some offset from what is computed. Where both have a
-# step and ranks own multiples of it at a time, indices count in steps: that is an index space that
-# is shorter by the step. Elsewhere remainders change from block to block, and what is needed of an
-# owner is what the range around it would need, divided by the step.
+# step, indices count in steps: that is an index space that is shorter by the step. Blocks are taken
+# to be multiples of it; where they are not, a rank may have one index more.
 #
 # Restriction and prolongation (``coarse[i] = fine[2*i]``) read with another step than they compute.
-# Counted in steps, both lie in one index space; where blocks of the longer array are no multiples
-# of the step, those of the two drift apart, by less than one index for each rank.
+# Counted in steps, both lie in one index space.
 
 
 def fetched(
@@ -368,13 +320,12 @@ def fetched(
             if not halos.has(operand.name, what, facts):
                 halos.hold(operand.name, what, [work])
                 made.append(work)
-        if across or all(shift.offsets == (ZERO,) for shift in shifts.values()):
+        if across or all(shift.offset == ZERO for shift in shifts.values()):
             continue
         reach = _reach(operand, shifts)
         key: list[Hashable] = [operand.name or id(operand), *sorted(reach.spread.items())]
-        # where remainders change from block to block, each read counts by itself
+        # each progression that is read has messages of its own
         key += [reach.progressions]
-        key += [shift.offsets for shift in shifts.values() if reach.thinned]
         known = reaches[tuple(key)][1].reads if tuple(key) in reaches else ()
         reads = (*known, *(read for read in reach.reads if read not in known))
         reaches[tuple(key)] = operand.name, replace(reach, reads=reads)
@@ -391,18 +342,15 @@ class _Shift:
     ----------
     along : Along
         What is computed.
-    offsets : tuple of Expr
-        How far away the read is; of several, it may be any.
+    offset : Expr
+        How far away the read is.
     start : Expr
         First index of a progression.
-    thinned : int
-        The step, where `along` is the range around a progression.
     """
 
     along: Along
-    offsets: tuple[Expr, ...]
+    offset: Expr
     start: Expr = ZERO
-    thinned: int = 1
 
 
 def _shifts(
@@ -445,19 +393,13 @@ def _shift(
     target: int,
     computed: Subscript,
 ) -> _Shift:
-    """Return how a read lies that has the step of what is computed.
-
-    Blocks whose length is not known are taken to be multiples of the step.
-    """
+    """Return how a read lies that has the step of what is computed."""
     start = low_of(part) + source.origin[own]
     if not isinstance(computed, Strided):
         along = placement.along(target, computed)
-        return _Shift(along, (start - along.low,))
-    progression = placement.progression(target, computed)
-    offset = progression.offset_of(start)
-    if offset is not None and progression.fits != ZERO:
-        return _Shift(progression.compressed, (offset,), start)
-    return _Shift(progression.hull, (start - progression.low,), start, progression.step)
+        return _Shift(along, start - along.low)
+    along = placement.progression(target, computed)
+    return _Shift(along, floor_steps(start, computed.step) - along.low, start)
 
 
 def _rescaled(
@@ -471,38 +413,26 @@ def _rescaled(
     """Return how a read lies that has another step than what is computed."""
     match part, computed:
         case Strided(), Range():
-            longer = source.progression(own, part)
-            shorter, along = placement.template[target], placement.along(target, computed)
-            first, drift = floor_steps(longer.low, longer.step), along.ranks
-            start = longer.low
+            longer, along = source.progression(own, part), placement.along(target, computed)
+            shorter = placement.template[target]
+            first, start = longer.low, low_of(part) + source.origin[own]
         case Range(), Strided():
-            longer = placement.progression(target, computed)
-            shorter, along = source.template[own], longer.compressed
-            first, drift = low_of(part) + source.origin[own], -along.ranks
-            start = ZERO
+            longer = along = placement.progression(target, computed)
+            shorter, start = source.template[own], ZERO
+            first = low_of(part) + source.origin[own]
         case _:
             raise NotPriced("slices with different steps along a distributed dimension")
     if not isinstance(source.dims[own], BlockDim):
         raise NotPriced("slices with different steps along a dimension that is dealt out")
-    if ceil_steps(longer.extent, longer.step) != shorter or source.mesh != placement.mesh:
+    if longer.extent != shorter or source.mesh != placement.mesh:
         raise NotPriced(
             "slices with different steps of dimensions whose extents differ by another factor"
         )
-    offset = first - along.low
-    apart = longer.fits == ZERO
-    return _Shift(along, (offset, offset + drift) if apart else (offset,), start)
+    return _Shift(along, first - along.low, start)
 
 
 def _reach(operand: Operand, shifts: dict[int, _Shift]) -> Reach:
-    """Return what one operand reads, with the indices of progressions counted in steps.
-
-    Raises
-    ------
-    NotPriced
-        Where a piece that is dealt out is no multiple of the step.
-    """
-    if any(s.thinned != 1 and isinstance(s.along.dim, CyclicDim) for s in shifts.values()):
-        raise NotPriced(OTHER_PIECES)
+    """Return what one operand reads, with the indices of progressions counted in steps."""
     ranges: dict[int, tuple[Expr, Expr]] = {}
     steps: dict[int, Expr] = {}
     progressions: list[tuple[int, int, Expr]] = []
@@ -511,18 +441,16 @@ def _reach(operand: Operand, shifts: dict[int, _Shift]) -> Reach:
         if step != 1:
             start = shifts[dimension].start if dimension in shifts else low
             progressions.append((dimension, step, start - floor_steps(start, step) * step))
-            steps[dimension] = local_step(operand.placement, dimension, part)
+            steps[dimension] = num(step)
             low = floor_steps(low, step)
         if dimension not in shifts:
             ranges[dimension] = low, low + length_of(part)
-    offsets = product(*(shift.offsets for shift in shifts.values()))
     return Reach(
         operand.array,
         operand.placement,
         {dimension: shift.along for dimension, shift in shifts.items()},
-        tuple(OneRead(dict(zip(shifts, each, strict=True)), ranges) for each in offsets),
+        (OneRead({d: shift.offset for d, shift in shifts.items()}, ranges),),
         steps=steps,
-        thinned={d: shift.thinned for d, shift in shifts.items() if shift.thinned != 1},
         progressions=tuple(progressions),
     )
 
@@ -584,9 +512,15 @@ def exchange(
 
     if isinstance(part, Point):
         if len(users) == 1 and placement.along_as(dimension, target, users[0]):
-            at = placement.origin[dimension] + part.at
-            ranks = taking_part(at, target.hull(users[0], region[users[0]]), facts)
-        return NOTHING if ranks == ONE else collective(CollectiveKind.BROADCAST, ranks)
+            at, along = (
+                placement.origin[dimension] + part.at,
+                target.hull(users[0], region[users[0]]),
+            )
+            if along.length == ONE and along.low == at:
+                # its owner alone computes with it
+                return NOTHING
+            ranks = owners(minimum(at, along.low), maximum(at + 1, along.high), along)
+        return collective(CollectiveKind.BROADCAST, ranks)
     if goes_to is not None and goes_to in users:
         if isinstance(part, Strided) or isinstance(region[goes_to], Strided):
             raise NotPriced("a slice with a step that is dealt out otherwise than its target")

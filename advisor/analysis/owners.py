@@ -407,7 +407,7 @@ def selected(
 ) -> Region:
     """Return what one rank has of a region of an array, `counts` of its indices."""
     memory = local_region(found, placement, counts, facts)
-    return Region(memory.itemsize_bytes, counts, in_steps(memory.pitches_bytes, placement, region))
+    return Region(memory.itemsize_bytes, counts, in_steps(memory.pitches_bytes, region))
 
 
 def without_points(memory: Region, region: tuple[Subscript, ...]) -> Region:
@@ -432,7 +432,7 @@ def traversed(
     dense = pitches_bytes(extents, operand.placement.order, itemsize)
     if operand.part is not None:
         dense = operand.part.pitches_bytes
-    pitches = in_steps(dense, operand.placement, operand.region)
+    pitches = in_steps(dense, operand.region)
     steps = [ZERO] * len(region)
     for own, target in pairs_of(operand, region):
         part = operand.region[own]

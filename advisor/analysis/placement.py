@@ -22,7 +22,7 @@ from advisor.ir.values import (
     bounds_in,
     ceil_steps,
     floor_steps,
-    residue,
+    step_of,
 )
 from costdb.expr import (
     ONE,
@@ -30,10 +30,7 @@ from costdb.expr import (
     Expr,
     ceil_div,
     conditional,
-    equal,
     floor_div,
-    free_symbols,
-    gcd,
     less,
     maximum,
     minimum,
@@ -41,58 +38,12 @@ from costdb.expr import (
     sym,
 )
 from costdb.expr.nodes import Num
-from costdb.records import dataclass, replace
+from costdb.records import dataclass
 
 # How a region lies along one distributed dimension, and how much of it the busiest rank owns.
 
 
 # How many indices of a range the rank has that has most of them.
-#
-# A range with one end that a loop moves and one that it does not, as eliminations work on, is
-# counted from the fixed end. No remainder of the moving end is then needed, and sums over the loop
-# have closed forms.
-
-
-def in_blocks(low: Expr, high: Expr, piece: Expr, bounds: Bounds) -> Expr:
-    """Return the most indices of ``low <= i < high`` that lie in one of consecutive blocks.
-
-    Parameters
-    ----------
-    low, high : Expr
-    piece : Expr
-        Length of a block, at least 1; the first begins at 0.
-    bounds : Bounds
-    """
-    length = _length(low, high, bounds)
-    if _moves(low, bounds) and not _moves(high, bounds):
-        # the blocks that end below `high`, and what is left of `high` above the last of them
-        last = floor_div(high, piece) * piece
-        return minimum(piece, maximum(last - low, minimum(high - last, length)))
-    if _moves(high, bounds) and low != ZERO and not _moves(low, bounds):
-        first = ceil_div(low, piece) * piece
-        return minimum(piece, maximum(high - first, minimum(first - low, length)))
-    return largest_part(low, length, piece)
-
-
-def dealt(low: Expr, high: Expr, piece: Expr, ranks: Expr, bounds: Bounds) -> Expr:
-    """Return the most indices of ``low <= i < high`` that one of `ranks` owns in turn.
-
-    Parameters
-    ----------
-    low, high : Expr
-    piece : Expr
-        Indices that are dealt at a time, at least 1.
-    ranks : Expr
-    bounds : Bounds
-    """
-    length = _length(low, high, bounds)
-    if piece == ONE:
-        return ceil_div(length, ranks)
-    if _moves(low, bounds) and not _moves(high, bounds):
-        return _from_end(length, (high - 1) % piece + 1, piece, ranks, bounds)
-    if _moves(high, bounds) and not _moves(low, bounds):
-        return _from_end(length, piece - low % piece, piece, ranks, bounds)
-    return busiest(low, length, piece, ranks)
 
 
 def largest_part(low: Expr, length: Expr, piece: Expr) -> Expr:
@@ -115,30 +66,9 @@ def busiest(low: Expr, length: Expr, piece: Expr, ranks: Expr) -> Expr:
     return floor_div(length, around) * piece + largest_part(low, length % around, piece)
 
 
-def _from_end(length: Expr, begun: Expr, piece: Expr, ranks: Expr, bounds: Bounds) -> Expr:
-    """Count pieces dealt from the end of a range whose first piece has `begun` indices.
-
-    With that piece taken for whole, its owner has a piece of each round and lacks what was
-    not there; the owner of the next piece lacks nothing, but comes one piece later.
-    """
-    lacking = piece - begun
-    around = piece * ranks
-    place = length + lacking
-    rounds, rest = floor_div(place, around) * piece, place % around
-    first = minimum(rest, piece) - lacking
-    second = minimum(maximum(rest - piece, 0), piece)
-    most = rounds + maximum(first, second)
-    # a single rank has no other after it
-    return most if bounds.non_negative(ranks - 2) else minimum(length, most)
-
-
 def _length(low: Expr, high: Expr, bounds: Bounds) -> Expr:
     length = high - low
     return length if bounds.non_negative(length) else maximum(0, length)
-
-
-def _moves(expr: Expr, bounds: Bounds) -> bool:
-    return not bounds.maxima.keys().isdisjoint(free_symbols(expr))
 
 
 INTERIOR_RANKS = 3
@@ -235,10 +165,13 @@ def _count(along: Along, bounds: Bounds) -> Expr:
         return ONE
     piece, ranks = along.piece, along.ranks
     if isinstance(along.dim, CyclicDim):
-        return dealt(along.low, along.high, piece, ranks, bounds)
+        length = _length(along.low, along.high, bounds)
+        most = busiest(along.low, length, piece, ranks)
+        # one rank alone has all of them
+        return most if isinstance(ranks, Num) else conditional(along.several, most, length)
     if along.has_full_block:
         return piece
-    return in_blocks(along.low, along.high, piece, bounds)
+    return largest_part(along.low, _length(along.low, along.high, bounds), piece)
 
 
 def _with_rim(along: Along, before: Expr, after: Expr, bounds: Bounds) -> Expr:
@@ -256,164 +189,10 @@ def _surely_positive(expr: Expr, bounds: Bounds) -> bool:
     return expr != ZERO and bounds.non_negative(expr)
 
 
-# How many ranks take part when one of them sends what others compute with: where the computed
-# region is dealt out like the array that is read, only the owners of the region need what is sent.
-
-
-def taking_part(at: Expr, region: Along, facts: Facts) -> Expr:
-    """Return how many ranks own index `at` or some of a region, that owner included.
-
-    Exact where `at` lies within the region or next to it; otherwise at most one more.
-
-    Parameters
-    ----------
-    at : Expr
-        In the index space that is distributed.
-    region : Along
-        What is computed, in the same space.
-    facts : Facts
-    """
-    if region.length == ONE and region.low == at:
-        return ONE
-    low, high = region.low, region.high
-    if not facts.non_negative(at - low):
-        low = at if facts.non_negative(low - at) else minimum(low, at)
-    if not facts.non_negative(high - at - 1):
-        high = at + 1 if facts.non_negative(at + 1 - high) else maximum(high, at + 1)
-    together = owners(low, high, region)
-    gap_below, gap_above = region.low - at - 1, at - region.high
-    if (low, high) == (region.low, region.high) or ZERO in (gap_below, gap_above):
-        return together
-    apart = owners(region.low, region.high, region) + 1
-    if not facts.non_negative(region.length - 1):
-        apart = conditional(less(0, region.length), apart, ONE)
-    return minimum(together, apart)
-
-
 def owners(low: Expr, high: Expr, region: Along) -> Expr:
     """Return how many ranks own some of ``low <= i < high``, which is not empty."""
     pieces = floor_div(high - 1, region.piece) - floor_div(low, region.piece) + 1
     return minimum(region.ranks, pieces) if isinstance(region.dim, CyclicDim) else pieces
-
-
-# How every so many indices of a distributed dimension are shared out over ranks.
-#
-# Where ranks own whole multiples of the step at a time, indices of one progression are shared out
-# as consecutive ones are in pieces shorter by that factor: index ``i`` counts as ``i // step``,
-# whatever its remainder, and all that is known of ranges holds of progressions. Elsewhere the
-# remainders change from block to block, and what a block has of a progression is bounded by what
-# it has of the range around it.
-
-OTHER_PIECES = "a slice with a step along a dimension dealt out in pieces that are no multiple"
-
-
-@dataclass(frozen=True, slots=True)
-class Progression:
-    """Every `step`-th index from `low` on, below `stop`, of a dimension that is distributed.
-
-    Attributes
-    ----------
-    low, stop : Expr
-        In the index space that is distributed.
-    step : int
-        At least 2.
-    extent, ranks, dim
-        As for :class:`~advisor.analysis.placement.Along`.
-    """
-
-    low: Expr
-    stop: Expr
-    step: int
-    extent: Expr
-    ranks: Expr
-    dim: AxisMap
-
-    @property
-    def length(self) -> Expr:
-        """Number of indices."""
-        return ceil_steps(self.stop - self.low, self.step)
-
-    @property
-    def hull(self) -> Along:
-        """The range from the first index to the last, or up to `stop` if few indices are beyond."""
-        wide = self._wide
-        return wide if wide.is_whole or wide.nearly_whole else self._narrow
-
-    @property
-    def _wide(self) -> Along:
-        return Along(self.low, self.stop, self.extent, self.ranks, self.dim)
-
-    @property
-    def _narrow(self) -> Along:
-        return replace(self._wide, high=self.low + (self.length - 1) * self.step + 1)
-
-    @property
-    def fits(self) -> Expr:
-        """1 where ranks own multiples of the step at a time, else 0."""
-        piece = self.hull.piece
-        if residue(piece, self.step) is not None:
-            return num(residue(piece, self.step) == 0)
-        return equal(piece % self.step, 0)
-
-    @property
-    def compressed(self) -> Along:
-        """The indices as a range over pieces that are shorter by the step.
-
-        Only where the step `fits`. A range that nearly ends with the dimension may count one
-        index too many at its end.
-
-        Raises
-        ------
-        NotPriced
-            Where a piece that is dealt out is no multiple of the step.
-        """
-        extent = ceil_steps(self.extent, self.step)
-        low = floor_steps(self.low, self.step)
-        high = low + self.length
-        beyond = self.extent - self.stop
-        if isinstance(beyond, Num) and beyond.value >= 0:
-            high = extent - floor_steps(beyond, self.step)
-        dim = self.dim
-        if isinstance(dim, CyclicDim):
-            if dim.k % self.step:
-                raise NotPriced(OTHER_PIECES)
-            high, dim = low + self.length, CyclicDim(dim.axes, dim.k // self.step)
-        return Along(low, high, extent, self.ranks, dim)
-
-    def offset_of(self, start: Expr) -> Expr | None:
-        """Return how far a progression from `start` on lies from this one when compressed.
-
-        None where that depends on sizes.
-        """
-        if residue(start, self.step) is None or residue(self.low, self.step) is None:
-            return None
-        return floor_steps(start, self.step) - floor_steps(self.low, self.step)
-
-    def count(self, facts: Facts) -> Expr:
-        """Return how many of the indices the rank that has most of them owns.
-
-        Exact where blocks are a multiple of the step and where pieces of one index are dealt
-        out, apart from what :meth:`Along.count` says; else at most one more.
-
-        Raises
-        ------
-        NotPriced
-            Where a piece of several indices that is dealt out is no multiple of the step.
-        """
-        if not isinstance(self.dim, CyclicDim):
-            around = self._wide if self._wide.has_full_block else self._narrow
-            return ceil_steps(around.count(facts), self.step)
-        if self.dim.k == 1:
-            # the owners of a progression are every so many ranks, in turn
-            return ceil_div(self.length * gcd(self.step, self.ranks), self.ranks)
-        return self.compressed.count(facts)
-
-    @property
-    def local_step(self) -> Expr:
-        """How far apart in its owner's memory two indices are that follow one another there."""
-        if isinstance(self.dim, CyclicDim) and self.dim.k == 1:
-            return floor_div(self.step, gcd(self.step, self.ranks))
-        return num(self.step)
 
 
 _Part = TypeVar("_Part")
@@ -450,22 +229,36 @@ class Placement:
         """Return whether more than one rank may own parts of a dimension."""
         return self.ranks(dimension) != ONE
 
-    def progression(self, dimension: int, part: Strided) -> Progression:
-        """Return how a slice with a step lies along a distributed dimension."""
-        origin = self.origin[dimension]
-        return Progression(
-            origin + part.start,
-            origin + part.stop,
-            part.step,
-            self.template[dimension],
-            self.ranks(dimension),
-            self.dims[dimension],
-        )
+    def progression(self, dimension: int, part: Strided) -> Along:
+        """Return how a slice with a step lies along a distributed dimension, counted in steps.
+
+        Where ranks own whole multiples of the step at a time, indices of one progression are shared
+        out as consecutive ones are in pieces shorter by that factor: index ``i`` counts as
+        ``i // step``, whatever its remainder. Other blocks are taken to be such.
+
+        Raises
+        ------
+        NotPriced
+            Where a piece that is dealt out is no multiple of the step.
+        """
+        step, dim = part.step, self.dims[dimension]
+        extent = ceil_steps(self.template[dimension], step)
+        low = floor_steps(self.origin[dimension] + part.start, step)
+        high = low + part.count
+        beyond = self.template[dimension] - self.origin[dimension] - part.stop
+        if isinstance(dim, CyclicDim):
+            if dim.k % step:
+                raise NotPriced("a slice with a step of pieces dealt out that are no multiple")
+            dim = CyclicDim(dim.axes, dim.k // step)
+        elif isinstance(beyond, Num) and beyond.value >= 0:
+            # nearly to the end: it may count one index too many
+            high = extent - floor_steps(beyond, step)
+        return Along(low, high, extent, self.ranks(dimension), dim)
 
     def hull(self, dimension: int, part: Subscript) -> Along:
         """Return how what lies between the first and the last index of a subscript does."""
         if isinstance(part, Strided):
-            return self.progression(dimension, part).hull
+            part = Range(part.start, part.last + 1)
         return self.along(dimension, part)
 
     def along(self, dimension: int, part: Range | Point) -> Along:
@@ -562,23 +355,11 @@ def low_of(part: Subscript) -> Expr:
     return bounds_in(part)[0]
 
 
-def local_step(placement: Placement, dimension: int, part: Subscript) -> Expr:
-    """Return how many elements lie between those that a subscript selects, in a rank's memory."""
-    if not isinstance(part, Strided):
-        return ONE
-    if placement.is_spread(dimension):
-        return placement.progression(dimension, part).local_step
-    return num(part.step)
-
-
-def in_steps(
-    pitches: tuple[Expr, ...], placement: Placement, region: tuple[Subscript, ...]
-) -> tuple[Expr, ...]:
+def in_steps(pitches: tuple[Expr, ...], region: tuple[Subscript, ...]) -> tuple[Expr, ...]:
     """Return how far neighbours in a region lie apart, from how far those in its array do."""
     if not any(isinstance(part, Strided) for part in region):
         return pitches
-    steps = (local_step(placement, dimension, part) for dimension, part in enumerate(region))
-    return tuple(pitch * step for pitch, step in zip(pitches, steps, strict=True))
+    return tuple(pitch * step_of(part) for pitch, part in zip(pitches, region, strict=True))
 
 
 def local_count(placement: Placement, dimension: int, part: Subscript, facts: Facts) -> Expr:

@@ -694,6 +694,7 @@ class Body(SimpleStatements):
             if guarded is not None:
                 return guarded
             probability = chance(span.start_line)
+        condition = self._condition(node.test)
         if self.copies and probability in (num(0), num(1)):
             # it comes out otherwise for other values that the loop goes through
             return (*tested, *self._branch(node, rest, holds=probability == num(1)))
@@ -708,7 +709,14 @@ class Body(SimpleStatements):
         scope.either(after, scope.moment())
         changed = assigned_names(node).union(*map(assigned_names, rest or ()))
         scope.started = {n: v for n, v in started.items() if n not in changed}
-        return (*tested, Choice(probability, then, orelse, span))
+        return (*tested, Choice(probability, then, orelse, span, condition))
+
+    def _condition(self, test: cst.BaseExpression) -> Value | None:
+        try:
+            condition = mask_of(test, self.scope)
+        except NotUnderstood:
+            return None
+        return None if self.scope.type_of(condition).extents else condition
 
     def _guarded_stores(
         self, node: cst.If, rest: Sequence[cst.CSTNode] | None

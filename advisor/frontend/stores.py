@@ -25,7 +25,7 @@ from advisor.frontend.trees import NotUnderstood, parts_of
 from advisor.ir.dependence import known_non_negative
 from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
-from advisor.ir.statements import SET, ScalarBind, Scatter, Statement, Store
+from advisor.ir.statements import CONDITION, SET, ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, broadcast
 from advisor.source import Span
@@ -33,9 +33,6 @@ from costdb.expr import Expr, equal, num
 
 # Conditions: what evaluating them needs and does, and how they come out.
 
-
-CONDITION = "<condition>"
-"""The name under which a number is bound that only a condition uses."""
 
 _METADATA = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "flags"})
 _PURE = frozenset({"len", "isinstance", "min", "max", "int", "float", "bool", "abs", "round"})

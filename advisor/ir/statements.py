@@ -93,12 +93,16 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A conditional whose condition is true with a stated probability."""
+    """A conditional whose condition is true with a stated probability.
+
+    The `condition` itself is known where it is computed from numbers and elements.
+    """
 
     probability: Expr
     then: tuple[Statement, ...]
     orelse: tuple[Statement, ...]
     span: Span
+    condition: Value | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,9 @@ class Scatter:
 
 SET = "set"
 """The operation of a scatter that stores."""
+
+CONDITION = "<condition>"
+"""The name under which a number is bound that only a condition uses."""
 
 
 @dataclass(frozen=True, slots=True)

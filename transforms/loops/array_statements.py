@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.concrete import symbols
+from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, values_of, walk
+from advisor.ir.statements import Bind, Loop, ScalarBind, Statement, Store, is_total, walk
 from advisor.ir.values import (
     Along,
+    Called,
     Elementwise,
-    Gather,
     MatMul,
     Point,
     Read,
     Reduction,
-    Scalar,
+    Tally,
     Value,
     Windows,
-    operands,
     parts_of,
 )
-from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote
 from advisor.source import Edit, Span
 from costdb.expr import free_symbols
 from costdb.expr.nodes import Sym
-from costdb.wording import IDENTIFIER
-from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
+from transforms.kit.kernels import compiled, with_statement
 from transforms.kit.rewrite import (
     first_line,
     replace_statement,
@@ -45,43 +42,25 @@ from transforms.kit.rewrite import (
 )
 from transforms.loops.array_text import counted, is_count, lines
 from transforms.loops.axes import told
-from transforms.loops.listed import doubt, edits_of
-from transforms.loops.masked import overflows
+from transforms.loops.exactness import legality_of
+from transforms.loops.listed import edits_of
 from transforms.loops.raising import (
     METHODS,
+    WORD,
     NotRaised,
     Raised,
     ShapeConflict,
     combined,
     raised,
     sequential,
+    summed_apart,
 )
 from transforms.loops.running import Passed, legality, passed
 from transforms.loops.searched import is_search, searched
 from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
-_CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
-_EXACT_FLOATING = _CHOICES | {
-    *("add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"),
-    *("floor", "ceil", "trunc", "rint", "fabs", "minimum", "maximum"),
-}
-MODULAR = _CHOICES | {
-    *("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    "invert",
-}
-_EXACT_WHOLE = MODULAR | {
-    *("minimum", "maximum", "square", "absolute", "divide", "floor_divide", "remainder"),
-}
-_EXACT_TOGETHER = frozenset({"bool", "int64", "float64"})
-_LITERALS = frozenset({PYTHON_INTEGER, PYTHON_FLOAT, PYTHON_COMPLEX})
-_ROUNDED = (
-    "{} may be rounded otherwise for arrays than for single numbers, so results agree to rounding"
-)
-
-_WORD = re.compile(IDENTIFIER)
 IF_NOT_EMPTY = "if no loop of it is empty"
-_WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
@@ -103,14 +82,16 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             argued = legality_of(before, stores_in(after), known) if after else None
             if argued is None:
                 continue
+            argued = _reordered(plain, before, known) or argued
             argued = next(_doubted(argued, scanned, known), argued)
             for one in conditions:
-                argued = _on(argued, one)
-            argued = _on(argued, condition) if condition else argued
-            if any(_copies_windows(part) for one in stores_in(after) for part in told(one.value)):
-                argued = _on(argued, "if a copy of all windows fits in memory")
+                argued = on(argued, one)
+            argued = on(argued, condition) if condition else argued
+            computed = [part for one in stores_in(after) for part in told(one.value)]
+            for one in dict.fromkeys(map(_condition, computed)):
+                argued = on(argued, one) if one else argued
             if conditions:
-                argued = _on(argued, "if the terms of all rows fit in memory")
+                argued = on(argued, "if the terms of all rows fit in memory")
             try:
                 statements, variant = tidied(after, known)
             except NotRaised:
@@ -126,7 +107,19 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
                 yield proposal(loop, statements, variant, argued, edits, of_elements, by)
 
 
-def _on(argued: Legality, condition: str) -> Legality:
+def _reordered(loop: Loop, before: Sequence[Store], kernel: Kernel) -> Legality | None:
+    """Return what changes where statements add to the same elements in turn, each at once then."""
+    kinds = {kind_of_or_none(kernel.dtype(array)) for array in summed_apart(before)}
+    if not kinds - {Kind.INTEGER} or compiled(kernel) or may_be_distributed(loop):
+        return None
+    return Legality(
+        Applicability.UNSAFE,
+        "what several statements add to the same elements comes in another order, so results agree"
+        " to rounding",
+    )
+
+
+def on(argued: Legality, condition: str) -> Legality:
     """Return an argument that holds on a condition."""
     if argued.applicability is Applicability.DISPLAY:
         return argued
@@ -140,9 +133,9 @@ def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> 
     except (NotRaised, ShapeConflict):
         return
     argued = Legality(Applicability.SAFE, "the first of equal ones is found, as in the loop")
-    argued = compiled(kernel) or _on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
+    argued = compiled(kernel) or on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
     lines_after = kernel.context.lines[loop.span.end_line : kernel.context.whole[1]]
-    used = found.best.array in _WORD.findall("\n".join(lines_after))
+    used = found.best.array in WORD.findall("\n".join(lines_after))
     after = (found.place, found.best) if used or outer else (found.place,)
     edits = partial(edit, loop, after, kernel)
     if edits():
@@ -176,11 +169,18 @@ def _raised(
     return (), ""
 
 
-def _copies_windows(value: Value) -> bool:
-    """Return whether a value is computed from windows in memory of their own."""
-    if isinstance(value, Along):
-        return any(isinstance(part, Windows) for part in told(value.operand))
-    return isinstance(value, Elementwise) and any(isinstance(p, Windows) for p in value.operands)
+def _condition(value: Value) -> str:
+    """Return on what condition a value is as good; empty where on none."""
+    match value:
+        case Along(operand=operand) if any(isinstance(one, Windows) for one in told(operand)):
+            return "if a copy of all windows fits in memory"
+        case Elementwise(_, parts) if any(isinstance(one, Windows) for one in parts):
+            return "if a copy of all windows fits in memory"
+        case Called("searchsorted"):
+            return "if the limits of groups ascend"
+        case Tally(Read()):
+            return "if no group is negative"
+    return ""
 
 
 def _is_raised(outer: tuple[Loop, ...], kernel: Kernel) -> bool:
@@ -277,185 +277,13 @@ def _is_of_elements(store: Store) -> bool:
     return points and is_of_elements(store.value)
 
 
-# --- why results stay what they are -------------------------------------------------------------
-
-
-def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -> Legality | None:
-    """Return why results stay what they are; None where they may not."""
-    left_alone = compiled(kernel)
-    found: list[Legality] = []
-    for one, other in zip(before, after, strict=True):
-        added = combined(one) is not None and reductions_in(other) > reductions_in(one)
-        argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
-        if argued is None:
-            return None
-        found.append(argued)
-    if left_alone is not None:
-        return left_alone
-    unsafe = [one for one in found if one.applicability is not Applicability.SAFE]
-    if unsafe:
-        return unsafe[0]
-    return unless_apart([one for one in before if not is_total(one)], kernel) or found[0]
-
-
-def reductions_in(store: Store) -> int:
-    """Return how many sums, products and extremes a statement computes."""
-    return sum(isinstance(part, Reduction | MatMul) for part in parts_of(store.value))
-
-
-def of_statement(store: Store, kernel: Kernel) -> Legality | None:
-    """Return whether a statement over arrays gives the same bits; None where types change."""
-    target, value = kernel.dtype(store.array), type_of(store.value, kernel).dtype
-    kind = kind_of_or_none(target)
-    arithmetic = kind not in (None, Kind.BOOLEAN) and promote(target, value) == target
-    alone = all(isinstance(part, Point) for part in store.region)
-    if alone and not arithmetic and target != value:
-        return None
-    if reductions_in(store) and kind is not Kind.INTEGER:
-        return Legality(Applicability.UNSAFE, "sums are rounded in another order")
-    doubtful = [next(inexact(store, kernel), ""), doubt(store, kernel)]
-    if any(doubtful):
-        return Legality(Applicability.UNSAFE, ", and ".join(filter(None, doubtful)))
-    return Legality(
-        Applicability.SAFE,
-        "no iteration reads what an earlier one wrote, and each element is computed by the same"
-        " operations, so every result is equal bit for bit",
-    )
-
-
-def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
-    """Yield how results may come out otherwise for arrays than for single numbers."""
-    target, extremes = kernel.dtype(store.array), False
-    for part, compared in _computed(store.value):
-        ways = part.operands[part.operation == "where" :]
-        found = {type_of(one, kernel).dtype for one in ways} - _LITERALS
-        if len(found) > 1 and not found <= _EXACT_TOGETHER:
-            yield _ROUNDED.format("arithmetic on mixed types")
-        if part.operation in _CHOICES or not found:
-            continue
-        dtype = reduce(promote, sorted(found))
-        kind = kind_of_or_none(dtype)
-        numbers = any(isinstance(one, Scalar) for one in ways)
-        # before NumPy 2 a Python number widened another number, though not an array
-        widens = numbers and dtype != _WIDEST.get(kind or Kind.BOOLEAN)
-        exact: frozenset[str] = frozenset()
-        if kind is Kind.FLOATING:
-            extremes |= part.operation in ("minimum", "maximum")
-            exact = frozenset() if widens else _EXACT_FLOATING
-        elif kind is Kind.INTEGER and widens:
-            exact = MODULAR if dtype == target and not compared else frozenset()
-        elif kind in (Kind.INTEGER, Kind.BOOLEAN):
-            exact = _EXACT_WHOLE
-        if part.operation not in exact:
-            yield _ROUNDED.format(f"`{part.operation}` on {dtype}")
-    if extremes:
-        yield (
-            "results are equal where no element is NaN, which an array's extreme passes on and a"
-            " comparison passes over, and no zero has a sign"
-        )
-    operation = overflows(store.value, kernel)
-    if operation:
-        yield (
-            f"results are equal, and `{operation}` is computed also where it is not chosen, which"
-            " may overflow there"
-        )
-
-
-def _computed(value: Value, *, compared: bool = False) -> Iterator[tuple[Elementwise, bool]]:
-    """Yield the operations in a value, each with whether it is for a comparison or a place."""
-    if isinstance(value, Elementwise):
-        yield value, compared
-        compared |= value.operation in _CHOICES and value.operation != "where"
-    for number, part in enumerate(operands(value)):
-        condition = isinstance(value, Elementwise) and value.operation == "where" and number == 0
-        place = isinstance(value, Gather) and number > 0
-        yield from _computed(part, compared=compared or condition or place)
-
-
-def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
-    """Return whether a sum over iterations comes to the same; None where it may not."""
-    found = combined(store)
-    assert found is not None
-    operation, term = found
-    dtype, total = kernel.dtype(store.array), type_of(term, kernel).dtype
-    match term:
-        case Elementwise("where", (_, Scalar("1", _), Scalar("0", _))):
-            if dtype != "int64":
-                return None
-            return Legality(
-                Applicability.SAFE, "it counts what it counted before, as a Python number"
-            )
-    named = {kernel.dtype(read.array) for read in _summed(term)}
-    kinds = {kind_of_or_none(name) for name in (*named, dtype, total)}
-    if kinds == {Kind.INTEGER}:
-        return _of_whole_numbers(store, operation, term, named, kernel)
-    if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or promote(dtype, total) != dtype:
-        return None
-    if operation in ("maximum", "minimum"):
-        if named != {dtype} or dtype != "float64":
-            return None
-        return Legality(
-            Applicability.UNSAFE,
-            "results are equal where no element is NaN, which an array's extreme passes on and a"
-            " comparison passes over",
-        )
-    if total != dtype:
-        # in half precision most sums overflow or lose their terms
-        told = (
-            f"the terms are added up in {total}, not in {dtype}, and in another order, so results"
-        )
-        argument = f"{told} agree only to the rounding of {total}"
-        return None if total == "float16" else Legality(Applicability.UNSAFE, argument)
-    return Legality(
-        Applicability.UNSAFE,
-        "the terms come in another order: floating-point sums are not associative, so results"
-        " agree only to rounding",
-    )
-
-
-def _summed(value: Value) -> Iterator[Read]:
-    """Yield what is computed with, and not only compared."""
-    if isinstance(value, Read):
-        yield value
-    elif not (isinstance(value, Elementwise) and ROWS[value.operation].result == "truth"):
-        for part in operands(value):
-            yield from _summed(part)
-
-
-def _of_whole_numbers(
-    store: Store, operation: str, term: Value, named: set[str], kernel: Kernel
-) -> Legality | None:
-    dtype = kernel.dtype(store.array)
-    if named != {dtype}:
-        # products of narrower numbers would wrap around before they are added
-        return None
-    used = {part.operation for part in parts_of(term) if isinstance(part, Elementwise)}
-    if not used <= MODULAR:
-        return None
-    literals = any(isinstance(part, Scalar) for part in parts_of(term))
-    wide = dtype in ("int64", "uint64")
-    alone = all(isinstance(part, Point) for part in store.region)
-    extreme = operation in ("maximum", "minimum") and not (literals or is_total(store))
-    if not wide and not extreme and (alone or is_total(store) or literals):
-        # a wider sum is refused by a single element where it does not fit; and before NumPy 2 a
-        # Python number widened another number, though not an array
-        return None
-    if literals and dtype == "uint64":
-        return None
-    return Legality(
-        Applicability.SAFE,
-        "the terms of whole numbers come in another order, which changes no bit, also where they"
-        " wrap around at the width of their type",
-    )
-
-
 # --- the source ---------------------------------------------------------------------------------
 
 
 def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
     known = lines(after, _with_names_in(loop, kernel))
-    if known is None or not _is_all_of(loop, after, kernel):
+    if known is None or not _is_all_of(loop, after, "\n".join(known), kernel):
         return ()
     if not stands_alone(kernel.context, loop.span):
         return ()
@@ -466,17 +294,17 @@ def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, 
 def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
     """Return a kernel that knows numbers by the names that a loop has for them, and no others."""
     context = kernel.context
-    used = set(_WORD.findall(context.text(loop.span)))
+    used = set(WORD.findall(context.text(loop.span)))
     computed = tuple(one for one in context.computed if one[0] in used)
     texts = {value.name: name for name, value in computed if isinstance(value, Sym)}
     known = replace(context, computed=computed, scalar_texts={**context.scalar_texts, **texts})
     return replace(kernel, context=known)
 
 
-def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
+def _is_all_of(loop: Loop, after: Sequence[Statement], text: str, kernel: Kernel) -> bool:
     """Return whether a loop of the source does nothing but what statements say.
 
-    Numbers of one iteration stand in the values that are computed from them.
+    Their text may need no name that only the loop binds.
     """
     context = kernel.context
     nodes = statements_at(context)
@@ -501,9 +329,9 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> bool:
                 return False
             case ast.Name(name, ast.Store()) if name not in changed:
                 own.add(name)
-    values = (value for one in walk(tuple(after)) for value in values_of(one))
-    numbers = (part for one in values for part in parts_of(one) if isinstance(part, Scalar))
-    if any(own.intersection(_WORD.findall(number.text)) for number in numbers):
+    bound = {one.name for one in walk(tuple(after)) if isinstance(one, Bind)}
+    bound |= {index_name(one.variable) for _, one in loops(after)}
+    if (own - bound).intersection(WORD.findall(text)):
         return False
     first, last = context.whole
 

@@ -13,6 +13,7 @@ from advisor.ir.masks import chosen_in, masked
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
+    Called,
     Chosen,
     Copy,
     Elementwise,
@@ -22,6 +23,7 @@ from advisor.ir.values import (
     Fourier,
     Gather,
     MatMul,
+    Part,
     Point,
     Range,
     Read,
@@ -29,12 +31,14 @@ from advisor.ir.values import (
     Scalar,
     Scan,
     Sort,
+    Tally,
     Transpose,
     Value,
     Windows,
 )
 from advisor.numpy_table import PYTHON_INTEGER
-from costdb.expr import ONE, Expr
+from advisor.source import Span
+from costdb.expr import ONE, Expr, to_text
 from costdb.expr.nodes import Add, Num, Sym
 from costdb.expr.parse import parse
 from transforms.kit.kernels import ZERO, mapped, type_of
@@ -87,7 +91,7 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
 
 
 def _stored(store: Store, kernel: Kernel) -> str | None:
-    if store.array in kernel.lists:
+    if store.array in kernel.lists and not store.variable:
         whole = filled(store, kernel)
         inner = None if whole is None else _text(whole, kernel)
         made = None if inner is None else in_list(inner, store, kernel)
@@ -168,8 +172,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
     match value:
         case Read():
             return read_text(value, (), kernel)
-        case Scalar(text, dtype):
-            return _number(text, dtype, kernel, level)
+        case Scalar(text, dtype, span):
+            number = _number(text, dtype, kernel, level)
+            return _own_words(span, kernel) if number is None and span is not None else number
         case Expand(Read() as read, axis):
             return read_text(read, (axis,), kernel)
         case Expand(Expand(Read() as read, first), second):
@@ -185,6 +190,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             parts = [":"] * len(type_of(operand, kernel).extents)
             parts.insert(axis, "None")
             return None if inner is None else f"{inner}[{', '.join(parts)}]"
+        case Called("diagonal", (operand,)):
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None else f"{inner}.diagonal()"
         case Flip(operand, axis):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}[{':, ' * axis}::-1]"
@@ -262,6 +270,21 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Copy(operand, dtype) if module is not None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"
+        case Called("searchsorted", (edges, vector), stated=((_, side),)) if module is not None:
+            call = _called(f"{module}.searchsorted", (edges, vector), kernel)
+            return None if call is None else f"{call[:-1]}, side={side})"
+        case Part(Tally(at, weights, extent), (Range(low, high),)) if module is not None:
+            inner, length = _text(at, kernel), _size_text(extent, kernel)
+            terms = "" if weights is None else _text(weights, kernel)
+            if inner is None or length is None or terms is None:
+                return None
+            told = f"{inner}{terms and f', weights={terms}'}, minlength={length}"
+            of_all = f":{_size_text(high, kernel)}" if low == ZERO else f"{to_text(low)}:-1"
+            return f"{module}.bincount({told})[{of_all}]"
+        case Called():
+            spans = [at for at, one in kernel.context.written if one == value]
+            shown = map(kernel.context.text, spans)
+            return next((text for text in shown if "\n" not in text), None)
     return None
 
 
@@ -394,6 +417,16 @@ def _number(text: str, dtype: str, kernel: Kernel, level: int) -> str | None:
     except SyntaxError:
         return None
     return None if made is None or isinstance(made, Scalar) else _text(made, kernel, level)
+
+
+def _own_words(span: Span, kernel: Kernel) -> str | None:
+    """Return a number as it is written, where that is a call or a name."""
+    text = kernel.context.text(span)
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    return text if isinstance(node, ast.Call | ast.Attribute | ast.Name) else f"({text})"
 
 
 def _joined(

@@ -14,6 +14,7 @@ from advisor.ir.nests import index_name
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import (
     Along,
+    Called,
     Copy,
     Elementwise,
     Expand,
@@ -34,12 +35,20 @@ from advisor.ir.values import (
     Transpose,
     Value,
     Windows,
+    length,
     operands,
     parts_of,
     reads,
     residue,
 )
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, REDUCTIONS, reduced_dtype, strong
+from advisor.numpy_table import (
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    REDUCTIONS,
+    ROWS,
+    reduced_dtype,
+    strong,
+)
 from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym, to_text
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import Proofs, proofs, type_of
@@ -217,8 +226,13 @@ class Lift:
         known = loop.step == 1 and self.proofs.non_negative(extent - even)
         return low, even if known else high, step
 
-    def region(self, array: str, region: Sequence[Subscript]) -> tuple[tuple[Subscript, ...], int]:
-        """Return a region with the index as a slice, and which axis of it that is."""
+    def region(
+        self, array: str, region: Sequence[Subscript], as_in: tuple[Read, ...] = ()
+    ) -> tuple[tuple[Subscript, ...], int]:
+        """Return a region with the index as a slice, and which axis of it that is.
+
+        Whether every iteration needs it is known of it, or of what it is `as_in`.
+        """
         made, axis = list(region), -1
         for number, part in enumerate(region):
             if self.loop.variable not in symbols(part):
@@ -231,7 +245,8 @@ class Lift:
                 continue
             low, high, step = self._bounds(part, self.loop.high, extent)
             # an element beyond the end is an error, where a slice is shorter
-            needed = not self.guarded or Read(array, tuple(region)) in self.needed
+            same = as_in or (Read(array, tuple(region)),)
+            needed = not self.guarded or not self.needed.isdisjoint(same)
             runs = self.kernel.runs_through and needed
             runs = runs and not self.proofs.non_negative(high - extent - 1)
             if not (runs or self.proofs.non_negative(extent - high)):
@@ -349,7 +364,7 @@ class Lift:
                 return self._reduction(value)
             case Along():
                 return self._along(value)
-            case Windows() | Sort() | Scan() | Fourier():
+            case Windows() | Sort() | Scan() | Fourier() | Flip():
                 inner, place = self.value(value.operand)
                 assert place is not None
                 moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
@@ -365,6 +380,9 @@ class Lift:
         """Return elements for all iterations, also where they come in the opposite order."""
         if any(map(self.is_window, region)):
             return self.windows(Read(array, region))
+        moving = [n for n, part in enumerate(region) if self.loop.variable in symbols(part)]
+        if len(moving) == 2 and _rank(region) == 0:
+            return self._diagonal(array, region, moving), 0
         try:
             made, axis = self.region(array, region)
         except NotRaised:
@@ -378,6 +396,20 @@ class Lift:
             self.needed = needed
             return Flip(Read(array, made), axis), axis
         return Read(array, made), axis
+
+    def _diagonal(self, array: str, region: tuple[Subscript, ...], moving: Sequence[int]) -> Value:
+        """Return elements that move along two axes at a time."""
+        made = list(region)
+        for number in moving:
+            apart = [
+                Point(ZERO) if n in moving and n != number else p for n, p in enumerate(region)
+            ]
+            made[number] = self.region(array, apart, (Read(array, region),))[0][number]
+        lengths = {length(part) for part in made if not isinstance(part, Point)}
+        if len(lengths) > 1:
+            raise NotRaised
+        read = Read(array, tuple(made))
+        return Called("diagonal", (read,), tuple(lengths), self.kernel.dtype(array))
 
     def _gather(self, value: Gather) -> tuple[Value, int]:
         """Return what an array has at places, for all iterations."""
@@ -445,12 +477,16 @@ class Lift:
                 low = self.loop.low
                 first = "" if low == ZERO else f" {to_text(low)}"
                 return Fill(f"{COUNTED}{first}", (self.loop.high - low,), "int64")
-            case ast.Call(ast.Name("add" | "subtract" | "multiply" as operation), [one, other]):
-                parts = (self._counted(one, dtype, name), self._counted(other, dtype, name))
-                return Elementwise(operation, parts)
+            case ast.Call(ast.Name("power"), [_, ast.Constant(int(power))]) if power > 3:
+                # whole numbers of Python do not wrap around
+                raise NotRaised
+            case ast.Call(ast.Name(operation), parts) if operation in ROWS:
+                return Elementwise(
+                    operation, tuple(self._counted(one, dtype, name) for one in parts)
+                )
             case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
                 return Scalar(ast.unparse(node), PYTHON_INTEGER)
-            case ast.Constant(float()):
+            case ast.Constant(float()) | ast.Attribute(ast.Name("numpy"), "pi" | "e"):
                 return Scalar(ast.unparse(node), PYTHON_FLOAT)
             case ast.Name():
                 return Scalar(ast.unparse(node), self._type_of_number(node.id, dtype))

@@ -53,7 +53,8 @@ def filled(store: Store, kernel: Kernel) -> Value | None:
         return None
     mask, value = picked(store.value, own)
     found = type_of(value, kernel)
-    if found.extents != type_of(own, kernel).extents:
+    grows = any(read.array == store.array for read in reads(value))
+    if grows or found.extents != type_of(own, kernel).extents:
         return None
     return value if mask is None else Chosen(value, mask, ONE)
 
@@ -128,7 +129,7 @@ def doubt(store: Store, kernel: Kernel) -> str:
 def edits_of(stores: tuple[Store, ...], kernel: Kernel) -> Iterator[Edit]:
     """Yield what else changes where arrays take the place of lists."""
     context = kernel.context
-    names = {store.array for store in stores if store.array in kernel.lists}
+    names = {one.array for one in stores if one.array in kernel.lists and not one.variable}
     first, last = context.whole
     for (line, _), node in statements_at(context).items():
         inside = first <= line <= last

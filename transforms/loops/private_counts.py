@@ -34,89 +34,45 @@ none, each is a message), lines (collectives).
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from functools import partial
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none, whole
-from advisor.ir.statements import Loop, Scatter, Statement, Store
-from advisor.ir.values import Elementwise, Read, Scalar, Tally
-from advisor.source import Edit
-from transforms.kit.kernels import compiled, type_of, with_statement
-from transforms.kit.rewrite import first_line, replace_statement, stands_alone, statement_at
+from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.values import Read
+from transforms.kit.kernels import compiled, type_of
 from transforms.kit.rule import KernelRule
-from transforms.loops.array_text import read_text
+from transforms.loops.scatters import is_count, scatters, tallied
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield private counts for every scattered increment."""
-    for statement in _scatters(kernel.body):
-        found = _proposal(statement, kernel)
-        if found is not None:
-            yield found
-
-
-def _scatters(body: tuple[Statement, ...]) -> Iterator[Scatter]:
-    for statement in body:
-        if isinstance(statement, Scatter) and statement.operation == "add":
-            yield statement
-        elif isinstance(statement, Loop):
-            yield from _scatters(statement.body)
-
-
-def _proposal(scatter: Scatter, kernel: Kernel) -> Proposal | None:
-    array = scatter.array
-    ones = isinstance(scatter.value, Scalar) and scatter.value.text == "1"
-    places = type_of(scatter.places, kernel)
-    if not ones or array not in kernel.arrays or len(places.extents) != 1:
-        return None
-    if kind_of_or_none(kernel.dtype(array)) is not Kind.INTEGER or kernel.dtype(array) == "uint64":
-        return None
-    if not isinstance(scatter.places, Read) or scatter.places.array == array:
-        return None
-    extents = kernel.extents(array)
-    region = whole(extents)
-    counts = Tally(scatter.places, None, extents[0], "int64")
-    added = Elementwise("add", (Read(array, region), counts))
-    store = Store(array, region, added, scatter.span, in_place=True)
-    left_alone = compiled(kernel)
-    return Proposal(
-        title=f"count into an array of each rank's own, and add these to `{array}` at once",
-        reason="increments of what other ranks own are a remote read and a remote write each;"
-        " private ones are local, and one reduction combines them",
-        span=first_line(scatter.span, kernel.context),
-        variant=kernel.with_body(with_statement(kernel.body, scatter, (store,))),
-        legality=left_alone
-        or Legality(
-            Applicability.UNSAFE,
-            "results are equal bit for bit where no place is negative, which np.bincount refuses",
-        ),
-        edits=partial(_edits, scatter, kernel),
-    )
-
-
-def _edits(scatter: Scatter, kernel: Kernel) -> tuple[Edit, ...]:
-    context, span = kernel.context, scatter.span
-    module = context.array_module
-    node = statement_at(span, context)
-    if node is None or module is None or not stands_alone(context, span):
-        return ()
-    assert isinstance(scatter.places, Read)
-    if scatter.by_element:
-        text = read_text(scatter.places, (), kernel)
-    else:
-        call = node.value if isinstance(node, ast.Expr) else None
-        at = call.args[1] if isinstance(call, ast.Call) and len(call.args) == 3 else None
-        text = ast.get_source_segment(context.source, at) if at is not None else None
-    if text is None or "\n" in text:
-        return ()
-    array = scatter.array
-    line = f"{array} += {module}.bincount({text}, minlength={array}.shape[0])"
-    return (replace_statement(span, [line], context),)
+    for scatter, _ in scatters(kernel.body):
+        array, places = scatter.array, scatter.places
+        if not is_count(scatter) or array not in kernel.arrays:
+            continue
+        if len(type_of(places, kernel).extents) != 1 or scatter.others:
+            continue
+        dtype = kernel.dtype(array)
+        if kind_of_or_none(dtype) is not Kind.INTEGER or dtype == "uint64":
+            continue
+        if not isinstance(places, Read) or places.array == array:
+            continue
+        yield tallied(
+            scatter,
+            f"count into an array of each rank's own, and add these to `{array}` at once",
+            "increments of what other ranks own are a remote read and a remote write each;"
+            " private ones are local, and one reduction combines them",
+            compiled(kernel)
+            or Legality(
+                Applicability.UNSAFE,
+                "results are equal bit for bit where no place is negative, which np.bincount"
+                " refuses",
+            ),
+            kernel,
+        )
 
 
 TRANSFORM = KernelRule("ADV403", "shared-increments", __doc__, propose)

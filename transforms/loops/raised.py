@@ -7,8 +7,10 @@ matrices or vectors. A function of a row, a column or a window (a mean, a deviat
 quantile, a norm, a sort) becomes the same function along an axis, of windows as
 `sliding_window_view` shows them; sums of windows also a loop over the places in the window, or its
 few places written out. Functions of ever longer slices are scans. What an iteration binds for
-itself is put where it is used. A loop that fills both halves of a symmetric matrix becomes one
-product. What of a recurrence does not wait for an earlier iteration is computed before the loop.
+itself is put where it is used, and its conditions choose by `np.where`. Sums, counts and means of a
+group in each iteration are those of all groups by `bincount`. A loop that fills both halves of a
+symmetric matrix becomes one product. What of a recurrence does not wait for an earlier iteration is
+computed before the loop.
 
 **Why it costs.** Every array statement costs the interpreter and NumPy a microsecond or more,
 whatever its length, and many short ones leave caches and vector units idle. A product of matrices
@@ -36,8 +38,8 @@ loops.
 **Fix safety.** Safe where every element is computed by the same operations, each rounded exactly,
 and no two arrays of the caller are involved that might overlap in memory. Unsafe for sums and
 products of floating-point numbers, whose terms come in another order, and where only loops with
-iterations show that elements are there, or where a number (the width of a window) has to be
-positive.
+iterations show that elements are there, where a number (the width of a window) has to be positive,
+or where groups have to be in order.
 
 **Models used.** Arrays (calls, elements, cache lines), where the profile has their rates.
 

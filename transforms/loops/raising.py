@@ -8,6 +8,7 @@ itself wrote. Where all iterations add to the same elements, their sum over the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import Loop, Store, Threads, walk
 from advisor.ir.values import (
+    Called,
     Elementwise,
     Expand,
     MatMul,
@@ -29,13 +31,16 @@ from advisor.ir.values import (
     Scalar,
     Value,
     operands,
+    parts_of,
     reads,
 )
-from advisor.numpy_table import REDUCTIONS, ROWS, count_of, reduced_dtype
+from advisor.numpy_table import PYTHON_INTEGER, REDUCTIONS, ROWS, count_of, reduced_dtype
 from costdb.expr import free_symbols, sym
 from costdb.expr.functions import chance
+from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import proofs, type_of
 from transforms.loops import axes
+from transforms.loops.grouped import grouped
 from transforms.loops.lift import (
     METHODS,
     SUMS,
@@ -50,6 +55,7 @@ from transforms.loops.lift import (
 from transforms.loops.masked import guarded
 from transforms.loops.running import passed, running
 
+WORD = re.compile(IDENTIFIER)
 _COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
 
 
@@ -89,7 +95,14 @@ def raised(
         lift.known = found
     stores = [one for one in walk(body) if isinstance(one, Store)]
     parts = [part for one in stores for part in axes.told(one.value)]
-    if not all(map(lift.is_of_usual_type, parts)):
+    sums = [part for part in parts if isinstance(part, Reduction) and not lift.is_free(part)]
+    groups = ((one, grouped(one, lift)) for one in sums)
+    lift.known = {**lift.known, **{one: (made, 0) for one, made in groups if made is not None}}
+    called = [part for part in parts if isinstance(part, Called)]
+    if not all(map(lift.is_of_usual_type, parts)) or (called and not kernel.runs_through):
+        raise NotRaised
+    if any(WORD.search(text.strip("\"'")) for part in called for _, text in part.stated):
+        # a name may be another number each time
         raise NotRaised
     added = [one for one in stores if lift.is_free(Read(one.array, one.region))]
     if added:
@@ -97,7 +110,9 @@ def raised(
             raise NotRaised
         if added == stores:
             return tuple(_added_up(one, stores, lift) for one in stores)
-    if not may_be_distributed(replace(loop, body=tuple(_with_room(one, lift) for one in body))):
+    apart = summed_apart(stores)
+    room = tuple(_with_room(one, lift, apart) for one in body)
+    if not may_be_distributed(replace(loop, body=room)):
         raise NotRaised
     if lift.counts_down(stores):
         # what waits for nothing may go through its range from the other end
@@ -119,15 +134,34 @@ def raised(
     )
 
 
-def _with_room(one: Raised, lift: Lift) -> Raised:
+def summed_apart(stores: Sequence[Store]) -> frozenset[str]:
+    """Return arrays to which several statements add, and which nothing else needs."""
+    found = set()
+    for array in {one.array for one in stores}:
+        own = [one for one in stores if one.array == array]
+        terms = [combined(one) for one in own]
+        adds = all(term is not None and term[0] in ("add", "subtract") for term in terms)
+        others = [term[1] for term in terms if term is not None]
+        others += [one.value for one in stores if one.array != array]
+        if len(own) > 1 and adds and not any(r.array == array for v in others for r in reads(v)):
+            found.add(array)
+    return frozenset(found)
+
+
+def _with_room(one: Raised, lift: Lift, apart: Container[str]) -> Raised:
     """Return a statement that adds up as one that stores what it adds, each iteration's apart."""
-    if not isinstance(one, Store) or not lift.is_free(Read(one.array, one.region)):
+    if not isinstance(one, Store):
         return one
     found = combined(one)
+    if not lift.is_free(Read(one.array, one.region)):
+        if one.array not in apart or found is None:
+            return one
+        # in whatever order: no other one needs what is there
+        return replace(one, array=f"{one.array} {one.region}", value=found[1])
     if found is None:
         raise NotRaised
-    apart = f"{one.array} added up"
-    return replace(one, array=apart, region=(Point(sym(lift.loop.variable)),), value=found[1])
+    sums = f"{one.array} added up"
+    return replace(one, array=sums, region=(Point(sym(lift.loop.variable)),), value=found[1])
 
 
 def is_raisable(loop: Loop, kernel: Kernel) -> bool:
@@ -190,6 +224,12 @@ def combined(store: Store) -> tuple[str, Value] | None:
                 one, two = two, one
             if one == own:
                 return operation, two
+        case Elementwise("where", (condition, chosen, known)) if known == own:
+            inner = combined(replace(store, value=chosen))
+            if inner is not None and inner[0] in ("add", "subtract"):
+                # with nothing where it is not chosen
+                parts = (condition, inner[1], Scalar("0", PYTHON_INTEGER))
+                return inner[0], Elementwise("where", parts)
     return None
 
 
@@ -210,6 +250,9 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     others = [read for one in stores if one is not store for read in reads(one.value)]
     touched = {read.array for read in others}
     touched |= {read.array for read in reads(term) if not lift.is_apart(read, store.region)}
+    numbers = (p.text for one in stores for p in parts_of(one.value) if isinstance(p, Scalar))
+    # a number that an iteration goes on with is what it is then
+    touched |= {word for text in numbers for word in WORD.findall(text)}
     targets = [one.array for one in stores]
     if store.array in touched or targets.count(store.array) > 1:
         raise NotRaised
@@ -338,4 +381,5 @@ __all__ = [
     "needed",
     "raised",
     "sequential",
+    "summed_apart",
 ]

@@ -6,8 +6,9 @@ does not wait is computed before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
@@ -19,22 +20,22 @@ from advisor.ir.values import Elementwise, Reduction, Scalar, parts_of, reads
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import first_line
 from transforms.loops.array_statements import (
-    MODULAR,
     edit,
     given,
-    inexact,
-    legality_of,
     loops,
     loops_named,
+    on,
     proposal,
-    reductions_in,
     stores_in,
 )
+from transforms.loops.exactness import MODULAR, inexact, legality_of, reductions_in
 from transforms.loops.mirrored import mirrored
 from transforms.loops.opened import opened
 from transforms.loops.raising import NotRaised, Raised, ShapeConflict
 from transforms.loops.taken_out import taken_out, terms_of
 from transforms.loops.temporaries import tidied
+
+Made = TypeVar("Made")
 
 
 def row_loops(kernel: Kernel) -> Iterator[Proposal]:
@@ -63,41 +64,30 @@ def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator
 
 def _of_halves(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
     """Yield one statement for a loop that fills both halves of a symmetric matrix."""
-    for known, condition in given(loop, kernel):
-        try:
-            after, variant = mirrored(loop, outer, known)
-        except (NotRaised, ShapeConflict):
-            continue
+    for after, variant, condition in _made(mirrored, outer, loop, kernel):
         argued = legality_of([after], [after], kernel)
-        if argued is not None and condition and argued.applicability is not Applicability.DISPLAY:
-            argued = Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
         edits = partial(edit, loop, [after], variant)
         if argued is not None and edits():
+            argued = on(argued, condition) if condition else argued
             yield proposal(loop, [after], variant, argued, edits, False)
-        return
 
 
 def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield a recurrence after after that compute what it does not wait for."""
-    for known, condition in given(loop, kernel):
-        try:
-            after, variant = taken_out(loop, outer, known)
-        except (NotRaised, ShapeConflict):
-            continue
-        doubts = (doubt for one in terms_of(after) for doubt in inexact(one, kernel))
-        doubtful = next(doubts, None)
+    """Yield a recurrence after what computes all that it does not wait for."""
+    for after, variant, condition in _made(taken_out, outer, loop, kernel):
+        doubts = [next((doubt for one in terms_of(after) for doubt in inexact(one, kernel)), "")]
         if any(map(reductions_in, terms_of(after))):
-            doubtful = "sums are rounded in another order"
+            doubts = ["sums are rounded in another order"]
         argued = compiled(kernel) or unless_apart(stores_in((loop,)), kernel)
-        if argued is None and doubtful is None and not condition:
+        doubts = [one for one in (*doubts, argued and argued.argument, condition) if one]
+        if argued is None and not doubts:
             argued = Legality(
                 Applicability.SAFE,
                 "no iteration changes what the terms are made of, and each is computed by the same"
                 " operations, so every result is equal bit for bit",
             )
         elif argued is None or argued.applicability is Applicability.UNSAFE:
-            words = [doubtful, argued.argument if argued else None, condition]
-            argued = Legality(Applicability.UNSAFE, ", ".join(word for word in words if word))
+            argued = Legality(Applicability.UNSAFE, ", ".join(doubts))
         edits = partial(edit, loop, after, variant)
         if edits():
             yield Proposal(
@@ -108,6 +98,21 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
                 argued,
                 edits,
             )
+
+
+def _made(
+    form: Callable[[Loop, tuple[Loop, ...], Kernel], tuple[Made, Kernel]],
+    outer: tuple[Loop, ...],
+    loop: Loop,
+    kernel: Kernel,
+) -> Iterator[tuple[Made, Kernel, str]]:
+    """Yield what a loop is in another form, on the weakest condition on which it has one."""
+    for known, condition in given(loop, kernel):
+        try:
+            after, variant = form(loop, outer, known)
+        except (NotRaised, ShapeConflict):
+            continue
+        yield after, variant, condition
         return
 
 

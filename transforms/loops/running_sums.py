@@ -17,7 +17,8 @@ from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Value, reads
 from costdb.expr import num
 from transforms.kit.kernels import around, compiled, unless_apart
-from transforms.loops.array_statements import edit, inexact, loops, of_statement, proposal
+from transforms.loops.array_statements import edit, loops, proposal
+from transforms.loops.exactness import inexact, of_statement
 from transforms.loops.raising import NotRaised, ShapeConflict, raised
 
 _SEQUENTIAL = ("float64", "float32", "int64")

@@ -2,20 +2,23 @@
 
 ``e = np.exp(s[i] - s[i].max()); s[i] = e / e.sum()`` is one statement on rows: then nothing but
 stores is left in the loop, and its index may become an axis. Names come back where a value is used
-more than once.
+more than once. What is stored on a condition is chosen by it: ``if t > 0: s[i] = t`` stores
+``np.where(t > 0, t, s[i])``.
 """
 
 from __future__ import annotations
 
 import ast
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import is_
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import (
+    CONDITION,
     Bind,
+    Choice,
     Loop,
     ScalarBind,
     Statement,
@@ -35,13 +38,10 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import PYTHON_INTEGER, ROWS
-from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import mapped, replaced, type_of
 from transforms.loops.opened import at_place
-from transforms.loops.raising import NotRaised, ShapeConflict
+from transforms.loops.raising import WORD, NotRaised, ShapeConflict
 from transforms.loops.searched import is_search, searched
-
-_WORD = re.compile(IDENTIFIER)
 
 
 def substituted(
@@ -91,9 +91,10 @@ def _found(
 
 
 def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
-    bound = {one.name for one in loop.body if isinstance(one, Bind | ScalarBind)}
+    bound = {one.name for one in _of_iteration(loop.body) if isinstance(one, Bind | ScalarBind)}
     bound -= kernel.arrays.keys() | kernel.aliases
-    if not bound or bound & _used_elsewhere(loop, kernel):
+    chooses = any(isinstance(one, Choice) for one in loop.body)
+    if not (bound or chooses) or (bound - {CONDITION}) & _used_elsewhere(loop, kernel):
         return loop, kernel
     try:
         body = _Iteration(kernel, bound).block(loop.body)
@@ -101,6 +102,14 @@ def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
         return loop, kernel
     kept = {name: found for name, found in kernel.locals.items() if name not in bound}
     return replace(loop, body=body), replace(kernel, locals=kept)
+
+
+def _of_iteration(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Yield statements, and those of branches."""
+    for one in body:
+        yield one
+        if isinstance(one, Choice):
+            yield from _of_iteration((*one.then, *one.orelse))
 
 
 def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
@@ -113,7 +122,20 @@ def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
         for part in parts_of(value)
         if isinstance(part, Scalar)
     )
-    return names.union(*map(_WORD.findall, texts))
+    return names.union(*map(WORD.findall, texts))
+
+
+def _place(one: Store) -> Read:
+    return Read(one.array, one.region)
+
+
+def _under(test: Value, one: Statement) -> Statement:
+    """Return a statement that changes something only where a condition holds."""
+    if isinstance(one, Loop):
+        return replace(one, body=tuple(_under(test, inner) for inner in one.body))
+    assert isinstance(one, Store)
+    chosen = Elementwise("where", (test, one.value, _place(one)))
+    return replace(one, value=chosen, in_place=False)
 
 
 @dataclass(slots=True)
@@ -140,6 +162,8 @@ class _Iteration:
                     held = tuple((n, v) for n, v in self.held.items() if v in parts_of(value))
                     self.forget(array)
                     made.append(replace(one, value=value, held=(*one.held, *held)))
+                case Choice(condition=condition) if condition is not None:
+                    made += self.choice(one, self.value(condition))
                 case Loop() if not written(one) & self.bound:
                     for array in written(one):
                         self.forget(array)
@@ -147,6 +171,30 @@ class _Iteration:
                 case _:
                     raise NotRaised
         return tuple(made)
+
+    def choice(self, choice: Choice, test: Value) -> Iterator[Statement]:
+        """Yield what two branches do, where a condition chooses it."""
+        before, made = self.held, []
+        for body in (choice.then, choice.orelse):
+            self.held = dict(before)
+            made.append((self.block(body), self.held))
+        (then, first), (orelse, second) = made
+        looked_at = {read.array for read in reads(test)}
+        several = [*then, *orelse]
+        again = len(several) > 1 or any(isinstance(one, Loop) for one in several)
+        if again and looked_at & frozenset().union(*map(written, several)):
+            # it is asked once, before anything changes
+            raise NotRaised
+        self.held = {n: v for n, v in first.items() if second.get(n) == v}
+        match then, orelse:
+            case (Store() as one,), (Store() as other,) if _place(one) == _place(other):
+                ways = (one.value, other.value)
+                value = Elementwise("where", (test, *ways))
+                yield replace(one, value=value, in_place=False, held=one.held + other.held)
+                return
+        yield from (_under(test, store) for store in then)
+        no = Elementwise("logical_not", (test,))
+        yield from (_under(no, store) for store in orelse)
 
     def changed(self, store: Store) -> None:
         """Note what an array of the iteration holds after a statement in place."""
@@ -169,7 +217,7 @@ class _Iteration:
         def other(part: object) -> object:
             if isinstance(part, Read) and part.array in self.bound:
                 return self.part(part)
-            if isinstance(part, Scalar) and self.bound & set(_WORD.findall(part.text)):
+            if isinstance(part, Scalar) and self.bound & set(WORD.findall(part.text)):
                 return self.number(ast.parse(part.text, mode="eval").body, part)
             return part
 

@@ -12,6 +12,7 @@ from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
 from advisor.ir.values import (
     Along,
+    Called,
     Copy,
     Elementwise,
     MatMul,
@@ -29,6 +30,7 @@ from transforms.loops.axes import told
 from transforms.loops.listed import tidied_list
 from transforms.loops.masked import under_masks
 
+_COMPUTED = Along | Called | Copy | Elementwise | MatMul | Reduction | Scan
 _ZEROS = ("0", "0.0", "0.")
 
 
@@ -59,7 +61,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         taken = {*kernel.arrays, *kernel.locals}
         if wanted is None:
             taken |= kernel.context.identifiers
-        name = fresh_name(wanted or "both", taken)
+        name = fresh_name(wanted or ("groups" if isinstance(value, Called) else "both"), taken)
         type_ = type_of(value, kernel)
         kernel = kernel.with_locals({name: type_})
         read = Read(name, whole(type_.extents))
@@ -127,7 +129,7 @@ def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | 
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
         for part in _parts_of(one):
-            computed = isinstance(part, Along | Copy | Elementwise | MatMul | Reduction | Scan)
+            computed = isinstance(part, _COMPUTED)
             if computed and not _is_short(part):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}

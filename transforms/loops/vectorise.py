@@ -6,8 +6,9 @@ where outer ones carry a dependence. Loops that only accumulate, into a number o
 become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Numbers that are
 stored on the way become a scan: a running sum, product or extreme; loops in which each element is
 the one before it and a term, too. Loops that look for the first least or greatest term become
-`argmin` or `argmax`. Conditions on elements become choices (`np.where`) or masks, lists that are
-filled become arrays, and numbers that an iteration computes for itself arrays of that name.
+`argmin` or `argmax`. Conditions on elements, and on indices, become choices (`np.where`) or masks,
+lists that are filled become arrays, and numbers that an iteration computes for itself, also from
+its index, arrays of that name. What several statements add to one array is added by each at once.
 
 Loops are raised one at a time, the innermost first: an element becomes a vector, a vector a matrix.
 Where an inner loop adds up or waits for itself, it also is offered as a loop around statements over
@@ -75,7 +76,7 @@ from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
 from transforms.loops.running_sums import running_sums
-from transforms.loops.scattered_stores import scattered_stores
+from transforms.loops.scatters import scattered_stores
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:

@@ -41,7 +41,6 @@ the axis that is swept, or the other one, is distributed.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from functools import partial
 
@@ -63,19 +62,12 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
-from advisor.source import Edit, Span
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import compiled, copied, is_spread, mapped, renamed, with_statement
-from transforms.kit.rewrite import (
-    before,
-    fresh_name,
-    indent_at,
-    python_text,
-    stands_alone,
-    statement_at,
-)
+from transforms.kit.rewrite import fresh_name
 from transforms.kit.rule import KernelRule
+from transforms.loops.array_statements import edit
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 """Chunks that are tried."""
@@ -159,6 +151,8 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
     loop, across = found.loop, found.across
     name = fresh_name("begin", kernel.context.identifiers)
     variable = renamed_index(loop.variable, name)
+    texts = {**kernel.context.scalar_texts, variable: name}
+    named = replace(kernel, context=replace(kernel.context, scalar_texts=texts))
     part = Range(sym(variable), sym(variable) + width)
 
     def cut(node: object) -> object:
@@ -176,7 +170,7 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
         span=loop.span,
         variant=kernel.with_body(with_statement(kernel.body, loop, (chunks,))),
         legality=_legality(kernel, found),
-        edits=partial(_chunk_edits, kernel, loop, across, name, width),
+        edits=partial(edit, loop, (chunks,), named),
     )
 
 
@@ -233,84 +227,6 @@ def _turned(array: DeclaredArray, name: str, found: _Recurrence) -> DeclaredArra
     dims = tuple(array.spec.dims[d] for d in order)
     halo = tuple(array.spec.halo[d] for d in order)
     return replace(array, spec=replace(array.spec, name=name, dims=dims, halo=halo))
-
-
-def _chunk_edits(kernel: Kernel, loop: Loop, axis: int, name: str, width: int) -> tuple[Edit, ...]:
-    """Return the edits that put a loop over chunks of `axis` around a loop.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    loop : Loop
-        In whose statements every subscript of an array has a bare ``:`` at `axis`.
-    axis : int
-    name : str
-        Of the new index.
-    width : int
-        Of a chunk.
-
-    Returns
-    -------
-    tuple of Edit
-        Empty where the text is not as plain as that.
-    """
-    context = kernel.context
-    found = statement_at(loop.span, context)
-    lines = range(loop.span.start_line, loop.span.end_line + 1)
-    plain = all(context.lines[number - 1].isascii() for number in lines)
-    if not isinstance(found, ast.For) or not plain or "range" in context.not_builtins:
-        return ()
-    assigned = [part for part in found.body if isinstance(part, ast.Assign | ast.AugAssign)]
-    if not len(assigned) == len(found.body) == len(loop.body):
-        # something else in the loop, such as a call to print, would be done for every chunk
-        return ()
-    slices = list(_slices(found, kernel, axis))
-    extent = _extent(found, kernel, axis)
-    if extent is None or None in slices or not stands_alone(context, loop.span):
-        return ()
-    indent = indent_at(loop.span, context)
-    head = f"for {name} in range(0, {extent}, {width}):\n{indent}{context.indent}"
-    edits = [Edit(before(loop.span), head)]
-    edits += [
-        Edit(Span(number, 0, number, 0), context.indent)
-        for number in lines[1:]
-        if context.lines[number - 1].strip()
-    ]
-    text = f"{name} : {name} + {width}"
-    edits += [Edit(span, text) for span in slices if span is not None]
-    return tuple(sorted(edits, key=lambda edit: edit.span))
-
-
-def _slices(loop: ast.For, kernel: Kernel, axis: int) -> Iterator[Span | None]:
-    """Yield where ``:`` stands for the axis in each subscript; None for anything else."""
-    inside = [node for part in loop.body for node in ast.walk(part)]
-    subscripts = [node for node in inside if isinstance(node, ast.Subscript)]
-    subscripted = {id(node.value) for node in subscripts}
-    for node in inside:
-        if isinstance(node, ast.Name) and node.id in kernel.arrays and id(node) not in subscripted:
-            yield None
-    for node in subscripts:
-        if not isinstance(node.value, ast.Name) or node.value.id not in kernel.arrays:
-            continue
-        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        dimensions = len(kernel.extents(node.value.id))
-        entry = entries[axis] if len(entries) == dimensions else None
-        bare = isinstance(entry, ast.Slice) and not (entry.lower or entry.upper or entry.step)
-        one_line = entry is not None and entry.lineno == entry.end_lineno
-        if entry is None or not bare or not one_line:
-            yield None
-        else:
-            end = entry.end_col_offset or entry.col_offset
-            yield Span(entry.lineno, entry.col_offset, entry.lineno, end)
-
-
-def _extent(loop: ast.For, kernel: Kernel, axis: int) -> str | None:
-    for part in loop.body:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Name) and node.id in kernel.arrays:
-                extent = kernel.extents(node.id)[axis]
-                return python_text(extent, kernel.context.scalar_texts)
-    return None
 
 
 TRANSFORM = KernelRule("ADV202", "recurrence-across-ranks", __doc__, propose)

@@ -73,6 +73,7 @@ EXACT = frozenset({"int64", "uint64", "float32", "float64", "complex64", "comple
 """Types in which a row is added as a scan adds: what is narrower is rounded in between."""
 FUNCTIONS = {"add": "cumsum", "multiply": "cumprod"}
 ONE = num(1)
+_FRESH = ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,48 +121,23 @@ def _found(statement: Bind | Store, kernel: Kernel) -> _Found | None:
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return) or node.value is None:
         return None
     scan, source, target = scans[0], scans[0].operand.array, None
-    calls = [part for part in ast.walk(node.value) if _is_scan(part, scan, source, kernel)]
+    written = kernel.context.written
+    calls = [at for at, part in written if part == scan and statement.span.contains(at)]
     if len(calls) != 1:
         return None
-    if isinstance(node, ast.Assign) and node.value is calls[0]:
+    if isinstance(node, ast.Assign) and span_of(node.value, kernel.context.lines) == calls[0]:
         (named, *others) = node.targets
         if isinstance(named, ast.Name):
             target = named.id
             if others or target == source or target in kernel.arrays:
                 return None
-    elif isinstance(statement, Bind) and isinstance(node, ast.Assign) and not _computes(node.value):
+    elif (
+        isinstance(node, ast.Assign)
+        and isinstance(statement, Bind)
+        and not isinstance(node.value, _FRESH)
+    ):
         return None  # a view of the rows would share their memory
-    assert isinstance(calls[0], ast.Call)
-    return _Found(statement, scan, source, span_of(calls[0], kernel.context.lines), target)
-
-
-def _computes(node: ast.expr) -> bool:
-    """Return whether an expression is arithmetic, whose result has memory of its own."""
-    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call)
-
-
-def _is_scan(node: ast.AST, scan: Scan, source: str, kernel: Kernel) -> bool:
-    """Return whether a part of the source is a call that scans an array along an axis."""
-    function = FUNCTIONS[scan.operation]
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name), args=given):
-            if owner != source:
-                operand, *given = given or [node]
-                if not isinstance(operand, ast.Name) or operand.id != source:
-                    return False
-                if owner != kernel.context.array_module:
-                    return False
-        case _:
-            return False
-    named = {keyword.arg: keyword.value for keyword in node.keywords}
-    if name != function or not named.keys() <= {"axis", "dtype"} or len(given) > 2:
-        return False
-    along = given[0] if given else named.get("axis")
-    try:
-        place = None if along is None else ast.literal_eval(along)
-    except ValueError:
-        return False
-    return isinstance(place, int) and place % len(kernel.extents(source)) == scan.axis
+    return _Found(statement, scan, source, calls[0], target)
 
 
 def _crosses(scan: Scan, kernel: Kernel) -> bool:

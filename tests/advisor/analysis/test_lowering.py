@@ -266,13 +266,3 @@ def test_more_ranks_never_do_more_local_work(extent: int, ranks: int, more: int)
     many = Tally(lower(kernel_of(body, ranks + more)), {"N": extent, "M": 3}).totals
     for name in ("loads", "stores", "operations", "scanned"):
         assert many[name] <= few[name]
-
-
-def test_four_corners_of_a_mesh_of_two_by_two() -> None:
-    body = ["v[1:-1, 1:-1] = u[2:, 2:] + u[:-2, :-2] + u[2:, :-2] + u[:-2, 2:] + u[1:-1, 2:]"]
-    body[0] += " + u[1:-1, :-2] + u[2:, 1:-1] + u[:-2, 1:-1]"
-    kernel = kernel_of(body, ranks=2, layout=BLOCKS)
-    told = Tally(lower(kernel), {"N": 12, "M": 12})
-    simulation = Simulation(kernel, {"N": 12, "M": 12}).run()
-    assert told.totals["messages"] == 3
-    assert [rank.totals()["messages"] for rank in simulation.ranks] == [3] * 4

@@ -65,44 +65,6 @@ class Stepped:
 
 
 @st.composite
-def stepped(draw: st.DrawFn, layout: Layout, farthest: int, *, stars: bool = True) -> Stepped:
-    """Draw what is computed anywhere in an array, and reads that stay inside of it."""
-    starts, counts, steps, margins = [], [], [], []
-    for extent in layout.extents:
-        step = draw(st.integers(1, 4))
-        low = draw(st.integers(0, extent - 1))
-        most = (extent - 1 - low) // step + 1
-        count = most if draw(st.booleans()) else draw(st.integers(1, most))
-        last = low + step * (count - 1)
-        starts.append(low)
-        counts.append(count)
-        steps.append(step)
-        margins.append((-min(farthest, low), min(farthest, extent - 1 - last)))
-    dimensions = range(len(starts))
-    if stars:
-        offsets = {(0,) * len(starts)} if draw(st.booleans()) else set()
-        for d in dimensions:
-            for by in draw(st.lists(st.integers(*margins[d]), max_size=2)):
-                offsets.add(tuple(by * (at == d) for at in dimensions))
-        offsets = offsets or {(0,) * len(starts)}
-    else:
-        one = st.tuples(*(st.integers(*margin) for margin in margins))
-        offsets = set(draw(st.lists(one, min_size=1, max_size=4)))
-    return Stepped(tuple(starts), tuple(counts), tuple(steps), tuple(sorted(offsets)))
-
-
-@st.composite
-def block_layouts(draw: st.DrawFn, dimensions: int, most: int) -> Layout:
-    mesh = tuple(draw(st.integers(1, 4)) for _ in range(dimensions))
-    dims = tuple(
-        draw(st.sampled_from((f"block({axis})", f"block({axis})", "none")))
-        for axis in "xyz"[:dimensions]
-    )
-    extents = tuple(draw(st.integers(1, most)) for _ in range(dimensions))
-    return Layout(extents, mesh, dims, draw(st.sampled_from("CF")))
-
-
-@st.composite
 def fitting(draw: st.DrawFn, dimensions: int) -> tuple[Layout, Stepped]:
     """Blocks that are multiples of the steps, and all of a progression but a few at its ends."""
     extents, mesh, starts, counts, steps, margins = [], [], [], [], [], []
@@ -162,27 +124,6 @@ def simulated_and_told(what: Stepped, layout: Layout, from_end: bool) -> tuple[S
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.data(), st.booleans())
-def test_a_step_along_one_dimension(data: st.DataObject, from_end: bool) -> None:
-    """The busiest rank's own work is at most one element along the dimension too much."""
-    layout = data.draw(block_layouts(1, 26))
-    what = data.draw(stepped(layout, 5))
-    simulated, told = simulated_and_told(what, layout, from_end)
-    if not from_end:
-        most = max(rank.stores for rank in simulated.ranks)
-        block = -(-layout.extents[0] // layout.mesh[0])
-        fits = layout.dims[0] == "none" or block % what.steps[0] == 0
-        assert told.totals["stores"] - most in ((0,) if fits else (0, 1))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.data(), st.booleans(), st.booleans())
-def test_steps_along_two_dimensions(data: st.DataObject, from_end: bool, stars: bool) -> None:
-    layout = data.draw(block_layouts(2, 12))
-    simulated_and_told(data.draw(stepped(layout, 3, stars=stars)), layout, from_end)
-
-
-@settings(max_examples=150, deadline=None)
 @given(st.one_of(fitting(1), fitting(2)), st.booleans())
 def test_blocks_that_are_multiples_of_the_step(
     case: tuple[Layout, Stepped], from_end: bool
@@ -200,28 +141,6 @@ def test_blocks_that_are_multiples_of_the_step(
             assert rank.totals()[name] == told.totals[name], name
         if len(remainders) == 1:
             assert rank.sizes == told.sizes
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 6), st.data(), st.booleans())
-def test_progressions_of_what_is_dealt_out(
-    extent: int, ranks: int, width: int, data: st.DataObject, shifted: bool
-) -> None:
-    layout = Layout((extent, 2), (ranks,), (f"cyclic(x, {width})", "none"))
-    what = data.draw(stepped(layout, 4 if shifted else 0))
-    kernel = kernel_of(layout, [what.statement(layout, from_end=False)])
-    try:
-        told = Tally(lower(kernel), layout.sizes)
-    except Unpriced as error:
-        assert what.steps[0] > 1 and width % what.steps[0] and "multiple" in str(error)
-        assert width > 1 or any(offset[0] for offset in what.offsets)
-        return
-    simulated = Simulation(kernel, layout.sizes).run()
-    for name in COUNTS:
-        most = max(rank.totals()[name] for rank in simulated.ranks)
-        assert most <= told.totals[name], name
-        if name in LOCAL:
-            assert most == told.totals[name], name
 
 
 def relative(counts: tuple[int, ...], pitches: tuple[int, ...]) -> list[int]:
@@ -269,22 +188,6 @@ def test_what_is_sent_and_computed_lies_apart_in_memory(
         sent = [simulated.addresses(message) for message in simulated.ranks[number].received]
         if len(sent) == len(faces):
             assert sorted([at - found[0] for at in found] for found in sent) == faces
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 3), st.integers(0, 5))
-def test_a_progression_of_single_elements_lies_apart(
-    ranks: int, step: int, rounds: int, first: int
-) -> None:
-    """Each owner has every so many of its own elements."""
-    extent = ranks * step * rounds + first
-    layout = Layout((extent,), (ranks,), ("cyclic(x)",))
-    process = lower(kernel_of(layout, [f"v[{first}:N:{step}] = u[{first}:N:{step}]"]))
-    mine = [i for i in range(first, extent, step) if (i - first) % ranks == 0]
-    assert all(
-        found == [8 * ((i - first) // ranks) for i in mine]
-        for found in accesses(process, layout.sizes)
-    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -371,32 +274,6 @@ def check(kernel: Kernel, size: int, *, exact: bool) -> None:
         assert most <= told.totals[name], (name, most, told.totals[name])
         if exact:
             assert most == told.totals[name], (name, most, told.totals[name])
-
-
-@st.composite
-def restrictions(draw: st.DrawFn) -> tuple[int, int, int, str, bool]:
-    step, ranks, size = draw(st.integers(2, 4)), draw(st.integers(1, 5)), draw(st.integers(8, 40))
-    rows = draw(st.booleans())
-    offsets = draw(st.lists(st.integers(-step - 1, step + 1), min_size=1, max_size=3, unique=True))
-    low, high = 2, size - 3
-    behind = ", :" if rows else ""
-    if draw(st.booleans()):
-        reads = [f"f[{step * low + o}:{step * (high - 1) + o + 1}:{step}{behind}]" for o in offsets]
-        line = f"c[{low}:{high}{behind}] = {' + '.join(reads)}"
-    else:
-        rest = draw(st.integers(0, step - 1))
-        near = [o for o in offsets if -2 <= o <= 2] or [0]
-        reads = [f"c[{low + o}:{high + o}{behind}]" for o in near]
-        place = f"f[{step * low + rest}:{step * (high - 1) + rest + 1}:{step}{behind}]"
-        line = f"{place} = {' + '.join(reads)}"
-    return step, ranks, size, line, rows
-
-
-@settings(max_examples=150, deadline=None)
-@given(restrictions())
-def test_no_rank_does_more_than_is_told(made: tuple[int, int, int, str, bool]) -> None:
-    step, ranks, size, line, rows = made
-    check(two_levels(step, ranks, line, rows=rows), size, exact=False)
 
 
 @settings(max_examples=60, deadline=None)

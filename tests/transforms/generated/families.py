@@ -28,13 +28,11 @@ from tests.transforms.checks import (
     without_places,
 )
 from tests.transforms.generated import many_windows as many
-from tests.transforms.generated.dealt_programs import Dealt, check_blocks, dealt
 from tests.transforms.generated.distributed_programs import Distributed, distributed
 from tests.transforms.generated.gather_programs import Placed, check_rewrites, counting, gathering
 from tests.transforms.generated.loop_programs import Program, equal_bits, nests, results, rewritten
 from tests.transforms.generated.message_programs import Exchanging
 from tests.transforms.generated.recurrence_programs import recurrences
-from tests.transforms.generated.row_programs import rows
 from tests.transforms.generated.running_programs import check_running, running
 from tests.transforms.generated.scan_programs import check_scans, scanning
 from tests.transforms.generated.sum_programs import sums
@@ -212,12 +210,6 @@ def _scans(made: Program, seed: int) -> Counter[str]:
     return Counter({"ADV502": rewrites})
 
 
-def _dealt(made: Dealt, seed: int) -> Counter[str]:
-    rewrites = check_blocks(made, seed)
-    assume(rewrites)
-    return Counter({"ADV301": rewrites})
-
-
 FAMILIES = (
     Family("sums over windows", programs(), _windows),
     Family("sweeps", recurrences(), _sweeps),
@@ -232,17 +224,11 @@ FAMILIES = (
         st.sampled_from(["i8", "i4", "f8"]).flatmap(sums),
         check_loops(("ADV401",)),
     ),
-    Family(
-        "loops of array statements",
-        st.sampled_from(["i8", "i4", "f8"]).flatmap(rows),
-        check_loops(("ADV401", "ADV504")),
-    ),
     Family("gathers", gathering(), _references("ADV402")),
     Family("counts", counting(), _references("ADV403")),
     Family("distributions", distributed(), _places),
     Family("running sums", running(), _running),
     Family("scans across rows", scanning(), _scans),
-    Family("elements dealt out to threads", dealt(), _dealt),
 )
 
 

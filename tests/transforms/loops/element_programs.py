@@ -6,8 +6,8 @@ Above each function stands what its arguments are. A name in ``LEFT`` has no arr
 # ruff: noqa
 import numpy as np
 
-LEFT = {"last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
-"""Recurrences, an end that hangs on what is computed."""
+LEFT = {"quantiles", "whitened", "last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
+"""Recurrences, an end that hangs on what is computed, functions of what an iteration binds."""
 
 
 # advise: kernel
@@ -485,3 +485,190 @@ def set_ones(x):
         if v:
             n += 1
     return n
+
+
+# advise: kernel
+# advise: img: f8[H, W]
+# advise: cx: float
+# advise: r: float
+def aperture(img, cx, r):
+    total = 0.0
+    for y in range(img.shape[0]):
+        for x in range(img.shape[1]):
+            if (x - cx) ** 2 + (y - 1.5) ** 2 <= r * r:
+                total += img[y, x]
+    return total
+
+
+# advise: kernel
+# advise: a: f8[N, N]
+def plus_trace(a):
+    trace = 0.0
+    for i in range(a.shape[0]):
+        trace += np.tanh(a[i, i])
+    return a + trace
+
+
+# advise: kernel
+# advise: a: f8[N, N]
+# advise: out: f8[N]
+def above_diagonal(a, out):
+    for i in range(a.shape[0] - 1):
+        out[i] = 2 * a[i, i + 1]
+
+
+# advise: kernel
+# advise: x: f8[N]
+def rosenbrock_gradient(x):
+    n = len(x)
+    g = np.zeros(n)
+    for i in range(n - 1):
+        g[i] += -400 * x[i] * (x[i + 1] - x[i] * x[i]) - 2 * (1 - x[i])
+        g[i + 1] += 200 * (x[i + 1] - x[i] * x[i])
+    return g
+
+
+# advise: kernel
+# advise: w: f8[N, N]
+# advise: p: f8[N]
+def others(w, p):
+    for i in range(len(p)):
+        for j in range(len(p)):
+            if i != j:
+                p[i] += w[i, j]
+
+
+# advise: kernel
+# advise: reads: i8[N, L]
+def hamming(reads):
+    n = len(reads)
+    d = np.zeros((n, n), dtype=np.int64)
+    for i in range(n):
+        for j in range(n):
+            for p, q in zip(reads[i], reads[j]):
+                if p != q:
+                    d[i, j] += 1
+    return d
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: k: float
+def despiked(x, w: int, k):
+    out = x.copy()
+    for i in range(w, len(x) - w):
+        window = x[i - w : i + w + 1]
+        med = np.median(window)
+        mad = np.median(np.abs(window - med))
+        if np.abs(x[i] - med) > k * mad:
+            out[i] = med
+    return out
+
+
+# advise: kernel
+# advise: a: f8[N, D]
+# advise: out: f8[N]
+# advise: t: float
+def rows_above(a, out, t):
+    for i in range(a.shape[0]):
+        top = a[i].max()
+        if top > t:
+            out[i] = top
+        else:
+            out[i] = a[i].sum()
+
+
+# advise: kernel
+# advise: field: f8[T, H, W]
+# advise: w: f8[H]
+# advise: out: f8[T]
+def area_mean(field, w, out):
+    for t in range(field.shape[0]):
+        num = den = 0.0
+        for i in range(field.shape[1]):
+            for j in range(field.shape[2]):
+                if not np.isnan(field[t, i, j]):
+                    num += w[i] * field[t, i, j]
+                    den += w[i]
+        out[t] = num / den
+
+
+# advise: kernel
+# advise: x: f8[N, D]
+# advise: mean: f8[D]
+# advise: cov: f8[D, D]
+def mahalanobis(x, mean, cov):
+    d2 = np.zeros(len(x))
+    for i, p in enumerate(x):
+        diff = p - mean
+        d2[i] = diff @ np.linalg.inv(cov) @ diff
+    return d2
+
+
+# advise: kernel
+# advise: data: f8[N]
+# advise: radius: f8[N]
+def mean_by_ring(data, radius, w: int):
+    top = radius.max()
+    out = np.zeros(w)
+    for i in range(w):
+        low = top * i / w
+        high = top * (i + 1) / w
+        ring = np.logical_and(low <= radius, radius < high)
+        out[i] = data[ring].mean()
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: keys: i8[N]
+# advise: sums: f8[M]
+# advise: counts: i8[M]
+def by_key(x, keys, sums, counts):
+    for k in range(sums.shape[0]):
+        sums[k] = x[keys == k].sum()
+        counts[k] = np.sum(keys == k)
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: edges: f8[M+1]
+# advise: counts: i8[M]
+def within(x, edges, counts):
+    edges = np.sort(edges)
+    for k in range(counts.shape[0]):
+        counts[k] = np.sum((x >= edges[k]) & (x < edges[k + 1]))
+
+
+# advise: kernel
+# advise: a: f8[N, D]
+# advise: s: f8[N]
+def by_first(a, s):
+    for i in range(a.shape[0]):
+        if a[i, 0] > 0:
+            s[i] = 3
+        elif a[i, 0] < -1:
+            s[i] = a[i, 1]
+        else:
+            top = a[i].max()
+            s[i] += top
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: qs: f8[M]
+def quantiles(x, qs):
+    table = np.zeros(len(qs))
+    for i, q in enumerate(qs):
+        table[i] = np.percentile(x, abs(q))
+    return table
+
+
+# advise: kernel
+# advise: x: f8[N, D]
+# advise: cov: f8[D, D]
+# advise: out: f8[N, D]
+def whitened(x, cov, out):
+    for i in range(len(x)):
+        m = cov + np.eye(3) * 20
+        out[i] = np.linalg.inv(m) @ x[i]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
-from advisor.source import apply_edits
-from transforms.loops.raised import TRANSFORM
-from transforms.loops.vectorise import TRANSFORM as ELEMENTS
+from tests.transforms.loops.typed_loops import edited, results, source
 
 HEAD = """\
 import numpy as np
@@ -50,28 +45,6 @@ PARTS = {
 }  # fmt: skip
 
 
-def source(body: str, dtype: str) -> str:
-    return HEAD.format(t=dtype) + "\n".join(f"    {line}" for line in body.splitlines()) + "\n"
-
-
-def proposals(text: str) -> list[Proposal]:
-    (kernel,) = read_kernels("f.py", text)
-    return [*TRANSFORM.propose(kernel), *ELEMENTS.propose(kernel)]
-
-
-def results(text: str, given_: list[Any]) -> list[Any] | type[Exception]:
-    names: dict[str, Any] = {}
-    exec(compile(text, "f.py", "exec"), names)
-    arrays = [one if isinstance(one, int) else one.copy() for one in given_]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            names["f"](*arrays)
-        except Exception as error:
-            return type(error)
-    return arrays
-
-
 def arguments(rows: int, columns: int, width: int, dtype: str, seed: int, nan: bool) -> list[Any]:
     draw = np.random.default_rng(seed)
 
@@ -94,17 +67,17 @@ def arguments(rows: int, columns: int, width: int, dtype: str, seed: int, nan: b
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_along_axes_come_to_the_same(kind: str, function: str) -> None:
     for dtype in ("f8", "f4", "i8", "i2"):
-        text = source(LOOPS[kind].format(function.format(PARTS[kind])), dtype)
-        edited = [(one, apply_edits(text, one.edits())) for one in proposals(text) if one.edits()]
+        text = source(HEAD, LOOPS[kind].format(function.format(PARTS[kind])), dtype)
+        offered = edited(text)
         place = "arg" in function and kind == "squares"
-        assert edited or place, text
+        assert offered or place, text
         for number, (rows, columns, width) in enumerate(
             [(5, 7, 3), (3, 3, 1), (4, 9, 9), (1, 1, 1)]
         ):
             for nan in (False, True):
                 values = arguments(rows, columns, width, dtype, number, nan)
                 before = results(text, values)
-                for one, after in edited:
+                for one, after in offered:
                     some = {"squares": min(rows, columns) - 2, "short": columns - 2}.get(kind, 1)
                     stated = "if no loop of it is empty" in one.legality.argument
                     if isinstance(before, type) or (stated and some < 1):
@@ -131,14 +104,14 @@ def test_functions_along_axes_come_to_the_same(kind: str, function: str) -> None
 def test_what_an_iteration_binds_is_put_where_it_is_used(
     rows: int, columns: int, width: int, nan: bool, seed: int, body: str
 ) -> None:
-    text = source(body, "f8")
-    edited = [(one, apply_edits(text, one.edits())) for one in proposals(text) if one.edits()]
-    assert edited
+    text = source(HEAD, body)
+    offered = edited(text)
+    assert offered
     values = arguments(rows, columns, width, "f8", seed, nan)
     before = results(text, values)
     if isinstance(before, type):
         return
-    for one, after in edited:
+    for one, after in offered:
         argument = one.legality.argument
         if "no loop of it is empty" in argument and (columns <= width or not rows * columns):
             continue
@@ -170,14 +143,14 @@ def test_what_an_iteration_binds_is_put_where_it_is_used(
     ]),
 )  # fmt: skip
 def test_what_rows_and_pairs_add_up_to(rows: int, columns: int, seed: int, body: str) -> None:
-    text = source(body, "f8")
-    edited = [(one, apply_edits(text, one.edits())) for one in proposals(text) if one.edits()]
-    assert edited, text
+    text = source(HEAD, body)
+    offered = edited(text)
+    assert offered, text
     values = arguments(rows, columns, 1, "f8", seed, nan=False)
     before = results(text, values)
     if isinstance(before, type):
         return
-    for one, after in edited:
+    for one, after in offered:
         found = results(after, values)
         if not rows * columns and (isinstance(found, type) or "empty" in one.legality.argument):
             # of no elements there is no extreme, not even of no rows

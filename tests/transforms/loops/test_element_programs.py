@@ -46,7 +46,7 @@ def called(source: str, kernel: Kernel, size: int) -> list[Any] | None:
     with np.errstate(all="ignore"):
         try:
             result = function(**given)
-        except (IndexError, ValueError):
+        except (IndexError, ValueError, ZeroDivisionError):
             return None
     return [*given.values(), result]
 

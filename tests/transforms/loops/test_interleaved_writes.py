@@ -2,19 +2,69 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
+from advisor.analysis.spmd.lower import lower_steps
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability
 from advisor.frontend.spmd.reader import read_program
-from advisor.source import apply_edits
-from tests.transforms.generated.dealt_programs import (
-    MADE,
-    proposals,
-    source_of,
-)
+from advisor.ir.spmd.program import ProgramProposal
+from advisor.ir.spmd.steps import Step
+from advisor.ranking.programs import bind_program
+from costdb.expr import evaluate
+from costdb.work import Leaf, Process, Sequential, Superstep
 from transforms.loops.interleaved_writes import TRANSFORM
+
+PROGRAM = """\
+import math
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True)
+def work({parameters}):
+{before}    for t in prange(parts):
+        for i in range(t, {end}, parts):
+{body}
+{behind}
+
+work(np.zeros({size}), np.zeros({size}), {n}, {parts})
+"""
+GIVEN = "x: np.ndarray, y: np.ndarray, n: int, parts: int"
+
+
+def source_of(
+    body: list[str], *, n: int = 20, parts: int = 3, end: str = "n", before: str = "",
+    parameters: str = GIVEN, behind: str = "    return y", size: int | None = None,
+) -> str:  # fmt: skip
+    text = PROGRAM.format(
+        parameters=parameters, before=before, end=end, behind=behind + "\n", n=n, parts=parts,
+        body="\n".join(" " * 12 + line for line in body), size=n + 8 if size is None else size,
+    )  # fmt: skip
+    compile(text, "f.py", "exec")
+    return text
+
+
+def proposals(source: str) -> list[ProgramProposal]:
+    read = read_program("f.py", source)
+    assert read is not None
+    return list(TRANSFORM.propose_program(read))
+
+
+def supersteps(process: Process) -> list[Superstep]:
+    match process:
+        case Leaf(work=Superstep() as step):
+            return [step]
+        case Sequential(parts=parts):
+            return [one for part in parts for one in supersteps(part)]
+    return []
+
+
+def superstep_of(steps: tuple[Step, ...]) -> Superstep:
+    (found,) = supersteps(lower_steps(steps).process)
+    return found
+
 
 BODY = ["y[i] = 2.0 * x[i]"]
 
@@ -38,43 +88,23 @@ def test_quiet_where_threads_have_no_neighbours_of_others(source: str) -> None:
     assert read is None or not list(TRANSFORM.propose_program(read))
 
 
-SHOWN = {
-    "an element of another iteration": ["y[i] = y[i - parts]"],
-    "the next one is written, too": ["y[i] = x[i]", "y[i + 1] = 0.0"],
-    "carried from one to the next": ["y[i] = s", "s = x[i]"],
-    "a sum of the thread": ["s += x[i]", "y[i] = s"],
-    "the thread's number": ["y[i] = x[i] * t"],
-    "a call of something else": ["y[i] = other(x[i])"],
-    "a function that may draw numbers": ["y[i] = np.random.rand()"],
-    "the number of threads changes": ["y[i] = x[i]", "parts = 2"],
-    "an early end": ["y[i] = x[i]", "if y[i] > 2:", "    break"],
-    "the index of an inner loop stays": ["for j in range(n):", "    pass", "y[i] = j"],
-    "the whole array": ["y[i] = np.sum(y)"],
-    "another place of it": ["y[i] = x[i]", "y[n - i] = 1.0"],
-}
-
-
-@pytest.mark.parametrize("body", SHOWN.values(), ids=SHOWN.keys())
-def test_near_misses_get_no_edit(body: list[str]) -> None:
-    for proposal in proposals(source_of(body, before="    s = 0.0\n")):
-        assert proposal.legality.applicability is Applicability.DISPLAY
-        assert proposal.edits() == ()
-
-
-@pytest.mark.parametrize(
-    ("before", "behind"),
-    [("", "    return i"), ("    s = 0.0\n", "    return s"), ("    min = 3\n", "    return y")],
-)
-def test_what_a_loop_leaves_in_names_is_kept(before: str, behind: str) -> None:
-    (only,) = proposals(source_of(["s = x[i]", "y[i] = s"], before=before, behind=behind))
-    assert only.legality.applicability is Applicability.DISPLAY
-
-
-def test_a_view_of_what_is_made_is_not_another_array() -> None:
-    before = f"{MADE}    z = y[2:]\n"
-    (only,) = proposals(source_of(["y[i] = z[i]"], before=before))
-    assert only.legality.applicability is Applicability.UNSAFE
-    assert "`y`, `z`" in only.legality.argument
+@pytest.mark.parametrize("parts", [3, 7])
+def test_what_is_shown_is_what_a_person_writes(parts: int) -> None:
+    source = source_of(BODY, parts=parts)
+    (only,) = proposals(source)
+    assert only.legality.applicability is Applicability.DISPLAY and not only.edits()
+    chunk = "((n + parts - 1) // parts)"
+    blocks = f"range(t * {chunk}, min((t + 1) * {chunk}, n))"
+    written = source.replace("range(t, n, parts)", blocks)
+    assert not proposals(written)
+    read = read_program("f.py", written)
+    assert read is not None
+    function = read.function("work")
+    assert function is not None
+    again, told = superstep_of(function.body), superstep_of(only.after)
+    values = bind_program(read, {"threads": 2}).values
+    for one, other in ((again.writes, told.writes), (again.total, told.total)):
+        assert evaluate(one, values) == evaluate(other, values)
 
 
 def test_profiles_without_supersteps_say_so() -> None:
@@ -88,17 +118,3 @@ def test_profiles_without_supersteps_say_so() -> None:
         "f.py", source, Options("powerchallenge", {"threads": 4}, (), (), 1.0, everything=True)
     )
     assert [finding.code for finding in found.findings] == ["ADV301"]
-
-
-def test_real_threads_give_equal_results() -> None:
-    numba = pytest.importorskip("numba")
-    source = source_of(["y[i] = 2.0 * x[i]"], before=MADE)
-    (only,) = proposals(source)
-    results = []
-    for text in (source, apply_edits(source, only.edits())):
-        names: dict[str, object] = {"np": np, "njit": numba.njit, "prange": numba.prange}
-        exec(compile(text.partition("\n\nwork(")[0], "f.py", "exec"), names)
-        x = np.arange(10_001.0)
-        results.append(names["work"](x, x, 10_001, 7))  # type: ignore[operator]
-    assert np.array_equal(*results)
-    assert np.array_equal(results[0], 2 * np.arange(10_001.0))

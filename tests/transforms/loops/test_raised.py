@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from advisor.source import apply_edits
 from tests.transforms.checks import without_places
 from transforms.loops.array_statements import IF_NOT_EMPTY
 from transforms.loops.raised import TRANSFORM
+from transforms.loops.vectorise import TRANSFORM as ELEMENTS
 
 HEAD = """\
 import warnings
@@ -147,7 +148,8 @@ def run(source: str, arrays: dict[str, NDArray[np.int64]]) -> dict[str, NDArray[
 
 VECTORS = ["w", "a[{}, :]", "b[{}, :]", "a[:, {}]", "s", "c[{}, :]", "c[:, {}]"]
 INDICES = ["k", "k + 1", "i", "0", "k - 1"]
-NUMBERS = ["alpha", "s[{}]", "w[{}]", "a[i, {}]", "c[{}, i]", "2"]
+NUMBERS = ["alpha", "s[{}]", "w[{}]", "a[i, {}]", "c[{}, i]", "2", "c[k, k]", "(k + 1)"]
+CONDITIONS = ["i != k", "k < i", "s[{}] > 0", "w[{}] > alpha", "a[i, {}] > c[i, 0]", "c[k, k] != 1"]
 
 
 @st.composite
@@ -169,6 +171,13 @@ def bodies(draw: st.DrawFn) -> str:
         f" {draw(st.sampled_from(['=', '+=', '+=', '-=', '*=']))} {value()}"
         for _ in range(draw(st.integers(1, 2)))
     ]
+    if draw(st.booleans()):
+        lines = [f"if {one(CONDITIONS)}:", *(f"    {line}" for line in lines)]
+        if draw(st.booleans()):
+            lines += [
+                "else:",
+                f"    {one(['s[{}]', 'w[{}]'])} {draw(st.sampled_from(['+=', '-=']))} 2",
+            ]
     lines = [line.replace("w =", "w[:] =").replace("s =", "s[:] =") for line in lines]
     lines = [line.replace("c =", "c[:] =").replace("a =", "a[:] =") for line in lines]
     low = draw(st.sampled_from(["0", "1", "i"]))
@@ -180,7 +189,8 @@ def bodies(draw: st.DrawFn) -> str:
 @given(bodies(), st.sampled_from([(4, 4), (3, 5), (5, 3), (1, 1), (0, 3), (2, 0), (1, 6)]))
 def test_results_stay_the_same(body: str, shape: tuple[int, int]) -> None:
     """Whole numbers, whose sums are the same in any order, and shapes that nobody declared."""
-    made = proposals(body, "i8")
+    made = proposals(body, "i8") + list(ELEMENTS.propose(kernel_of(body, "i8")))
+    event("raised" if any(one.edits() for one in made) else "left alone")
     if not made:
         return
     (m, n), random = shape, np.random.default_rng(len(body))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.finding import Applicability
-from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
-from advisor.source import apply_edits
-from transforms.loops.vectorise import TRANSFORM
+from tests.transforms.loops.typed_loops import edited, results, source
 
 HEAD = """\
 import numpy as np
@@ -53,29 +49,6 @@ LEFT = [
 ]
 
 
-def source(body: str, dtype: str) -> str:
-    return HEAD.format(t=dtype) + "\n".join(f"    {line}" for line in body.splitlines()) + "\n"
-
-
-def edited(text: str) -> list[tuple[Proposal, str]]:
-    (kernel,) = read_kernels("f.py", text)
-    made = [(one, one.edits()) for one in TRANSFORM.propose(kernel)]
-    return [(one, apply_edits(text, edits)) for one, edits in made if edits]
-
-
-def results(text: str, values: list[Any]) -> list[Any] | type[Exception]:
-    names: dict[str, Any] = {}
-    exec(compile(text, "f.py", "exec"), names)
-    arrays = [one.copy() for one in values]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            names["f"](*arrays)
-        except Exception as error:
-            return type(error)
-    return arrays
-
-
 def arrays(length: int, dtype: str, draw: Any, nan: list[int]) -> list[Any]:
     made = [
         (draw.standard_normal(shape) * 40).astype(dtype) for shape in (length, length, (3, length))
@@ -96,7 +69,7 @@ def arrays(length: int, dtype: str, draw: Any, nan: list[int]) -> list[Any]:
 def test_scans_hold_what_the_number_did(
     step: str, start: str, dtype: str, length: int, nan: list[int], seed: int, use: str
 ) -> None:
-    text = source(f"{start}\nfor i in range(len(x)):\n    {step}\n    {use}", dtype)
+    text = source(HEAD, f"{start}\nfor i in range(len(x)):\n    {step}\n    {use}", dtype)
     offered = edited(text)
     if dtype == "f8":
         assert offered, text
@@ -122,7 +95,7 @@ def test_scans_hold_what_the_number_did(
 
 @pytest.mark.parametrize("body", LEFT)
 def test_what_is_reset_clamped_or_used_later_stays_a_loop(body: str) -> None:
-    assert not [after for _, after in edited(source(body, "f8"))]
+    assert not [after for _, after in edited(source(HEAD, body))]
 
 
 def test_rows_are_scanned_along_their_axis() -> None:
@@ -130,12 +103,12 @@ def test_rows_are_scanned_along_their_axis() -> None:
         "for i in range(a.shape[0]):\n    cur = 0.0\n    for j in range(a.shape[1]):\n"
         "        cur += a[i, j]\n        c[i, j] = cur"
     )
-    texts = [after for _, after in edited(source(body, "f8"))]
+    texts = [after for _, after in edited(source(HEAD, body))]
     assert "    c[:] = np.cumsum(a, axis=1)\n" in texts[0]
     values = arrays(5, "f8", np.random.default_rng(1), [])
     for text in texts:
         for mine, theirs in zip(
-            results(text, values), results(source(body, "f8"), values), strict=True
+            results(text, values), results(source(HEAD, body), values), strict=True
         ):
             np.testing.assert_array_equal(mine, theirs)
 
@@ -143,11 +116,8 @@ def test_rows_are_scanned_along_their_axis() -> None:
 @given(st.integers(0, 9), st.sampled_from(["np.max", "np.sum", "np.min", "np.prod"]))
 def test_ever_longer_slices_are_scans(length: int, function: str) -> None:
     body = f"for i in range(len(x)):\n    y[i] = {function}(x[:i + 1])"
-    from transforms.loops.raised import TRANSFORM as ROWS
-
-    text = source(body, "f8")
-    (kernel,) = read_kernels("f.py", text)
-    texts = [apply_edits(text, one.edits()) for one in ROWS.propose(kernel) if one.edits()]
+    text = source(HEAD, body)
+    texts = [after for _, after in edited(text)]
     assert texts
     values = arrays(length, "f8", np.random.default_rng(length), [])
     for after in texts:

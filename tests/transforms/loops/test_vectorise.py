@@ -103,7 +103,7 @@ def test_a_choice_between_two_numbers_is_made_for_all_at_once() -> None:
         ("s += v[i] * w[i]", "u8", Applicability.SAFE),
         ("s += v[i]", "f8", Applicability.UNSAFE),
         ("s += v[i]", "i4", None),
-        ("s += v[i] / w[i]", "i8", None),
+        ("s += v[i] / w[i]", "i8", Applicability.UNSAFE),
         ("s = max(s, v[i])", "i8", Applicability.SAFE),
         ("s = max(s, v[i])", "f8", Applicability.UNSAFE),
         ("s = max(s, v[i])", "i2", None),

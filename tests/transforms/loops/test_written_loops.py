@@ -89,7 +89,10 @@ def bodies(draw: st.DrawFn) -> str:
 
     def inside() -> list[str]:
         lines = action()
-        match draw(st.sampled_from(("plain", "if", "if", "else", "elif", "continue", "nested"))):
+        ways = ("plain", "if", "if", "else", "elif", "continue", "nested", "number")
+        match draw(st.sampled_from(ways)):
+            case "number":
+                lines = [f"v = {one(FLOATS)}", "if v > t:", *indented(lines), "u = v * t"]
             case "if":
                 lines = [f"if {one(TESTS)}:", *indented(lines)]
             case "else":
