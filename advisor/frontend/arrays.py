@@ -314,9 +314,9 @@ def value_of(node: Known, scope: Scope) -> Value:
         return Scalar(to_text(node), PYTHON_INTEGER)
     value = _value_of(node, scope)
     item = isinstance(node, cst.Name) and "[" in node.value
-    if not isinstance(node, cst.CSTNode) or item:
-        # an item of a tuple that was seen stands nowhere
-        return value
+    if not isinstance(node, cst.CSTNode) or item or scope.calls:
+        # an item of a tuple that was seen stands nowhere, and what a function does elsewhere
+        return replace(value, span=None) if isinstance(value, Scalar) else value
     if not isinstance(value, Scalar):
         # a node that was put together stands nowhere
         with suppress(KeyError):
@@ -397,12 +397,12 @@ def _named(name: str, scope: Scope) -> Value:
         return scope.picked[name]
     if scope.is_array(name):
         return whole_read(name, scope)
+    if name in scope.elements:
+        return scope.elements[name]
     if name in scope.scalars:
         return Scalar(name, PYTHON_INTEGER)
     if name in scope.numbers:
         return Scalar(name, scope.numbers[name])
-    if name in scope.elements:
-        return scope.elements[name]
     if name in ("True", "False"):
         return Scalar(name, "bool")
     raise scope.unknown(name)
@@ -708,6 +708,9 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         made = _builtin(node.func.value, node.args, scope)
         if made is not None:
             return made
+    shown = scope.expanded(node)
+    if shown is not None:
+        return value_of(shown, scope)
     called = dotted(node.func) or "this expression"
     raise NotUnderstood(f"the call of `{called}` is not understood")
 

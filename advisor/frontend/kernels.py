@@ -33,6 +33,7 @@ from advisor.frontend.directives import (
     NumberComment,
     read_pragmas,
 )
+from advisor.frontend.effects import Reading
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
@@ -169,7 +170,12 @@ def _kernel(
     scope.hints = _hints(function, parameters, scope)
     texts = _scalar_texts(scope, own_scope, assigned_names(node.body))
     threads = threads_by_line(function.asked, seen, function.line)
-    body = Body(scope, reader.declarations, read_pragmas(path, own), threads).block(node.body)
+    once = {name for name, found in function.scopes[0].bound.items() if len(found) == 1}
+    outer = once & {*(name.rpartition(".")[2] for name in reader.functions.nodes), *reader.classes}
+    scope.outer = frozenset(outer - bound_anywhere((*around, own_scope)))
+    reading = Reading(reader.functions, function.scopes, scope.is_array)
+    pragmas = read_pragmas(path, own)
+    body = Body(scope, reader.declarations, pragmas, threads, reading).block(node.body)
     if seen is not None:
         body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
         counted = scope.scalars.keys() | scope.later_texts.keys()

@@ -15,6 +15,7 @@ from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray, FilledList
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
+from advisor.ir.statements import Statement
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
 from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
 from advisor.observed import SeenArray, SeenNumber, What
@@ -23,6 +24,13 @@ from costdb.expr import Expr, sym, to_text
 from costdb.records import dataclass, field
 
 Entry = TypeVar("Entry")
+
+
+OBJECT = "object"
+"""The kind of what may be anything but an array or a number."""
+
+KINDS = frozenset({"list", "tuple", "dict", "set", "str", "None", "function", "bool"})
+"""Kinds of Python's own objects, whose operators change no array and take no time worth telling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +42,10 @@ class Moment:
     scalars: Mapping[str, Expr]
     numbers: Mapping[str, str]
     elements: Mapping[str, Value]
+    things: Mapping[str, str]
 
 
-_TABLES = ("views", "scalars", "numbers", "elements")
+_TABLES = ("views", "scalars", "numbers", "elements", "things")
 
 
 @dataclass(slots=True)
@@ -118,6 +127,17 @@ class Scope:
         Lists that are filled to be elements of such a list.
     picked : dict of str to Value
         What is in those of which not every iteration of their loops has one place.
+    things : dict of str to str
+        Names of what is neither array nor number, and what kind of object each is.
+    outer : frozenset of str
+        Functions and classes of the file, as far as their names denote nothing else.
+    expanded : callable
+        Reads a call of a function of the file, and returns what its result is written as; None for
+        other calls.
+    pending : list of Statement
+        What these functions did.
+    calls : tuple of str
+        Functions of the file that are being read where they are called, outermost first.
     """
 
     imports: Mapping[str, str]
@@ -158,6 +178,11 @@ class Scope:
     lists: dict[str, FilledList] = field(default_factory=dict)
     rows: dict[str, str] = field(default_factory=dict)
     picked: dict[str, Value] = field(default_factory=dict)
+    things: dict[str, str] = field(default_factory=dict)
+    outer: frozenset[str] = frozenset()
+    expanded: Callable[[cst.Call], cst.BaseExpression | None] = field(default=lambda node: None)
+    pending: list[Statement] = field(default_factory=list)
+    calls: tuple[str, ...] = ()
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -264,6 +289,11 @@ class Scope:
         """Let a name denote a number that is no expression over sizes."""
         self._bind(name, dtype, self.numbers)
 
+    def bind_thing(self, name: str, kind: str) -> None:
+        """Let a name denote something that is neither an array nor a number."""
+        self.forget(name)
+        self.things[name] = kind
+
     def bind_element(self, name: str, value: Value) -> None:
         """Let a name denote what is computed from single elements of arrays."""
         self._bind(name, value, self.elements)
@@ -296,7 +326,7 @@ class Scope:
             self.lost.add(name)
             self.changed(name)
         tables: tuple[dict[str, Any], ...]
-        tables = self.views, self.scalars, self.numbers, self.started, self.elements
+        tables = self.views, self.scalars, self.numbers, self.started, self.elements, self.things
         for table in tables:
             table.pop(name, None)
         # what shared the memory of the old array goes on doing so, but not of the new one

@@ -13,7 +13,7 @@ from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, is_new_axis, known, pairs
-from advisor.frontend.scope import Scope, is_kept
+from advisor.frontend.scope import KINDS, OBJECT, Scope, is_kept
 from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name_node
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
@@ -75,6 +75,13 @@ def as_seen(
             scope.declared.setdefault(name, array)
     shown = {name: array for name, array in found.items() if name in arrays}
     scope.seen = replace(scope.seen, arrays=shown)
+    told = {one.name for one in (*seen.arrays, *seen.numbers)}
+    others = dict(seen.others)
+    for name in parameters:
+        if "." not in name and name in bound and name not in told:
+            kind = others.get(name, OBJECT if seen.source == "call" else "")
+            if kind in (OBJECT, *KINDS) and not scope.is_array(name):
+                scope.things[name] = kind
     for name in sizes:
         if name in items:
             scope.later_texts[size_of(name)] = name

@@ -160,28 +160,3 @@ def held_in(seen: Seen, names: Iterable[str]) -> dict[str, tuple[SeenNumber, ...
 def number_type(what: SeenNumber) -> str:
     """Return the element type of a number, Python's own as such."""
     return _PYTHONS.get(what.dtype, what.dtype)
-
-
-_HARMLESS = frozenset({
-    "abs", "bool", "complex", "enumerate", "float", "int", "isinstance", "len", "list", "max",
-    "min", "print", "range", "reversed", "round", "str", "sum", "tuple", "type", "zip",
-})  # fmt: skip
-
-
-def may_call(
-    node: cst.CSTNode, imports: Mapping[str, str], not_builtin: Callable[[str], bool]
-) -> bool:
-    """Return whether a piece of source calls anything besides functions of NumPy and builtins."""
-    for part in nodes_in(node):
-        if isinstance(part, cst.Call):
-            full = resolve(part.func, imports) or ""
-            name = part.func.value if isinstance(part.func, cst.Name) else ""
-            if name in _HARMLESS and not not_builtin(name):
-                continue
-            if full.partition(".")[0] not in ("numpy", "math"):
-                return True
-        elif isinstance(
-            part, cst.With | cst.Await | cst.Yield | cst.Del | cst.Global | cst.Nonlocal
-        ):
-            return True
-    return False

@@ -39,12 +39,12 @@ from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import (
     SET,
     Bind,
+    Opaque,
     Rename,
     Return,
     ScalarBind,
     Statement,
     Store,
-    Unknown,
     Unrolled,
 )
 from advisor.ir.values import (
@@ -95,7 +95,11 @@ class SimpleStatements:
             case cst.Pass() | cst.Import() | cst.ImportFrom():
                 return ()
             case cst.Break():
-                return (Unknown(LEFT_EARLY, frozenset(), span),)
+                return (Opaque(LEFT_EARLY, frozenset(), span),)
+            case cst.Del():
+                for name in names_in(node.target):
+                    self.scope.forget(name)
+                return ()
             case cst.Assert():
                 return evaluated(node.test, self.scope, span)
             case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
@@ -139,6 +143,10 @@ class SimpleStatements:
     ) -> Sequence[Statement]:
         if isinstance(target, cst.Name):
             return self._bind(target.value, value, span)
+        if isinstance(target, cst.List):
+            target = cst.Tuple(target.elements)
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Call):
+            value = self.scope.expanded(value) or value
         if isinstance(target, cst.Subscript):
             found = scattered(target, SET, value, span, self.scope)
             if found is not None:
@@ -182,6 +190,10 @@ class SimpleStatements:
         if other is None and self._is_list(name):
             other = sorted_list(node, scope)
         value = value_of(node, scope) if other is None else other
+        if isinstance(value, Scalar) and scope.calls:
+            # its name stands nowhere
+            scope.bind_element(name, value)
+            return ()
         if isinstance(value, Scalar):
             of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -34,6 +35,7 @@ from advisor.frontend.bindings import (
 )
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas, spoken_of
+from advisor.frontend.effects import Effects, Reading, effects_of, joined, roots
 from advisor.frontend.indices import (
     MOST_ITERATIONS,
     Known,
@@ -42,16 +44,17 @@ from advisor.frontend.indices import (
     pairs,
     range_of,
 )
+from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to
 from advisor.frontend.lists import begun, grown, room, row_of
-from advisor.frontend.scope import Scope, looks_up, part_of
-from advisor.frontend.seen_names import may_call
+from advisor.frontend.others import Work, is_inert, kind_of, work_of
+from advisor.frontend.scope import KINDS, OBJECT, Scope, looks_up, part_of
 from advisor.frontend.simple_statements import LEFT_EARLY, SimpleStatements
 from advisor.frontend.stores import (
+    CONDITION,
     bind_item,
     chosen_stores,
     evaluated,
     extreme,
-    is_inert,
     mask_of,
     truth,
 )
@@ -60,8 +63,10 @@ from advisor.ir.dependence import least_index
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
+    Bind,
     Choice,
     Loop,
+    Opaque,
     ScalarBind,
     Stated,
     Statement,
@@ -69,16 +74,19 @@ from advisor.ir.statements import (
     Unknown,
     Unrolled,
     mentioned,
+    walk,
 )
 from advisor.ir.values import Elementwise, Point, Read, Scalar, Value, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, minimum, num, sym
 from costdb.expr.functions import chance
+from costdb.expr.functions import trips as number_of_trips
 
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
 
+UNTOLD = "how often the loop runs is not known: `# advise: trip COUNT` above it says so"
 
 Item = tuple[str, Read | Scalar, Expr]
 """A name that goes through an array or a list of numbers, which, and how long that is."""
@@ -93,8 +101,17 @@ class Body(SimpleStatements):
         declarations: Declarations,
         pragmas: Pragmas,
         threads: Callable[[int], Threads],
+        reading: Reading,
     ) -> None:
         super().__init__(scope, declarations)
+        self.reading = reading
+        self.bodies = Bodies(reading.functions, reading.scopes)
+        # the statement that is read, its calls of functions of the file, and what these give
+        self.reads: cst.CSTNode | None = None
+        self.expanded: dict[cst.Call, cst.BaseExpression | None] = {}
+        originals, span_of = self.bodies.originals, scope.span
+        scope.span = lambda node: span_of(originals.get(node, node))
+        scope.expanded = self._expanded
         self.pragmas = pragmas
         # of a loop over prange, by its line
         self.threads = threads
@@ -160,36 +177,190 @@ class Body(SimpleStatements):
     ) -> Sequence[Statement]:
         """Read a statement; what is not understood becomes an explicit unknown."""
         scope, span = self.scope, self.scope.span(node)
-        foreign = self._foreign(node)
-        mentions = scope.behind(names_in(node) | foreign)
+        mentions = scope.behind(names_in(node))
         before = self._before(node)
+        outer = scope.pending, self.expanded, self.reads
+        self.reads = node
         try:
-            return read(node)
-        except NotUnderstood as unknown:
-            self._forget_assigned(node)
-            for name in foreign:
-                if not scope.has_array(name) or name in scope.seen.unsettled:
-                    scope.forget(name)
-            root = self.causes.get(unknown.name) if isinstance(unknown, NotKnown) else None
-            reason = unknown.reason
-            if root is not None and root[0] != span.start_line:
-                reason += f", since line {root[0]} is not understood: {root[1]}"
-            # a loop may be read twice, and then for what followed from the first reason
-            reason = self.reasons.setdefault(span, reason)
-            for name in assigned_names(node):
-                self.causes.setdefault(name, root or (span.start_line, reason))
-            if self._bound_as_seen(node, span, before) or foreign:
-                scope.relate(names_in(node))
-            mentions |= scope.behind(mentions)
-            return (Unknown(reason, mentions, span),)
+            scope.pending, self.expanded = [], {}
+            done = read(node)
+        except NotUnderstood as refused:
+            scope.pending, self.expanded = [], {}
+            done = self._not_read(node, span, mentions, before, refused)
+        finally:
+            made = scope.pending
+            scope.pending, self.expanded, self.reads = outer
+        return (Unrolled((*made, *done), span),) if made else done
 
-    def _foreign(self, node: cst.CSTNode) -> frozenset[str]:
-        """Return what a statement may change without naming it, by calling any function."""
+    def _not_read(
+        self,
+        node: cst.BaseSmallStatement | cst.BaseCompoundStatement,
+        span: Span,
+        mentions: frozenset[str],
+        before: Mapping[str, object],
+        refused: NotUnderstood,
+    ) -> Sequence[Statement]:
+        """Return what is known of a statement that is not understood as one on arrays."""
+        scope, found = self.scope, self._effects(node)
+        changes = self._changes(found)
+        mentions |= scope.behind(mentions) | changes
+        work: Work | None = None
+        with suppress(NotUnderstood):
+            work = self._besides(node)
+        made: list[Statement] = []
+        if work is not None:
+            for value in work.values:
+                made.append(ScalarBind(CONDITION, value, span))
+            if work.unpriced or changes:
+                reason = f"{work.unpriced or 'what this changes'} has no price"
+                made.append(Opaque(reason, mentions, span, changes=changes))
+        else:
+            made.append(Unknown(self._reason(node, span, refused), mentions, span))
+        self._rebound(node, span, before, found, plain=work is not None)
+        self._note_implied(names_in(node), made)
+        return made if len(made) == 1 else (Unrolled(tuple(made), span),) if made else ()
+
+    def _expanded(self, call: cst.Call) -> cst.BaseExpression | None:
+        """Read a call of a function of the file as what the function does, where that is read."""
+        if call not in self.expanded:
+            self.expanded[call] = self._in_its_place(call)
+        return self.expanded[call]
+
+    def _in_its_place(self, call: cst.Call) -> cst.BaseExpression | None:
         scope = self.scope
-        if not scope.seen.around or not may_call(node, scope.imports, scope.not_builtin):
-            return frozenset()
-        roots = (name.partition(".")[0] for name in scope.seen.around)
-        return scope.seen.around.union(roots)
+        name = self.reading.functions.named(call.func, self.reading.scopes)
+        if name is None or name in scope.calls or len(scope.calls) == DEEPEST_CALLS:
+            return None
+        body = self.bodies.of(name)
+        given = None if body is None else given_to(body, call)
+        if body is None or given is None:
+            return None
+        moment, pending = scope.moment(), list(scope.pending)
+        arrays, around, known = {*scope.locals}, scope.calls, self.expanded
+        made: list[Statement] = []
+        try:
+            for parameter, value in given.items():
+                made += self._passed(parameter, value, scope.span(call))
+            scope.calls, self.expanded = (*around, name), {}
+            made += self._parts(body.statements, False)
+            certain = not made or self.reads is None or not _is_conditional(call, self.reads)
+            if certain and not any(type(one) is Unknown for one in walk(tuple(made))):
+                scope.pending += made
+                return body.result
+        except NotUnderstood:
+            pass
+        finally:
+            scope.calls, self.expanded = around, known
+        scope.restore(moment)
+        scope.pending = pending
+        for other in scope.locals.keys() - arrays:
+            del scope.locals[other]
+        return None
+
+    def _passed(
+        self, name: str, node: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Let a parameter of a function be what a call gives it."""
+        scope = self.scope
+        if isinstance(node, cst.Name) and (node.value in scope.things or node.value == "None"):
+            scope.bind_thing(name, kind_of(node, scope))
+            return ()
+        number = known(node, scope)
+        value = value_of(node, scope)
+        if isinstance(value, Read) and scope.type_of(value).extents:
+            scope.bind_view(name, value)
+            return ()
+        found = scope.type_of(value)
+        if found.extents:
+            scope.bind_local(name, found)
+            return (Bind(name, value, span),)
+        if not isinstance(value, Scalar) and not (scope.by_element and is_of_elements(value)):
+            scope.bind_number(name, found.dtype)
+            return (ScalarBind(name, value, span),)
+        scope.bind_element(name, value)
+        if isinstance(number, Expr):
+            scope.scalars[name] = number
+        return ()
+
+    def _reason(self, node: cst.CSTNode, span: Span, refused: NotUnderstood) -> str:
+        """Return why a statement is not understood, or since which other one."""
+        root = self.causes.get(refused.name) if isinstance(refused, NotKnown) else None
+        reason = refused.reason
+        if root is not None and root[0] != span.start_line:
+            reason += f", since line {root[0]} is not understood: {root[1]}"
+        # a loop may be read twice, and then for what followed from the first reason
+        reason = self.reasons.setdefault(span, reason)
+        for name in assigned_names(node):
+            self.causes.setdefault(name, root or (span.start_line, reason))
+        return reason
+
+    def _rebound(
+        self,
+        node: cst.CSTNode,
+        span: Span,
+        before: Mapping[str, object],
+        found: Effects,
+        *,
+        plain: bool,
+    ) -> None:
+        """Let names that a statement binds be what a run showed, or what they are seen to be."""
+        scope = self.scope
+        for name in assigned_names(node):
+            scope.forget(name)
+        for name in self._foreign(found):
+            if not scope.has_array(name) or name in scope.seen.unsettled:
+                scope.forget(name)
+        self._bound_as_seen(assigned_names(node), node, span, before, plain=plain)
+        for link in found.links:
+            scope.relate(link)
+        if found.reaches and scope.seen.around:
+            scope.relate(names_in(node))
+
+    def _effects(self, node: cst.CSTNode) -> Effects:
+        """Return what a statement may change, and what leads to the same memory after it."""
+        return effects_of(node, self.reading)
+
+    def _changes(self, found: Effects) -> frozenset[str]:
+        """Return the arrays that a statement may change, also those that it does not name."""
+        scope, groups = self.scope, joined(found.links)
+        changed = found.changed.union(*(one for one in groups if one & found.changed))
+        return scope.arrays_among(changed | self._foreign(found))
+
+    def _foreign(self, found: Effects) -> frozenset[str]:
+        """Return what a statement may change without naming it, by calling any function."""
+        around = self.scope.seen.around if found.reaches else frozenset[str]()
+        return around.union(name.partition(".")[0] for name in around)
+
+    def _besides(self, node: cst.CSTNode) -> Work:
+        """Return what a statement takes that does no work on arrays but what it needs as values.
+
+        Raises
+        ------
+        NotUnderstood
+            It is none.
+        """
+        scope = self.scope
+        match node:
+            case cst.Expr(value=value) | cst.Return(value=cst.BaseExpression() as value):
+                parts = [value]
+            case cst.Assign(targets=targets, value=value):
+                parts = [value]
+                for target in targets:
+                    parts += _holders(target.target)
+            case cst.AugAssign(target=target, value=value):
+                parts = [value, target]
+            case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
+                parts = [value, *_holders(target)]
+            case _:
+                raise NotUnderstood("this kind of statement is not understood")
+        made = Work()
+        for part in parts:
+            if isinstance(part, cst.Subscript) and scope.arrays_among(roots(part, self.reading)):
+                raise NotUnderstood("a store to something that is not known to be an array")
+            one = work_of(part, scope, self.reading)
+            made.values += one.values
+            made.unpriced = made.unpriced or one.unpriced
+        return made
 
     def _before(self, node: cst.CSTNode) -> Mapping[str, object]:
         """Return what names denote that a compound statement may bind; None for what is unknown.
@@ -208,12 +379,20 @@ class Body(SimpleStatements):
                     found[name] = scope.array_type(name)
         return found
 
-    def _bound_as_seen(self, node: cst.CSTNode, span: Span, before: Mapping[str, object]) -> bool:
-        """Let what a statement binds be what a run showed; return whether some is an array."""
-        scope, arrays = self.scope, False
+    def _bound_as_seen(
+        self,
+        names: Iterable[str],
+        node: cst.CSTNode,
+        span: Span,
+        before: Mapping[str, object],
+        *,
+        plain: bool = False,
+    ) -> None:
+        """Let what a statement binds be what a run showed, or no array where it surely is none."""
+        scope = self.scope
         simple = isinstance(node, cst.BaseSmallStatement)
         once = simple and not (self.loops_around or self.branches or self.copies)
-        for name in sorted(assigned_names(node)):
+        for name in sorted(names):
             what = scope.seen.bound(name, span)
             alone = once and scope.times_bound(name) == 1
             known = scope.bind_seen(name, what, once=alone)
@@ -221,22 +400,22 @@ class Body(SimpleStatements):
                 is_array = scope.is_array(name)
                 now = scope.array_type(name) if is_array else scope.numbers.get(name)
                 known = now is not None and now == before[name]
-            if not known:
-                scope.forget(name)
-                scope.lost.add(name)
+            if known:
+                continue
+            scope.forget(name)
+            scope.lost.add(name)
+            kind = kind_of(_value_for(name, node), scope) if plain else OBJECT
             if isinstance(what, str):
                 self.causes[name] = (span.start_line, f"`{name}` came as {what}")
-            arrays |= known and scope.is_array(name)
-        return arrays
+                kind = what if what in KINDS else kind
+            if kind != OBJECT:
+                scope.bind_thing(name, kind)
 
     def _stated(self, node: cst.CSTNode, microseconds: Expr) -> Stated:
         mentions = self.scope.behind(names_in(node))
-        self._forget_assigned(node)
-        return Stated(microseconds, mentions, self.scope.span(node))
-
-    def _forget_assigned(self, node: cst.CSTNode) -> None:
         for name in assigned_names(node):
             self.scope.forget(name)
+        return Stated(microseconds, mentions, self.scope.span(node))
 
     def _accounted(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
         """Read a simple statement, and note the arrays it needs without saying so."""
@@ -292,18 +471,48 @@ class Body(SimpleStatements):
                 return self._if(node, lines, span)
             case cst.With():
                 return self._with(node, span)
+            case cst.Try():
+                return self._try(node, span)
+            case cst.FunctionDef(name=name) | cst.ClassDef(name=name):
+                self.scope.bind_thing(name.value, "function")
+                return ()
         raise NotUnderstood("this kind of statement is not understood")
 
+    def _try(self, node: cst.Try, span: Span) -> Sequence[Statement]:
+        """Read what may be left anywhere: nothing is moved within it, or across its ends."""
+        scope = self.scope
+        before = scope.moment()
+        self.branches += 1
+        made = list(self.block(node.body))
+        scope.either(before, scope.moment())
+        for handler in node.handlers:
+            start = scope.moment()
+            if handler.name is not None:
+                for name in target_names(handler.name.name):
+                    scope.bind_thing(name, OBJECT)
+            then = self.block(handler.body)
+            scope.either(start, scope.moment())
+            made.append(Choice(chance(scope.span(handler).start_line), then, (), span))
+        self.branches -= 1
+        for part in (node.orelse, node.finalbody):
+            made += () if part is None else self.block(part.body)
+        return (Unrolled(tuple(made), span),)
+
     def _with(self, node: cst.With, span: Span) -> Sequence[Statement]:
-        """Read what ``with np.errstate(...)`` holds, from which nothing is to be moved."""
-        if node.asynchronous is not None or len(node.items) != 1:
+        """Read what a ``with`` holds; from ``with np.errstate(...)`` nothing is to be moved."""
+        if node.asynchronous is not None:
             raise NotUnderstood("this kind of statement is not understood")
-        (item,) = node.items
-        call = item.item
-        if not isinstance(call, cst.Call) or item.asname is not None:
-            raise NotUnderstood("this kind of statement is not understood")
-        if resolve(call.func, self.scope.imports) != "numpy.errstate":
-            raise NotUnderstood(f"`with {dotted(call.func)}` is not understood")
+        call = node.items[0].item
+        full = resolve(call.func, self.scope.imports) if isinstance(call, cst.Call) else None
+        if full != "numpy.errstate" or len(node.items) != 1 or not isinstance(call, cst.Call):
+            entered = cst.With(node.items, cst.SimpleStatementSuite([cst.Pass()]))
+            changes = self._changes(self._effects(entered))
+            for item in node.items:
+                for name in () if item.asname is None else target_names(item.asname.name):
+                    self.scope.bind_thing(name, OBJECT)
+            mentions = self.scope.behind(names_in(entered)) | changes
+            edge = Opaque("what `with` does has no price", mentions, span, changes=changes)
+            return (Unrolled((edge, *self.block(node.body), edge), span),)
         ignored = all(
             isinstance(one.value, cst.SimpleString) and one.value.evaluated_value == "ignore"
             for one in call.args
@@ -329,8 +538,6 @@ class Body(SimpleStatements):
         if node.orelse is not None or node.asynchronous is not None:
             raise NotUnderstood("a for loop with else, or an asynchronous one")
         left = trips is None and _may_be_left(node.body)
-        if left and _is_left_within(node.body):
-            raise NotUnderstood(LEFT_EARLY)
         made = self._for_each(node, trips, span)
         if left:
             # its bounds say how often it runs at most
@@ -360,10 +567,18 @@ class Body(SimpleStatements):
                 counter, extent, named = each
                 made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
                 return (scattered_at_once(made),)
-            raise NotUnderstood("a loop over something other than range(...)")
-        if bounds is None and not is_inert(node.iter, self.scope):
-            raise NotUnderstood("a loop over something that may change while it runs")
-        return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
+        work = work_of(node.iter, self.scope, self.reading)
+        self.scope.relate({*target_names(node.target)} | roots(node.iter, self.reading))
+        needed = [ScalarBind(CONDITION, value, span) for value in work.values]
+        return (*needed, *self._untold(node, trips, span))
+
+    def _untold(
+        self, node: cst.For | cst.While, trips: Expr | None, span: Span
+    ) -> Sequence[Statement]:
+        """Read a loop of which the source does not show how often it runs."""
+        times = number_of_trips(span.start_line) if trips is None else trips
+        loop = _stated_trips(self._looped(node, None, num(0), times, 1, span))
+        return (loop,) if trips is not None else (Opaque(UNTOLD, frozenset(), span), loop)
 
     def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[Item]] | None:
         """Read ``for x in a[1:]``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
@@ -492,11 +707,9 @@ class Body(SimpleStatements):
 
     def _while(self, node: cst.While, lines: range, span: Span) -> Sequence[Statement]:
         trips = spoken_of(self.pragmas.trips, lines)
-        if trips is None:
-            raise NotUnderstood("a while loop without `# advise: trip COUNT` above it")
         if node.orelse is not None:
             raise NotUnderstood("a while loop with else")
-        return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
+        return self._untold(node, trips, span)
 
     def _looped(
         self,
@@ -514,7 +727,9 @@ class Body(SimpleStatements):
         scope = self.scope
         symbol = scope.index(variable, span.start_line)
         # what any function may change, one that is called may
-        foreign = self._foreign(node) - scope.arrays_among(scope.seen.around - scope.seen.unsettled)
+        found = self._effects(node)
+        foreign = self._foreign(found)
+        foreign -= scope.arrays_among(scope.seen.around - scope.seen.unsettled)
         changed = assigned_names(node) | foreign
         before, strided = scope.moment(), set(scope.strided)
         around, started = set(scope.accumulating), dict(scope.started)
@@ -547,17 +762,20 @@ class Body(SimpleStatements):
                 node, variable, symbol, low, changed, {**carried, **totals}, index, items, passed
             )
 
+        kin = dict(scope.kin)
         # what only the loop makes arrays of is none when it begins
         unknown = {name for name in changed if not scope.has_array(name)}
 
         def settled() -> bool:
             types = {**dict.fromkeys(scope.scalars, PYTHON_INTEGER), **scope.numbers}
             same = all(types.get(name) == dtype for name, dtype in carried.items())
+            same = same and scope.kin == kin
             return same and scope.lost <= before.lost | unknown and scope.strided == strided
 
         def again() -> tuple[Statement, ...]:
             scope.restore(before)
             scope.lost |= unknown
+            kin.update(scope.kin)
             return once_around()
 
         body = once_around()
@@ -635,6 +853,8 @@ class Body(SimpleStatements):
             scope.bind_element(name, Read(name, ()))
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol) if index is None else index)
+        elif isinstance(node, cst.For) and not items:
+            self._bound_as_seen(target_names(node.target), node, scope.span(node.target), {})
         numbers: list[Statement] = []
         for name, view, _ in items:
             if isinstance(view, Scalar):
@@ -756,7 +976,7 @@ class Body(SimpleStatements):
             return self._parts(rest, of_loop=True)
         if rest is not None:
             span, made = self.scope.span(node), self._parts(_before_continue(node.body), False)
-            left = (isinstance(one, Unknown) and one.reason == LEFT_EARLY for one in made)
+            left = (isinstance(one, Opaque) and one.reason == LEFT_EARLY for one in made)
             # what decides it is what there is to see
             parts = zip(made, left, strict=True)
             return tuple(replace(one, span=span) if here else one for one, here in parts)
@@ -768,6 +988,41 @@ class Body(SimpleStatements):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
+
+
+def _is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:
+    """Return whether a statement evaluates a call only where something holds."""
+    for part in nodes_in(node):
+        within: Sequence[cst.CSTNode] = ()
+        match part:
+            case cst.IfExp(body=body, orelse=orelse):
+                within = (body, orelse)
+            case cst.BooleanOperation(right=right):
+                within = (right,)
+            case cst.BaseComp() | cst.Lambda():
+                within = (part,)
+        if any(one is call for inner in within for one in nodes_in(inner)):
+            return True
+    return False
+
+
+def _holders(target: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return what an assignment stores into, and the places in it; none for names."""
+    if isinstance(target, cst.Tuple | cst.List):
+        return [one for element in target.elements for one in _holders(element.value)]
+    if isinstance(target, cst.Attribute):
+        return [target.value]
+    return [target] if isinstance(target, cst.Subscript) else []
+
+
+def _value_for(name: str, node: cst.CSTNode) -> cst.BaseExpression | None:
+    """Return the expression that a statement gives a single name; a call of nothing for others."""
+    match node:
+        case cst.Assign(targets=targets, value=value) if all(
+            isinstance(one.target, cst.Name) for one in targets
+        ):
+            return value
+    return cst.Call(cst.Name("object"))
 
 
 def _variables(node: cst.For | cst.While) -> frozenset[str]:
@@ -804,19 +1059,6 @@ def _before_continue(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
     *rest, last = body.body
     small = last.body if isinstance(last, cst.SimpleStatementLine) else [last]
     return [*rest, *(one for one in small if not isinstance(one, cst.Continue))]
-
-
-def _is_left_within(body: cst.BaseSuite) -> bool:
-    """Return whether a loop is left elsewhere than at the end of a condition of its own."""
-    for part in body.body:
-        if isinstance(part, cst.If) and _ends(part):
-            *rest, last = _before_continue(part.body) or [part]
-            ends = last is part or isinstance(last, cst.Break | cst.Return)
-            if any(map(_may_be_left, rest if ends else [*rest, last])):
-                return True
-        elif _may_be_left(part):
-            return True
-    return False
 
 
 def _guards(node: cst.If, kind: type[cst.CSTNode]) -> bool:
