@@ -314,7 +314,7 @@ def value_of(node: Known, scope: Scope) -> Value:
         return Scalar(to_text(node), PYTHON_INTEGER)
     value = _value_of(node, scope)
     item = isinstance(node, cst.Name) and "[" in node.value
-    if not isinstance(node, cst.CSTNode) or item or scope.calls:
+    if not isinstance(node, cst.CSTNode) or item or node in scope.elsewhere:
         # an item of a tuple that was seen stands nowhere, and what a function does elsewhere
         return replace(value, span=None) if isinstance(value, Scalar) else value
     if not isinstance(value, Scalar):

@@ -424,7 +424,6 @@ class FileReader(ScopeVisitor):
         self.span_of = span_of
         self.kernels: list[FoundKernel] = []
         self.functions = Functions()
-        self.classes: set[str] = set()
         self.integers: dict[str, SizeBinding] = {}
         self.floats: set[str] = set()
         self.tables: dict[str, cst.BaseExpression] = {}
@@ -475,7 +474,6 @@ class FileReader(ScopeVisitor):
     def entered(self, node: cst.CSTNode) -> None:
         """Note a function that is a kernel."""
         if isinstance(node, cst.ClassDef):
-            self.classes.add(node.name.value)
             self._qualified.append(node.name.value)
         if not isinstance(node, cst.FunctionDef):
             return

@@ -238,7 +238,9 @@ class Reading:
                 kept = _PURE if node.func.value in _FRESH else None
                 return Called(_PURE, kept, reaches=False)
             return UNKNOWN
-        last = full.rpartition(".")[2] if full else getattr(node.func, "attr").value
+        if not isinstance(node.func, cst.Name | cst.Attribute):
+            return UNKNOWN
+        last = full.rpartition(".")[2] or (node.func.attr.value if isinstance(node.func, cst.Attribute) else "")
         writes = [n for n in named if n in ("out", "output") or n.startswith("overwrite")]
         if full.partition(".")[0] in _MODULES:
             if last in _CALLING or last in _WRITING or writes:

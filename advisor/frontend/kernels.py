@@ -122,7 +122,8 @@ def _kernel(
     parameters = _parameters(function.node)
     places = {parameter.name.value: span_of(parameter.name) for parameter in parameters}
     if seen is not None:
-        others = names_around(seen, own_scope, places)
+        # nothing changes what the module binds once to a number
+        others = names_around(seen, own_scope, places) - reader.integers.keys() - reader.floats
         places |= dict.fromkeys(sorted(others), span_of(function.node.name))
         made, span_of = as_names(function.node, others, span_of)
         function, parameters = replace(function, node=made), _parameters(made)
@@ -170,9 +171,6 @@ def _kernel(
     scope.hints = _hints(function, parameters, scope)
     texts = _scalar_texts(scope, own_scope, assigned_names(node.body))
     threads = threads_by_line(function.asked, seen, function.line)
-    once = {name for name, found in function.scopes[0].bound.items() if len(found) == 1}
-    outer = once & {*(name.rpartition(".")[2] for name in reader.functions.nodes), *reader.classes}
-    scope.outer = frozenset(outer - bound_anywhere((*around, own_scope)))
     reading = Reading(reader.functions, function.scopes, scope.is_array)
     pragmas = read_pragmas(path, own)
     body = Body(scope, reader.declarations, pragmas, threads, reading).block(node.body)
@@ -315,6 +313,8 @@ def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope)
         return {}
     by_comment = function.first_line < function.line
     told = {} if function.seen is None else unusable(function.seen)
+    if function.seen is not None and function.seen.source == "call":
+        return told
     return {**hints(function.node, unknown, in_types=not by_comment), **told}
 
 

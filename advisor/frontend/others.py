@@ -15,7 +15,7 @@ from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.effects import BUILTINS, Reading
 from advisor.frontend.scope import OBJECT, Scope
 from advisor.frontend.trees import NotUnderstood, parts_of
-from advisor.ir.values import Read, Scalar, Value
+from advisor.ir.values import Read, Value, reads
 from costdb.records import dataclass, field
 
 METADATA = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "flags", "base"})
@@ -47,10 +47,13 @@ class Work:
         Computed of arrays.
     unpriced : str
         What else it does that has no price; empty where there is nothing.
+    of_numbers : bool
+        Whether a run showed that it is a number, so that what is not known of its parts is no array.
     """
 
     values: list[Value] = field(default_factory=list)
     unpriced: str = ""
+    of_numbers: bool = False
 
 
 def kind_of(node: cst.BaseExpression | None, scope: Scope) -> str:
@@ -77,7 +80,9 @@ def is_inert(node: cst.CSTNode, scope: Scope) -> bool:
     return not work.values and not work.unpriced
 
 
-def work_of(node: cst.CSTNode, scope: Scope, reading: Reading) -> Work:
+def work_of(
+    node: cst.CSTNode, scope: Scope, reading: Reading, *, of_numbers: bool = False
+) -> Work:
     """Return what evaluating an expression takes.
 
     Raises
@@ -85,7 +90,7 @@ def work_of(node: cst.CSTNode, scope: Scope, reading: Reading) -> Work:
     NotUnderstood
         It does something to arrays that is not read.
     """
-    work = Work()
+    work = Work(of_numbers=of_numbers)
     _look(node, work, scope, reading)
     return work
 
@@ -98,19 +103,17 @@ def _look(node: cst.CSTNode, work: Work, scope: Scope, reading: Reading | None) 
         except NotUnderstood as error:
             refused = error
         else:
-            reference = isinstance(value, Read) and bool(scope.type_of(value).extents)
-            if not isinstance(value, Scalar) and not reference:
-                work.values.append(value)
+            is_array = bool(scope.type_of(value).extents)
+            needs = not isinstance(value, Read) if is_array else bool(reads(value))
+            work.values += [value] * needs
             return
     parts: Iterable[cst.CSTNode] = parts_of(node)
     match node:
         case cst.Name(value=name):
-            if name in scope.things or name == "None" or _is_outer(name, scope):
-                return
-            raise refused
+            if name in scope.hints and name not in scope.things:
+                raise refused
+            return
         case cst.Attribute(value=value):
-            if resolve(node, scope.imports) is not None:
-                return
             if isinstance(value, cst.Name) and scope.is_array(value.value):
                 if node.attr.value in METADATA:
                     return
@@ -120,13 +123,22 @@ def _look(node: cst.CSTNode, work: Work, scope: Scope, reading: Reading | None) 
             raise refused
         case cst.Comparison(comparisons=[cst.ComparisonTarget(cst.Is() | cst.IsNot())]):
             pass
-        case cst.BinaryOperation() | cst.Comparison() | cst.UnaryOperation():
+        case cst.Comparison() if any(_is_text(part) for part in parts_of(node)):
+            pass
+        case cst.IfExp() | cst.BooleanOperation():
             if any(_is_array(part, scope) for part in parts_of(node)):
                 raise refused
-            if any(_may_be_array(part, scope) for part in parts_of(node)):
+        case cst.BinaryOperation() | cst.Comparison() | cst.UnaryOperation():
+            operands = tuple(parts_of(node))
+            if any(_is_array(part, scope) for part in operands):
+                raise refused
+            if not work.of_numbers and any(_may_be_array(part, scope) for part in operands):
                 raise refused
         case cst.Lambda():
             return
+        case cst.FormattedStringExpression(expression=shown):
+            if _is_array(shown, scope):
+                work.unpriced = "the text of an array"
         case cst.ListComp() | cst.GeneratorExp() | cst.SetComp() | cst.DictComp():
             if reading is None or scope.arrays_among(names_in(node)):
                 raise NotUnderstood("a comprehension over arrays")
@@ -173,9 +185,10 @@ def _call(
             work.unpriced = f"the call of `{called}`"
 
 
-def _is_outer(name: str, scope: Scope) -> bool:
-    """Return whether a name is one from outside that denotes no array: a module, a function."""
-    return name in scope.imports or name in scope.outer or not scope.not_builtin(name)
+def _is_text(node: cst.CSTNode) -> bool:
+    """Return whether an operand of a comparison is a text that is written out."""
+    other = node.comparator if isinstance(node, cst.ComparisonTarget) else node
+    return isinstance(other, cst.SimpleString)
 
 
 def _is_array(node: cst.CSTNode, scope: Scope) -> bool:

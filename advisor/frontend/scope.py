@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -129,11 +129,11 @@ class Scope:
         What is in those of which not every iteration of their loops has one place.
     things : dict of str to str
         Names of what is neither array nor number, and what kind of object each is.
-    outer : frozenset of str
-        Functions and classes of the file, as far as their names denote nothing else.
     expanded : callable
         Reads a call of a function of the file, and returns what its result is written as; None for
         other calls.
+    elsewhere : container of CSTNode
+        What stands for nodes of these functions.
     pending : list of Statement
         What these functions did.
     calls : tuple of str
@@ -179,8 +179,8 @@ class Scope:
     rows: dict[str, str] = field(default_factory=dict)
     picked: dict[str, Value] = field(default_factory=dict)
     things: dict[str, str] = field(default_factory=dict)
-    outer: frozenset[str] = frozenset()
     expanded: Callable[[cst.Call], cst.BaseExpression | None] = field(default=lambda node: None)
+    elsewhere: Container[cst.CSTNode] = ()
     pending: list[Statement] = field(default_factory=list)
     calls: tuple[str, ...] = ()
 
@@ -197,6 +197,10 @@ class Scope:
         """Return whether a name denotes an array or a view of one."""
         known = self.has_array(name) and name not in self.lost and name not in self.picked
         return name in self.views or known
+
+    def is_inner(self, name: str) -> bool:
+        """Return whether a name is that of a local array of a function of the file."""
+        return name in self.locals and "__" in name and not self.times_bound(name)
 
     def has_array(self, name: str) -> bool:
         """Return whether a name denotes an array of its own somewhere in the kernel."""
@@ -309,7 +313,8 @@ class Scope:
         if not self.elements:
             return ()
         parts = tuple(parts_of(value))
-        return tuple((name, one) for name, one in self.elements.items() if one in parts)
+        named = ((name, one) for name, one in self.elements.items() if self.times_bound(name))
+        return tuple((name, one) for name, one in named if one in parts)
 
     def changed(self, array: str) -> None:
         """Drop what was computed from an array that a statement changes."""

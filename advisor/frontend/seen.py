@@ -13,7 +13,7 @@ from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, is_new_axis, known, pairs
-from advisor.frontend.scope import KINDS, OBJECT, Scope, is_kept
+from advisor.frontend.scope import KINDS, Scope, is_kept
 from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name_node
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
@@ -79,9 +79,8 @@ def as_seen(
     others = dict(seen.others)
     for name in parameters:
         if "." not in name and name in bound and name not in told:
-            kind = others.get(name, OBJECT if seen.source == "call" else "")
-            if kind in (OBJECT, *KINDS) and not scope.is_array(name):
-                scope.things[name] = kind
+            if others.get(name) in KINDS and not scope.is_array(name):
+                scope.things[name] = others[name]
     for name in sizes:
         if name in items:
             scope.later_texts[size_of(name)] = name
@@ -150,7 +149,12 @@ def unusable(seen: Seen) -> dict[str, str]:
         for array in seen.arrays
         if _kind(array.dtype) is None
     }
-    return {**types, **{name: f"`{name}` came as {type_}" for name, type_ in seen.others}}
+    strided = {
+        array.name: f"`{array.name}` came with strides that its type does not tell"
+        for array in seen.arrays
+        if array.layout == "A"
+    }
+    return {**types, **strided, **{name: f"`{name}` came as {type_}" for name, type_ in seen.others}}
 
 
 def _declared(

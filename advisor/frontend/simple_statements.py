@@ -35,7 +35,8 @@ from advisor.frontend.stores import (
 )
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import ArrayType
+from advisor.ir.concrete import with_name
+from advisor.ir.shapes import ArrayType, is_whole
 from advisor.ir.statements import (
     SET,
     Bind,
@@ -207,9 +208,16 @@ class SimpleStatements:
         if not found.extents:
             scope.bind_number(name, found.dtype)
             return (ScalarBind(name, value, span),)
+        if isinstance(value, Read) and scope.is_inner(value.array) and not scope.calls:
+            return self._left_by_call(name, value, span)
         if isinstance(value, Read):
             if isinstance(node, cst.Name) and scope.has_array(name) and scope.has_array(node.value):
                 return self._handed_over([name], [node.value], span)
+            if scope.times_bound(name) > 1 and not scope.has_array(name):
+                # elsewhere it is another array, and here nothing is made
+                scope.bind_local(name, found)
+                scope.strided |= {name, value.array}
+                return ()
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
             return ()
@@ -218,6 +226,18 @@ class SimpleStatements:
         if base is not None:
             scope.strided |= {name, base}
         return (Bind(name, value, span),)
+
+    def _left_by_call(self, name: str, value: Read, span: Span) -> Sequence[Statement]:
+        """Bind a name to an array that a function of the file made, which nothing else holds."""
+        scope, found = self.scope, self.scope.type_of(value)
+        inner = scope.array_type(value.array)
+        if scope.has_array(name) and is_whole(value.region, inner.extents):
+            return self._handed_over([name], [value.array], span)
+        scope.bind_local(name, found)
+        if not is_whole(value.region, inner.extents):
+            return (Bind(name, Copy(value, found.dtype), span),)
+        scope.pending = [with_name(one, value.array, name) for one in scope.pending]
+        return ()
 
     def _is_list(self, name: str) -> bool:
         """Return whether a list by a name is used as an array would be."""

@@ -78,6 +78,7 @@ from advisor.ir.statements import (
 )
 from advisor.ir.values import Elementwise, Point, Read, Scalar, Value, reads
 from advisor.numpy_table import PYTHON_INTEGER, strong
+from advisor.observed import SeenNumber
 from advisor.source import Span
 from costdb.expr import Expr, minimum, num, sym
 from costdb.expr.functions import chance
@@ -111,7 +112,7 @@ class Body(SimpleStatements):
         self.expanded: dict[cst.Call, cst.BaseExpression | None] = {}
         originals, span_of = self.bodies.originals, scope.span
         scope.span = lambda node: span_of(originals.get(node, node))
-        scope.expanded = self._expanded
+        scope.expanded, scope.elsewhere = self._expanded, originals
         self.pragmas = pragmas
         # of a loop over prange, by its line
         self.threads = threads
@@ -353,11 +354,14 @@ class Body(SimpleStatements):
                 parts = [value, *_holders(target)]
             case _:
                 raise NotUnderstood("this kind of statement is not understood")
-        made = Work()
+        made, names = Work(), assigned_names(node)
+        shown = [scope.seen.bound(name, scope.span(node)) for name in names]
+        numbers = bool(names) and all(isinstance(one, SeenNumber) for one in shown)
         for part in parts:
-            if isinstance(part, cst.Subscript) and scope.arrays_among(roots(part, self.reading)):
+            stored = isinstance(part, cst.Subscript)
+            if stored and any(map(scope.has_array, roots(part, self.reading))):
                 raise NotUnderstood("a store to something that is not known to be an array")
-            one = work_of(part, scope, self.reading)
+            one = work_of(part, scope, self.reading, of_numbers=numbers)
             made.values += one.values
             made.unpriced = made.unpriced or one.unpriced
         return made
@@ -423,7 +427,7 @@ class Body(SimpleStatements):
         self._refuse_attributes(node)
         found = self._combination(node)
         made = self.small(node) if found is None else self.combined(found, self.scope.span(node))
-        self._note_implied(names, made)
+        self._note_implied(names, (*self.scope.pending, *made))
         return made
 
     def _refuse_attributes(self, node: cst.CSTNode) -> None:
@@ -453,8 +457,9 @@ class Body(SimpleStatements):
         return resolve(node, self.scope.imports)
 
     def _note_implied(self, names: frozenset[str], made: Sequence[Statement]) -> None:
-        said: frozenset[str] = frozenset().union(*map(mentioned, made))
-        self.scope.implied |= self.scope.arrays_among(names) - said
+        scope, said = self.scope, frozenset[str]().union(*map(mentioned, made))
+        behind = {scope.views[name].array for name in names & scope.views.keys()}
+        scope.implied |= {name for name in names | behind if scope.has_array(name)} - said
 
     def _compound(self, node: cst.BaseCompoundStatement) -> Sequence[Statement]:
         lines = self._header(node)
@@ -489,7 +494,7 @@ class Body(SimpleStatements):
             start = scope.moment()
             if handler.name is not None:
                 for name in target_names(handler.name.name):
-                    scope.bind_thing(name, OBJECT)
+                    scope.forget(name)
             then = self.block(handler.body)
             scope.either(start, scope.moment())
             made.append(Choice(chance(scope.span(handler).start_line), then, (), span))
@@ -509,7 +514,7 @@ class Body(SimpleStatements):
             changes = self._changes(self._effects(entered))
             for item in node.items:
                 for name in () if item.asname is None else target_names(item.asname.name):
-                    self.scope.bind_thing(name, OBJECT)
+                    self.scope.forget(name)
             mentions = self.scope.behind(names_in(entered)) | changes
             edge = Opaque("what `with` does has no price", mentions, span, changes=changes)
             return (Unrolled((edge, *self.block(node.body), edge), span),)
@@ -880,7 +885,16 @@ class Body(SimpleStatements):
         return (*tested, *numbers, *body)
 
     def _tested(self, test: cst.BaseExpression) -> Sequence[Statement]:
-        made = evaluated(test, self.scope, self.scope.span(test))
+        """Return what it takes to evaluate a condition; what decides it need not be understood."""
+        scope, span = self.scope, self.scope.span(test)
+        made: Sequence[Statement]
+        try:
+            made = evaluated(test, scope, span)
+        except NotUnderstood as refused:
+            mentions = scope.behind(names_in(test))
+            alone = cst.Expr(test)
+            self.bodies.originals[alone] = test
+            made = self._not_read(alone, span, mentions, {}, refused)
         self._note_implied(names_in(test), made)
         return made
 
