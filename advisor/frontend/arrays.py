@@ -60,7 +60,7 @@ from advisor.numpy_table import (
     reduced,
     strong,
 )
-from costdb.expr import Expr, to_text
+from costdb.expr import Expr, floor_div, num, to_text
 from costdb.expr.functions import chance
 from costdb.records import dataclass, replace
 
@@ -78,7 +78,9 @@ class KernelDoor:
     value: Callable[[Known], Value]
 
     def array(self, argument: Known, name: str) -> Value:
-        """Return the array that an argument is."""
+        """Return the array that an argument is, also of numbers that are written out."""
+        if isinstance(argument, cst.List | cst.Tuple):
+            return _listed(argument, self.scope)
         value = self.value(argument)
         if isinstance(value, Scalar):
             raise NotUnderstood(f"np.{name} of a number")
@@ -231,8 +233,9 @@ class KernelDoor:
         return Read(operand.array, region)
 
     def flat(self, operand: Value) -> Value:
-        """Refuse an array as a vector."""
-        raise NotUnderstood("the elements of all axes in a row")
+        """Return an array as a vector."""
+        found = self.type_of(operand)
+        return Called("ravel", (operand,), (count_of(found.extents),), found.dtype)
 
     def joined(self, name: str, parts: Known, axis: int) -> Value:
         """Return arrays joined into one."""
@@ -281,6 +284,53 @@ class KernelDoor:
             inner = Expand(inner, axis)
         self.type_of(inner)
         return Along(name, operand, every, kept, options, inner, exact=False)
+
+
+def _listed(node: cst.BaseExpression, scope: Scope) -> Value:
+    """Return the array that NumPy makes of numbers that are written out."""
+    values: list[Value] = []
+
+    def shape_of(part: cst.BaseExpression) -> tuple[int, ...]:
+        if not isinstance(part, cst.List | cst.Tuple):
+            values.append(value_of(part, scope))
+            if scope.type_of(values[-1]).extents:
+                raise NotUnderstood("an array of arrays that are written out")
+            return ()
+        inner = {shape_of(element.value) for element in part.elements}
+        if len(inner) > 1:
+            raise NotUnderstood("an array of rows of several lengths")
+        return (len(part.elements), *(inner.pop() if inner else ()))
+
+    extents = tuple(map(num, shape_of(node)))
+    if not values:
+        return Fill("", extents, "float64")
+    dtype = reduce(promote, [strong(scope.type_of(value).dtype) for value in values])
+    written = cst.Module([]).code_for_node(node)
+    computed = tuple(value for value in values if not isinstance(value, Scalar))
+    return Called("array", computed, extents, dtype, (("object", written),))
+
+
+def _reshaped(node: cst.Call, receiver: cst.BaseExpression, scope: Scope) -> Value:
+    """Return what ``x.reshape(n, -1)`` or ``x.flatten()`` makes of an array."""
+    door = _door(scope)
+    operand = door.array(receiver, "reshape")
+    flat = door.flat(operand)
+    found = scope.type_of(flat)
+    (count,) = found.extents
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "flatten":
+        return Copy(flat, found.dtype)
+    if any(argument.keyword or argument.star for argument in node.args) or not node.args:
+        raise NotUnderstood("a shape that is not written out")
+    nodes = [argument.value for argument in node.args]
+    shape = [size for one in nodes for size in door.shape(one)]
+    open_ = [place for place, size in enumerate(shape) if size == num(-1)]
+    if len(open_) == 1:
+        others = count_of(tuple(size for size in shape if size != num(-1)))
+        shape[open_[0]] = floor_div(count, others)
+    elif open_:
+        raise NotUnderstood("a shape of which two extents are open")
+    stated = ", ".join(map(door.written, nodes))
+    return Called("reshape", (operand,), tuple(shape), found.dtype, (("shape", f"({stated})"),))
 
 
 def _beside(name: str, shape: Shape, axis: int) -> Shape:
@@ -692,16 +742,17 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         return _applied_along(node, scope)
     if full is not None and full.startswith("numpy."):
         return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("reshape", "flatten"):
+        if full is None:
+            return _reshaped(node, node.func.value, scope)
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
         receiver = value_of(node.func.value, scope)
         if not isinstance(receiver, Scalar):
             return Calls(_door(scope)).method(node.func.attr.value, receiver, _given(node.args))
-    if full in _OF_MATH and len(node.args) == 1 and not node.args[0].star:
-        operand = value_of(node.args[0].value, scope)
-        if isinstance(operand, Scalar):
-            return Scalar(f"{full}({operand.text})", PYTHON_FLOAT)
-        if not scope.type_of(operand).extents:
-            return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
+    if full is not None and full.startswith("math."):
+        made = _of_math(full, node.args, scope)
+        if made is not None:
+            return made
     if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
         if node.func.value == "len":
             return _number(node, scope, "a length that is not known")
@@ -736,6 +787,23 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
 
 
 _OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
+_WHOLE = frozenset({"floor", "ceil", "trunc", "gcd", "lcm", "isqrt", "comb", "perm", "factorial"})
+
+
+def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
+    """Return what a function of ``math`` gives of numbers; None where it is not read."""
+    if any(argument.keyword or argument.star for argument in given):
+        return None
+    parts = [value_of(argument.value, scope) for argument in given]
+    numbers = [part.text for part in parts if isinstance(part, Scalar)]
+    if len(numbers) == len(parts):
+        name = full.removeprefix("math.")
+        dtype = "bool" if name.startswith("is") and name != "isqrt" else PYTHON_FLOAT
+        dtype = PYTHON_INTEGER if name in _WHOLE else dtype
+        return Scalar(f"{full}({', '.join(numbers)})", dtype)
+    if full in _OF_MATH and len(parts) == 1 and not scope.type_of(parts[0]).extents:
+        return Elementwise(full.removeprefix("math."), (Copy(parts[0], "float64"),))
+    return None
 
 
 _OF_VECTORS = ("sum", "max", "min")
@@ -749,6 +817,10 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     nodes = tuple(argument.value for argument in given)
     if name == "abs" and len(nodes) == 1:
         return _operation("absolute", nodes, scope)
+    if name == "round" and len(nodes) == 1 and isinstance(one := value_of(nodes[0], scope), Scalar):
+        return Scalar(f"round({one.text})", PYTHON_INTEGER)
+    if name == "float" and isinstance(nodes[0] if nodes else None, cst.SimpleString):
+        return Scalar("float('inf')", PYTHON_FLOAT)
     if name in ("float", "int") and len(nodes) == 1:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:

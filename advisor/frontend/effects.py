@@ -19,7 +19,6 @@ from advisor.frontend.bindings import (
     ScopeKind,
     bound_anywhere,
     resolve,
-    target_names,
 )
 from advisor.frontend.trees import nodes_in, parts_of
 from costdb.records import dataclass, field
@@ -66,10 +65,12 @@ _READING = frozenset({
 })  # fmt: skip
 """Methods that change nothing, and whose results share nothing with what they are called on."""
 
-_VIEWING = frozenset({
-    *("diagonal", "flatten", "ravel", "reshape", "squeeze", "swapaxes", "transpose", "view"),
-    *("items", "values", "get"),
-})
+_VIEWING = frozenset(
+    {
+        *("diagonal", "flatten", "ravel", "reshape", "squeeze", "swapaxes", "transpose", "view"),
+        *("items", "values", "get"),
+    }
+)
 """Methods that change nothing, but whose results may lead to what they are called on."""
 
 _FRESH = frozenset({
@@ -240,7 +241,9 @@ class Reading:
             return UNKNOWN
         if not isinstance(node.func, cst.Name | cst.Attribute):
             return UNKNOWN
-        last = full.rpartition(".")[2] or (node.func.attr.value if isinstance(node.func, cst.Attribute) else "")
+        last = full.rpartition(".")[2] or (
+            node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        )
         writes = [n for n in named if n in ("out", "output") or n.startswith("overwrite")]
         if full.partition(".")[0] in _MODULES:
             if last in _CALLING or last in _WRITING or writes:

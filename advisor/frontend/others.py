@@ -37,6 +37,8 @@ _KINDS = {
     cst.SetComp: "set",
     cst.Lambda: "function",
 }
+
+
 @dataclass(slots=True)
 class Work:
     """What evaluating an expression takes besides bookkeeping.
@@ -80,9 +82,7 @@ def is_inert(node: cst.CSTNode, scope: Scope) -> bool:
     return not work.values and not work.unpriced
 
 
-def work_of(
-    node: cst.CSTNode, scope: Scope, reading: Reading, *, of_numbers: bool = False
-) -> Work:
+def work_of(node: cst.CSTNode, scope: Scope, reading: Reading, *, of_numbers: bool = False) -> Work:
     """Return what evaluating an expression takes.
 
     Raises

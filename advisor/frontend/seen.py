@@ -154,7 +154,11 @@ def unusable(seen: Seen) -> dict[str, str]:
         for array in seen.arrays
         if array.layout == "A"
     }
-    return {**types, **strided, **{name: f"`{name}` came as {type_}" for name, type_ in seen.others}}
+    return {
+        **types,
+        **strided,
+        **{name: f"`{name}` came as {type_}" for name, type_ in seen.others},
+    }
 
 
 def _declared(

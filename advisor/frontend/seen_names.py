@@ -12,8 +12,7 @@ from functools import reduce
 
 import libcst as cst
 
-from advisor.frontend.bindings import NameScope, dotted, resolve
-from advisor.frontend.trees import nodes_in
+from advisor.frontend.bindings import NameScope, dotted
 from advisor.ir.kernel import DeclaredArray
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber, What, either

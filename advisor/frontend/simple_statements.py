@@ -18,10 +18,10 @@ from advisor.frontend.arrays import (
     value_of,
     whole_read,
 )
-from advisor.frontend.bindings import names_in, resolve
+from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs, scalar
-from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals
+from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals, part_of
 from advisor.frontend.stores import (
     assigned_place,
     bind_item,
@@ -33,10 +33,10 @@ from advisor.frontend.stores import (
     scattered,
     stored,
 )
-from advisor.frontend.trees import NotUnderstood
-from advisor.ir.nests import is_of_elements
+from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.concrete import with_name
-from advisor.ir.shapes import ArrayType, is_whole
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import ArrayType, is_whole, whole
 from advisor.ir.statements import (
     SET,
     Bind,
@@ -51,12 +51,14 @@ from advisor.ir.statements import (
 from advisor.ir.values import (
     Copy,
     Elementwise,
+    Point,
     Read,
     Scalar,
     Value,
 )
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
+from costdb.expr import num
 from costdb.wording import IDENTIFIER
 
 _WORD = re.compile(IDENTIFIER)
@@ -167,7 +169,29 @@ class SimpleStatements:
             for name, item in pairs(target, items, self.scope):
                 bind_item(name, item, self.scope)
             return ()
+        if isinstance(target, cst.Tuple):
+            return self._spread(target, value, span)
         raise NotUnderstood(ASSIGNMENT)
+
+    def _spread(
+        self, target: cst.Tuple, node: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Read ``x, y = array``: names of its elements, or rows, of which there are as many."""
+        names, scope = _plain_names(target), self.scope
+        value = value_of(node, scope)
+        extents = scope.type_of(value).extents
+        if names is None or len(set(names)) < len(names) or not extents:
+            raise NotUnderstood(ASSIGNMENT)
+        made: list[Statement] = []
+        if not isinstance(value, Read):
+            together = f"<{', '.join(names)}>"
+            scope.bind_local(together, scope.type_of(value))
+            made.append(Bind(together, value, span))
+            value = whole_read(together, scope)
+        for place, name in enumerate(names):
+            part = part_of(value, (Point(num(place)), *whole(extents[1:])))
+            made += self._denoting(name, part, node, span)
+        return (Unrolled(tuple(made), span),) if made else ()
 
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         scope = self.scope
@@ -191,6 +215,13 @@ class SimpleStatements:
         if other is None and self._is_list(name):
             other = sorted_list(node, scope)
         value = value_of(node, scope) if other is None else other
+        return self._denoting(name, value, node, span)
+
+    def _denoting(
+        self, name: str, value: Value, node: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Let a name denote a value, that of an expression."""
+        scope = self.scope
         if isinstance(value, Scalar) and scope.calls:
             # its name stands nowhere
             scope.bind_element(name, value)
@@ -213,7 +244,7 @@ class SimpleStatements:
         if isinstance(value, Read):
             if isinstance(node, cst.Name) and scope.has_array(name) and scope.has_array(node.value):
                 return self._handed_over([name], [node.value], span)
-            if scope.times_bound(name) > 1 and not scope.has_array(name):
+            if self._is_rebound(name) and not scope.has_array(name):
                 # elsewhere it is another array, and here nothing is made
                 scope.bind_local(name, found)
                 scope.strided |= {name, value.array}
@@ -238,6 +269,13 @@ class SimpleStatements:
             return (Bind(name, Copy(value, found.dtype), span),)
         scope.pending = [with_name(one, value.array, name) for one in scope.pending]
         return ()
+
+    def _is_rebound(self, name: str) -> bool:
+        """Return whether a name is given several values, and not only one that changes in place."""
+        if self.source is None or self.scope.times_bound(name) < 2:
+            return False
+        found = (one for one in nodes_in(self.source) if isinstance(one, cst.AssignTarget))
+        return sum(name in target_names(one.target) for one in found) > 1
 
     def _is_list(self, name: str) -> bool:
         """Return whether a list by a name is used as an array would be."""

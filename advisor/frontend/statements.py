@@ -28,7 +28,6 @@ from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import (
     assigned_names,
     bindings_of,
-    dotted,
     names_in,
     resolve,
     target_names,
@@ -46,7 +45,7 @@ from advisor.frontend.indices import (
 )
 from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to
 from advisor.frontend.lists import begun, grown, room, row_of
-from advisor.frontend.others import Work, is_inert, kind_of, work_of
+from advisor.frontend.others import Work, kind_of, work_of
 from advisor.frontend.scope import KINDS, OBJECT, Scope, looks_up, part_of
 from advisor.frontend.simple_statements import LEFT_EARLY, SimpleStatements
 from advisor.frontend.stores import (
@@ -210,8 +209,7 @@ class Body(SimpleStatements):
             work = self._besides(node)
         made: list[Statement] = []
         if work is not None:
-            for value in work.values:
-                made.append(ScalarBind(CONDITION, value, span))
+            made += [self._computed(value, span) for value in work.values]
             if work.unpriced or changes:
                 reason = f"{work.unpriced or 'what this changes'} has no price"
                 made.append(Opaque(reason, mentions, span, changes=changes))
@@ -258,9 +256,7 @@ class Body(SimpleStatements):
             del scope.locals[other]
         return None
 
-    def _passed(
-        self, name: str, node: cst.BaseExpression, span: Span
-    ) -> Sequence[Statement]:
+    def _passed(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         """Let a parameter of a function be what a call gives it."""
         scope = self.scope
         if isinstance(node, cst.Name) and (node.value in scope.things or node.value == "None"):
@@ -282,6 +278,15 @@ class Body(SimpleStatements):
         if isinstance(number, Expr):
             scope.scalars[name] = number
         return ()
+
+    def _computed(self, value: Value, span: Span) -> Statement:
+        """Return the statement that computes a value which nothing holds."""
+        found = self.scope.type_of(value)
+        if not found.extents:
+            return ScalarBind(CONDITION, value, span)
+        name = f"<{span.start_line}:{span.start_column}:{len(self.scope.locals)}>"
+        self.scope.locals[name] = found
+        return Bind(name, value, span)
 
     def _reason(self, node: cst.CSTNode, span: Span, refused: NotUnderstood) -> str:
         """Return why a statement is not understood, or since which other one."""
@@ -341,6 +346,9 @@ class Body(SimpleStatements):
             It is none.
         """
         scope = self.scope
+        names = assigned_names(node)
+        shown = [scope.seen.bound(name, scope.span(node)) for name in names]
+        numbers = bool(names) and all(isinstance(one, SeenNumber) for one in shown)
         match node:
             case cst.Expr(value=value) | cst.Return(value=cst.BaseExpression() as value):
                 parts = [value]
@@ -350,16 +358,23 @@ class Body(SimpleStatements):
                     parts += _holders(target.target)
             case cst.AugAssign(target=target, value=value):
                 parts = [value, target]
+                if isinstance(target, cst.Name) and target.value not in scope.things:
+                    known = numbers or target.value in scope.numbers
+                    parts += [] if known else [cst.BinaryOperation(target, cst.Add(), value)]
             case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
                 parts = [value, *_holders(target)]
             case _:
                 raise NotUnderstood("this kind of statement is not understood")
-        made, names = Work(), assigned_names(node)
-        shown = [scope.seen.bound(name, scope.span(node)) for name in names]
-        numbers = bool(names) and all(isinstance(one, SeenNumber) for one in shown)
+        if names and not isinstance(parts[0], cst.Tuple | cst.List):
+            with suppress(NotUnderstood):
+                if scope.type_of(value_of(parts[0], scope)).extents:
+                    parts = []
+        if not parts:
+            raise NotUnderstood("a name of an array that is not followed")
+        made = Work()
         for part in parts:
-            stored = isinstance(part, cst.Subscript)
-            if stored and any(map(scope.has_array, roots(part, self.reading))):
+            stored = isinstance(part, cst.Subscript) and part is not parts[0]
+            if stored and not roots(part, self.reading) <= scope.things.keys():
                 raise NotUnderstood("a store to something that is not known to be an array")
             one = work_of(part, scope, self.reading, of_numbers=numbers)
             made.values += one.values
@@ -574,7 +589,7 @@ class Body(SimpleStatements):
                 return (scattered_at_once(made),)
         work = work_of(node.iter, self.scope, self.reading)
         self.scope.relate({*target_names(node.target)} | roots(node.iter, self.reading))
-        needed = [ScalarBind(CONDITION, value, span) for value in work.values]
+        needed = [self._computed(value, span) for value in work.values]
         return (*needed, *self._untold(node, trips, span))
 
     def _untold(
@@ -751,7 +766,7 @@ class Body(SimpleStatements):
         passing, scope.passed_on = scope.passed_on, self._passed_on(node)
         starts = tuple((name, self._start(name)) for name in sorted(scope.passed_on))
         passed = {name: strong(scope.type_of(start).dtype) for name, start in starts}
-        self.starts[span] = {n: started[n] for n in totals if n in started}
+        self.starts[span] = {n: started[n] for n in sorted(totals) if n in started}
         self.loops_around += 1
 
         carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}

@@ -22,7 +22,7 @@ from advisor.frontend.indices import Known, bound_to_number, calculated, known, 
 from advisor.frontend.lists import appended, put
 from advisor.frontend.others import is_inert
 from advisor.frontend.scope import Scope
-from advisor.frontend.trees import NotUnderstood, parts_of
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.dependence import known_non_negative
 from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
@@ -37,6 +37,7 @@ from costdb.expr import Expr, equal, num
 
 CONDITION = "<condition>"
 """The name under which a number is bound that only a condition uses."""
+
 
 def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[Statement]:
     """Return what it takes to evaluate a condition.
