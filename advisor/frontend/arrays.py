@@ -310,14 +310,15 @@ def _listed(node: cst.BaseExpression, scope: Scope) -> Value:
     return Called("array", computed, extents, dtype, (("object", written),))
 
 
-def _reshaped(node: cst.Call, receiver: cst.BaseExpression, scope: Scope) -> Value:
+def _reshaped(node: cst.Call, scope: Scope) -> Value:
     """Return what ``x.reshape(n, -1)`` or ``x.flatten()`` makes of an array."""
     door = _door(scope)
-    operand = door.array(receiver, "reshape")
+    assert isinstance(node.func, cst.Attribute)
+    operand = door.array(node.func.value, "reshape")
     flat = door.flat(operand)
     found = scope.type_of(flat)
     (count,) = found.extents
-    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "flatten":
+    if node.func.attr.value == "flatten":
         return Copy(flat, found.dtype)
     if any(argument.keyword or argument.star for argument in node.args) or not node.args:
         raise NotUnderstood("a shape that is not written out")
@@ -742,9 +743,9 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         return _applied_along(node, scope)
     if full is not None and full.startswith("numpy."):
         return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
-    if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("reshape", "flatten"):
-        if full is None:
-            return _reshaped(node, node.func.value, scope)
+    method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    if method in ("reshape", "flatten") and full is None:
+        return _reshaped(node, scope)
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
         receiver = value_of(node.func.value, scope)
         if not isinstance(receiver, Scalar):

@@ -66,33 +66,31 @@ class Bodies:
     def _read(self, name: str) -> Inlined | None:
         node, scopes = self.functions.nodes[name]
         own, given = scopes[-1], node.params
-        parts = list(node.body.body) if isinstance(node.body, cst.IndentedBlock) else []
-        result, *before = reversed(parts) if parts else [None]
+        statements: list[cst.CSTNode] = list(node.body.body)
         plain = not (given.star_kwarg or isinstance(given.star_arg, cst.Param) or node.decorators)
         if not plain or node.asynchronous is not None or own.later or own.elsewhere:
             return None
         if scopes[-2].kind is ScopeKind.CLASS or not self._sees_the_same(scopes):
             return None
-        match result:
-            case cst.SimpleStatementLine(body=[*more, cst.Return(value=value)]):
-                last = [cst.SimpleStatementLine(more)] if more else []
-                returned = value or cst.Name("None")
-            case _:
-                last, returned = [] if result is None else [result], cst.Name("None")
+        returned: cst.BaseExpression = cst.Name("None")
+        match statements[-1]:
+            case cst.SimpleStatementLine(body=[cst.Return(value=value)]):
+                statements.pop()
+                returned = value or returned
         if any(_calls_at_times(one) for one in nodes_in(returned)):
             return None
-        statements = [*reversed(before), *last]
         if not all(isinstance(one, _READ) for part in statements for one in _smalls(part)):
             return None
         naming = _Naming(node.name.value, frozenset(own.bound), self.originals)
         defaults = [*given.posonly_params, *given.params, *given.kwonly_params]
         if not all(one.default is None or isinstance(one.default, _DEFAULTS) for one in defaults):
             return None
-        made = [part.visit(naming) for part in (*statements, returned)]
-        *read, shown = [part for part in made if isinstance(part, cst.CSTNode)]
+        made = [part.visit(naming) for part in statements]
+        read = tuple(part for part in made if isinstance(part, cst.CSTNode))
+        shown = returned.visit(naming)
         assert isinstance(shown, cst.BaseExpression)
         names = {one.name.value: (naming.named(one.name.value), one.default) for one in defaults}
-        return Inlined(names, tuple(read), shown)
+        return Inlined(names, read, shown)
 
     def _sees_the_same(self, scopes: tuple[NameScope, ...]) -> bool:
         """Return whether names that a function does not bind mean the same where it is called."""

@@ -50,7 +50,7 @@ class Work:
     unpriced : str
         What else it does that has no price; empty where there is nothing.
     of_numbers : bool
-        Whether a run showed that it is a number, so that what is not known of its parts is no array.
+        Whether a run showed that it is a number, so that nothing unknown in it is an array.
     """
 
     values: list[Value] = field(default_factory=list)
@@ -113,13 +113,13 @@ def _look(node: cst.CSTNode, work: Work, scope: Scope, reading: Reading | None) 
             if name in scope.hints and name not in scope.things:
                 raise refused
             return
-        case cst.Attribute(value=value):
-            if isinstance(value, cst.Name) and scope.is_array(value.value):
+        case cst.Attribute(value=base):
+            if isinstance(base, cst.Name) and scope.is_array(base.value):
                 if node.attr.value in METADATA:
                     return
                 raise refused
-            parts = (value,)
-        case cst.Subscript(value=value) if _is_array(value, scope):
+            parts = (base,)
+        case cst.Subscript(value=base) if _is_array(base, scope):
             raise refused
         case cst.Comparison(comparisons=[cst.ComparisonTarget(cst.Is() | cst.IsNot())]):
             pass

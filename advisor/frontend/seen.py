@@ -75,12 +75,9 @@ def as_seen(
             scope.declared.setdefault(name, array)
     shown = {name: array for name, array in found.items() if name in arrays}
     scope.seen = replace(scope.seen, arrays=shown)
-    told = {one.name for one in (*seen.arrays, *seen.numbers)}
-    others = dict(seen.others)
-    for name in parameters:
-        if "." not in name and name in bound and name not in told:
-            if others.get(name) in KINDS and not scope.is_array(name):
-                scope.things[name] = others[name]
+    for name, kind in seen.others:
+        if name in parameters and "." not in name and name in bound and kind in KINDS:
+            scope.things[name] = kind
     for name in sizes:
         if name in items:
             scope.later_texts[size_of(name)] = name

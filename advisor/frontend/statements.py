@@ -531,8 +531,8 @@ class Body(SimpleStatements):
                 for name in () if item.asname is None else target_names(item.asname.name):
                     self.scope.forget(name)
             mentions = self.scope.behind(names_in(entered)) | changes
-            edge = Opaque("what `with` does has no price", mentions, span, changes=changes)
-            return (Unrolled((edge, *self.block(node.body), edge), span),)
+            entering = Opaque("what `with` does has no price", mentions, span, changes=changes)
+            return (Unrolled((entering, *self.block(node.body), entering), span),)
         ignored = all(
             isinstance(one.value, cst.SimpleString) and one.value.evaluated_value == "ignore"
             for one in call.args
@@ -747,8 +747,7 @@ class Body(SimpleStatements):
         scope = self.scope
         symbol = scope.index(variable, span.start_line)
         # what any function may change, one that is called may
-        found = self._effects(node)
-        foreign = self._foreign(found)
+        foreign = self._foreign(self._effects(node))
         foreign -= scope.arrays_among(scope.seen.around - scope.seen.unsettled)
         changed = assigned_names(node) | foreign
         before, strided = scope.moment(), set(scope.strided)
