@@ -218,7 +218,7 @@ def _kernel(
             if other != seen
         ),
         types_are_usual=bool(scope.declared.keys() - typed),
-        shown=frozenset(scope.declared.keys() - stated),
+        shown=frozenset((scope.declared.keys() - stated) | scope.given),
         overlaps=frozenset(
             frozenset(pair)
             for pair in (() if seen is None else seen.overlaps)

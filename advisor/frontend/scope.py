@@ -136,6 +136,8 @@ class Scope:
         What stands for nodes of these functions.
     pending : list of Statement
         What these functions did.
+    given : set of str
+        Arrays that come of calls of functions of the file.
     calls : tuple of str
         Functions of the file that are being read where they are called, outermost first.
     """
@@ -182,6 +184,7 @@ class Scope:
     expanded: Callable[[cst.Call], cst.BaseExpression | None] = field(default=lambda node: None)
     elsewhere: Container[cst.CSTNode] = ()
     pending: list[Statement] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
     calls: tuple[str, ...] = ()
 
     def unknown(self, name: str) -> NotKnown:

@@ -189,6 +189,8 @@ class Body(SimpleStatements):
             done = self._not_read(node, span, mentions, before, refused)
         finally:
             made = scope.pending
+            if any(self.expanded.values()):
+                scope.given |= assigned_names(node)
             scope.pending, self.expanded, self.reads = outer
         return (Unrolled((*made, *done), span),) if made else done
 
@@ -216,6 +218,12 @@ class Body(SimpleStatements):
         else:
             made.append(Unknown(self._reason(node, span, refused), mentions, span))
         self._rebound(node, span, before, found, plain=work is not None)
+        if work is not None and self.loops_around:
+            # each iteration may find another number
+            made += (
+                ScalarBind(name, Scalar(name, scope.numbers[name]), span)
+                for name in sorted(assigned_names(node) & scope.numbers.keys())
+            )
         self._note_implied(names_in(node), made)
         return made if len(made) == 1 else (Unrolled(tuple(made), span),) if made else ()
 
@@ -328,14 +336,14 @@ class Body(SimpleStatements):
 
     def _changes(self, found: Effects) -> frozenset[str]:
         """Return the arrays that a statement may change, also those that it does not name."""
-        scope, groups = self.scope, joined(found.links)
-        changed = found.changed.union(*(one for one in groups if one & found.changed))
-        return scope.arrays_among(changed | self._foreign(found))
+        return self.scope.arrays_among(_reached(found) | self._foreign(found))
 
     def _foreign(self, found: Effects) -> frozenset[str]:
-        """Return what a statement may change without naming it, by calling any function."""
-        around = self.scope.seen.around if found.reaches else frozenset[str]()
-        return around.union(name.partition(".")[0] for name in around)
+        """Return the attributes and outer names that a statement may change by what it calls."""
+        around, reached = self.scope.seen.around, _reached(found)
+        if found.reaches:
+            return around.union(name.partition(".")[0] for name in around)
+        return frozenset(name for name in around if name.partition(".")[0] in reached)
 
     def _besides(self, node: cst.CSTNode) -> Work:
         """Return what a statement takes that does no work on arrays but what it needs as values.
@@ -365,6 +373,8 @@ class Body(SimpleStatements):
                 parts = [value, *_holders(target)]
             case _:
                 raise NotUnderstood("this kind of statement is not understood")
+        if names & scope.seen.around:
+            raise NotUnderstood("an attribute that changes")
         if names and not isinstance(parts[0], cst.Tuple | cst.List):
             with suppress(NotUnderstood):
                 if scope.type_of(value_of(parts[0], scope)).extents:
@@ -1016,6 +1026,12 @@ class Body(SimpleStatements):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
+
+
+def _reached(found: Effects) -> frozenset[str]:
+    """Return the names of what a statement may change, and of all that may lead to it."""
+    groups = joined(found.links)
+    return found.changed.union(*(one for one in groups if one & found.changed))
 
 
 def _is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:

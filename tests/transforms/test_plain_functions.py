@@ -93,6 +93,9 @@ CALLING = {
     "    for j in range(m.shape[1]):\n        total += m[i, j] * a[j]\n        weight += a[j]\n"
     "    a[i] = total / weight",
     "rebound(m, k)": "x = m\nfor _ in range(k):\n    y = x * 0.5 + 1.0\n    x = y\nreturn x, m",
+    "weighted_by(a, b)": "weights = [1.0, 2.0, 3.0]\nlabels = ['x', 'y']\n"
+    "for i in range(len(a)):\n    w = weights[i % 3]\n    name = labels[i % 2]\n"
+    "    b[i] = a[i] * w\nreturn name",
     "within(a, b)": "def twice(x):\n    return x * factor\nfactor = 2.0\n"
     "for i in range(len(a)):\n    b[i] = twice(a[i])\n    factor = factor + 1.0",
 }  # fmt: skip
