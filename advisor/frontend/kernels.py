@@ -315,7 +315,7 @@ def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope)
     told = {} if function.seen is None else unusable(function.seen)
     if function.seen is not None and function.seen.source == "call":
         return told
-    return {**hints(function.node, unknown, in_types=not by_comment), **told}
+    return {**hints(unknown, in_types=not by_comment), **told}
 
 
 def _scalar_texts(scope: Scope, own: NameScope, assigned: Collection[str]) -> dict[str, str]:

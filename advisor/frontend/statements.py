@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +26,6 @@ from advisor.frontend.accumulations import (
 from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import (
     assigned_names,
-    bindings_of,
     names_in,
     resolve,
     target_names,
@@ -178,7 +176,6 @@ class Body(SimpleStatements):
         """Read a statement; what is not understood becomes an explicit unknown."""
         scope, span = self.scope, self.scope.span(node)
         mentions = scope.behind(names_in(node))
-        before = self._before(node)
         outer = scope.pending, self.expanded, self.reads
         self.reads = node
         try:
@@ -186,7 +183,7 @@ class Body(SimpleStatements):
             done = read(node)
         except NotUnderstood as refused:
             scope.pending, self.expanded = [], {}
-            done = self._not_read(node, span, mentions, before, refused)
+            done = self._not_read(node, span, mentions, refused)
         finally:
             made = scope.pending
             if any(self.expanded.values()):
@@ -199,7 +196,6 @@ class Body(SimpleStatements):
         node: cst.BaseSmallStatement | cst.BaseCompoundStatement,
         span: Span,
         mentions: frozenset[str],
-        before: Mapping[str, object],
         refused: NotUnderstood,
     ) -> Sequence[Statement]:
         """Return what is known of a statement that is not understood as one on arrays."""
@@ -217,7 +213,7 @@ class Body(SimpleStatements):
                 made.append(Opaque(reason, mentions, span, changes=changes))
         else:
             made.append(Unknown(self._reason(node, span, refused), mentions, span))
-        self._rebound(node, span, before, found, plain=work is not None)
+        self._rebound(node, span, found, plain=work is not None)
         if work is not None and self.loops_around:
             # each iteration may find another number
             made += (
@@ -312,7 +308,6 @@ class Body(SimpleStatements):
         self,
         node: cst.CSTNode,
         span: Span,
-        before: Mapping[str, object],
         found: Effects,
         *,
         plain: bool,
@@ -324,7 +319,7 @@ class Body(SimpleStatements):
         for name in self._foreign(found):
             if not scope.has_array(name) or name in scope.seen.unsettled:
                 scope.forget(name)
-        self._bound_as_seen(assigned_names(node), node, span, before, plain=plain)
+        self._bound_as_seen(assigned_names(node), node, span, plain=plain)
         for link in found.links:
             scope.relate(link)
         if found.reaches and scope.seen.around:
@@ -391,45 +386,23 @@ class Body(SimpleStatements):
             made.unpriced = made.unpriced or one.unpriced
         return made
 
-    def _before(self, node: cst.CSTNode) -> Mapping[str, object]:
-        """Return what names denote that a compound statement may bind; None for what is unknown.
-
-        Names that nothing else binds are left out.
-        """
-        scope = self.scope
-        if isinstance(node, cst.BaseSmallStatement) or not scope.seen.bindings:
-            return {}
-        inside = Counter(name for one in nodes_in(node) for name, _ in bindings_of(one))
-        found: dict[str, object] = {}
-        for name, count in inside.items():
-            if "." in name or count < scope.times_bound(name):
-                found[name] = scope.numbers.get(name)
-                if scope.is_array(name) and name not in scope.views:
-                    found[name] = scope.array_type(name)
-        return found
-
     def _bound_as_seen(
         self,
         names: Iterable[str],
         node: cst.CSTNode,
         span: Span,
-        before: Mapping[str, object],
         *,
         plain: bool = False,
     ) -> None:
         """Let what a statement binds be what a run showed, or no array where it surely is none."""
         scope = self.scope
-        simple = isinstance(node, cst.BaseSmallStatement)
+        simple = isinstance(node, cst.BaseSmallStatement | cst.For)
         once = simple and not (self.loops_around or self.branches or self.copies)
         for name in sorted(names):
             what = scope.seen.bound(name, span)
             alone = once and scope.times_bound(name) == 1
-            known = scope.bind_seen(name, what, once=alone)
-            if known and name in before:
-                is_array = scope.is_array(name)
-                now = scope.array_type(name) if is_array else scope.numbers.get(name)
-                known = now is not None and now == before[name]
-            if known:
+            # what a loop or a branch bound may be something else where it did not run
+            if simple and scope.bind_seen(name, what, once=alone):
                 continue
             scope.forget(name)
             scope.lost.add(name)
@@ -883,7 +856,7 @@ class Body(SimpleStatements):
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol) if index is None else index)
         elif isinstance(node, cst.For) and not items:
-            self._bound_as_seen(target_names(node.target), node, scope.span(node.target), {})
+            self._bound_as_seen(target_names(node.target), node, scope.span(node.target))
         numbers: list[Statement] = []
         for name, view, _ in items:
             if isinstance(view, Scalar):
@@ -904,7 +877,9 @@ class Body(SimpleStatements):
         scope.minima[symbol] = least_index(low, scope.minima)
         tested: Sequence[Statement] = ()
         if isinstance(node, cst.While):
-            tested = self._tested(node.test)
+            outer, scope.pending, self.expanded = scope.pending, [], {}
+            made = self._tested(node.test)
+            tested, scope.pending = (*scope.pending, *made), outer
         body = stored_totals(self.block(node.body, of_loop=True), self.starts)
         return (*tested, *numbers, *body)
 
@@ -918,7 +893,7 @@ class Body(SimpleStatements):
             mentions = scope.behind(names_in(test))
             alone = cst.Expr(test)
             self.bodies.originals[alone] = test
-            made = self._not_read(alone, span, mentions, {}, refused)
+            made = self._not_read(alone, span, mentions, refused)
         self._note_implied(names_in(test), made)
         return made
 
