@@ -11,7 +11,7 @@ import libcst as cst
 
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.arguments import Given, function_of
-from advisor.frontend.bindings import dotted, resolve
+from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.calls import METHODS, Calls
 from advisor.frontend.indices import (
     Known,
@@ -149,6 +149,9 @@ class KernelDoor:
         value = self.value(argument)
         if not isinstance(value, Scalar) or value.text in ("arange", "eye"):
             raise NotUnderstood("np.full with the elements of an array")
+        if isinstance(argument, cst.CSTNode) and names_in(argument) & self.scope.varying:
+            # it would stand in a text that says nothing of iterations
+            raise NotUnderstood("an argument that is another number in each iteration")
         return value.text, strong(value.dtype)
 
     def type_of(self, value: Value) -> ArrayType:

@@ -121,6 +121,8 @@ class Scope:
         How many elements masks choose, as long as they hold the same.
     running : list
         Index, first, end and step of each loop around; None where they are not known.
+    varying : frozenset of str
+        What the loops around bind: numbers that iterations may differ in.
     lists : dict of str to FilledList
         Lists that loops fill.
     rows : dict of str to str
@@ -177,6 +179,7 @@ class Scope:
     later_texts: dict[str, str] = field(default_factory=dict)
     counts: dict[Value, Expr] = field(default_factory=dict)
     running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
+    varying: frozenset[str] = frozenset()
     lists: dict[str, FilledList] = field(default_factory=dict)
     rows: dict[str, str] = field(default_factory=dict)
     picked: dict[str, Value] = field(default_factory=dict)

@@ -734,6 +734,7 @@ class Body(SimpleStatements):
         foreign -= scope.arrays_among(scope.seen.around - scope.seen.unsettled)
         changed = assigned_names(node) | foreign
         before, strided = scope.moment(), set(scope.strided)
+        varying, scope.varying = scope.varying, scope.varying | changed
         around, started = set(scope.accumulating), dict(scope.started)
         by_element, scope.by_element = scope.by_element, is_by_element(node)
         for name in accumulated(node, self._function) & scope.elements.keys():
@@ -796,6 +797,7 @@ class Body(SimpleStatements):
             body = again()
         totals = {**{n: t for n, t in carried.items() if n not in counted}, **totals, **passed}
         scope.running.pop()
+        scope.varying = varying
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         totals |= {name: scope.totals[name].dtype for name in passed}

@@ -96,6 +96,8 @@ CALLING = {
     "weighted_by(a, b)": "weights = [1.0, 2.0, 3.0]\nlabels = ['x', 'y']\n"
     "for i in range(len(a)):\n    w = weights[i % 3]\n    name = labels[i % 2]\n"
     "    b[i] = a[i] * w\nreturn name",
+    "quantiles(a, p)": "out = np.zeros(len(p))\nfor i, q in enumerate(p):\n"
+    "    out[i] = np.percentile(a, q)\nreturn out",
     "within(a, b)": "def twice(x):\n    return x * factor\nfactor = 2.0\n"
     "for i in range(len(a)):\n    b[i] = twice(a[i])\n    factor = factor + 1.0",
 }  # fmt: skip
