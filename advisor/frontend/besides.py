@@ -31,6 +31,7 @@ from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
     Bind,
     Opaque,
+    Return,
     ScalarBind,
     Statement,
     Threads,
@@ -138,6 +139,8 @@ class Besides(SimpleStatements):
                 ScalarBind(name, Scalar(name, scope.numbers[name]), span)
                 for name in sorted(assigned_names(node) & scope.numbers.keys())
             )
+        if isinstance(node, cst.Return):
+            made.append(Return(scope.arrays_among(names_in(node)), span))
         self._note_implied(names_in(node), made)
         return made if len(made) == 1 else (Unrolled(tuple(made), span),) if made else ()
 

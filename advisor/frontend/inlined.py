@@ -12,6 +12,7 @@ import libcst as cst
 
 from advisor.frontend.bindings import NameScope, ScopeKind
 from advisor.frontend.effects import Functions
+from advisor.frontend.seen_names import Naming
 from advisor.frontend.trees import nodes_in
 from costdb.records import dataclass, field
 
@@ -81,7 +82,8 @@ class Bodies:
             return None
         if not all(isinstance(one, _READ) for part in statements for one in _smalls(part)):
             return None
-        naming = _Naming(node.name.value, frozenset(own.bound), self.originals)
+        names = {one: f"{node.name.value}__{one}" for one in own.bound}
+        naming = Naming(lambda one: names.get(one.value) if isinstance(one, cst.Name) else None)
         defaults = [*given.posonly_params, *given.params, *given.kwonly_params]
         if not all(one.default is None or isinstance(one.default, _DEFAULTS) for one in defaults):
             return None
@@ -89,8 +91,12 @@ class Bodies:
         read = tuple(part for part in made if isinstance(part, cst.CSTNode))
         shown = returned.visit(naming)
         assert isinstance(shown, cst.BaseExpression)
-        names = {one.name.value: (naming.named(one.name.value), one.default) for one in defaults}
-        return Inlined(names, read, shown)
+        self.originals.update(naming.originals)
+        given_names = (one.name.value for one in defaults)
+        parameters = {
+            n: (names[n], one.default) for n, one in zip(given_names, defaults, strict=True)
+        }
+        return Inlined(parameters, read, shown)
 
     def _sees_the_same(self, scopes: tuple[NameScope, ...]) -> bool:
         """Return whether names that a function does not bind mean the same where it is called."""
@@ -129,34 +135,3 @@ def given_to(body: Inlined, call: cst.Call) -> dict[str, cst.BaseExpression] | N
     given = {new: found.get(old, default) for old, (new, default) in body.parameters.items()}
     known = {name: value for name, value in given.items() if value is not None}
     return known if len(known) == len(given) else None
-
-
-class _Naming(cst.CSTTransformer):
-    """Gives the names of a function others, and keeps where each node came from."""
-
-    def __init__(
-        self, function: str, own: frozenset[str], originals: dict[cst.CSTNode, cst.CSTNode]
-    ) -> None:
-        super().__init__()
-        self.function = function
-        self.own = own
-        self.originals = originals
-
-    def named(self, name: str) -> str:
-        """Return what a name of the function is called."""
-        return f"{self.function}__{name}"
-
-    def on_leave(
-        self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT
-    ) -> cst.CSTNodeT | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNodeT]:
-        """Put another name in the place of one of the function's own."""
-        made: cst.CSTNode = updated_node
-        match original_node, updated_node:
-            case cst.Name(value=name), cst.Name() if name in self.own:
-                made = updated_node.with_changes(value=self.named(name))
-            case cst.Attribute(attr=attr), cst.Attribute():
-                made = updated_node.with_changes(attr=attr)
-            case cst.Arg(keyword=keyword), cst.Arg():
-                made = updated_node.with_changes(keyword=keyword)
-        self.originals[made] = original_node
-        return made  # type: ignore[return-value]  # a name takes the place of a name

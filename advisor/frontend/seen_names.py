@@ -55,7 +55,12 @@ def as_names(
     """Return a function with attributes as names, and what tells where its nodes stand."""
     if not any("." in name for name in names):
         return node, span_of
-    reader = _Naming(names)
+
+    def named(one: cst.CSTNode) -> str | None:
+        name = dotted(one) if isinstance(one, cst.Attribute) else None
+        return name if name in names else None
+
+    reader = Naming(named)
     made = node.visit(reader)
     assert isinstance(made, cst.FunctionDef)
     return made, lambda one: span_of(reader.originals.get(one, one))
@@ -71,21 +76,28 @@ def name_node(
     return made
 
 
-class _Naming(cst.CSTTransformer):
-    def __init__(self, names: frozenset[str]) -> None:
+class Naming(cst.CSTTransformer):
+    """Puts names in the places of expressions, and keeps where each node came from."""
+
+    def __init__(self, named: Callable[[cst.CSTNode], str | None]) -> None:
         super().__init__()
-        self.names = names
+        self.named = named
         self.originals: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def on_leave(
         self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT
     ) -> cst.CSTNodeT | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNodeT]:
-        """Put a name in the place of an attribute, and keep where each node came from."""
+        """Put a name in the place of an expression that has one."""
         made: cst.CSTNode = updated_node
-        if isinstance(original_node, cst.Attribute):
-            name = dotted(original_node)
-            if name in self.names:
-                made = name_node(str(name), original_node.lpar, original_node.rpar)
+        name = self.named(original_node)
+        if name is not None and isinstance(original_node, cst.Name | cst.Attribute):
+            made = name_node(name, original_node.lpar, original_node.rpar)
+        match original_node, made:
+            # what they hold is no name by itself
+            case cst.Attribute(attr=attr), cst.Attribute():
+                made = made.with_changes(attr=attr)
+            case cst.Arg(keyword=keyword), cst.Arg():
+                made = made.with_changes(keyword=keyword)
         self.originals[made] = original_node
         return made  # type: ignore[return-value]  # an expression takes the place of one
 

@@ -20,7 +20,7 @@ from advisor.frontend.arrays import (
 )
 from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.indices import bound_to_number, known, pairs, scalar
+from advisor.frontend.indices import bound_to_number, known, pairs
 from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals, part_of
 from advisor.frontend.stores import (
     assigned_place,
@@ -58,7 +58,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
-from costdb.expr import num
+from costdb.expr import Expr, num
 from costdb.wording import IDENTIFIER
 
 _WORD = re.compile(IDENTIFIER)
@@ -105,8 +105,6 @@ class SimpleStatements:
                 return ()
             case cst.Assert():
                 return evaluated(node.test, self.scope, span)
-            case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
-                return ()
             case cst.Expr(value=cst.Call() as call):
                 return of_call(call, span, self.scope)
             case cst.Assign(targets=[target]):
@@ -196,17 +194,13 @@ class SimpleStatements:
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         scope = self.scope
         if isinstance(node, cst.Name) and node.value == "None":
-            scope.forget(name)
+            scope.bind_thing(name, "None")
             return ()
         if self._is_table(name, node):
             scope.forget(name)
             scope.written_out[name] = node
             return ()
         if bound_to_number(name, node, scope):
-            return ()
-        if _is_nothing(node):
-            scope.forget(name)
-            scope.lost.add(name)
             return ()
         if is_generator(node, scope) and scope.times_bound(name) == 1:
             scope.generators.add(name)
@@ -517,14 +511,9 @@ class SimpleStatements:
         made: list[Statement] = []
         leaving: set[str] = set()
         for number, part in enumerate(parts):
-            try:
-                value = value_of(part, self.scope)
-            except NotUnderstood as refused:
-                try:
-                    scalar(part, self.scope)
-                except NotUnderstood:
-                    raise refused from None
+            if isinstance(known(part, self.scope), Expr):
                 continue
+            value = value_of(part, self.scope)
             if isinstance(part, cst.Name) and part.value in self.scope.picked:
                 leaving.add(part.value)
             elif isinstance(value, Read) and self.scope.type_of(value).extents:
@@ -550,12 +539,3 @@ def _plain_names(node: cst.Tuple) -> list[str] | None:
         if isinstance(element, cst.Element) and isinstance(element.value, cst.Name)
     ]
     return names if len(names) == len(node.elements) else None
-
-
-def _is_nothing(node: cst.BaseExpression) -> bool:
-    """Return whether an expression is None, a text, or a list or dict without anything in it."""
-    if isinstance(node, cst.Tuple | cst.List | cst.Dict):
-        return not node.elements
-    return isinstance(node, cst.SimpleString) or (
-        isinstance(node, cst.Name) and node.value == "None"
-    )
