@@ -29,6 +29,7 @@ from advisor.frontend.stores import (
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
+    NO_PRICE,
     Bind,
     Opaque,
     Return,
@@ -128,7 +129,7 @@ class Besides(SimpleStatements):
         if work is not None:
             made += [self._computed(value, span) for value in work.values]
             if work.unpriced or changes:
-                reason = f"{work.unpriced or 'what this changes'} has no price"
+                reason = f"{work.unpriced or 'what this changes'} {NO_PRICE}"
                 made.append(Opaque(reason, mentions, span, changes=changes))
         else:
             made.append(Unknown(self._reason(node, span, refused), mentions, span))

@@ -30,6 +30,7 @@ from advisor.frontend.stores import (
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
+    NO_PRICE,
     Choice,
     Opaque,
     Stated,
@@ -168,7 +169,7 @@ class Body(Loops):
                 for name in () if item.asname is None else target_names(item.asname.name):
                     self.scope.forget(name)
             mentions = self.scope.behind(names_in(entered)) | changes
-            entering = Opaque("what `with` does has no price", mentions, span, changes=changes)
+            entering = Opaque(f"what `with` does {NO_PRICE}", mentions, span, changes=changes)
             return (Unrolled((entering, *self.block(node.body), entering), span),)
         ignored = all(
             isinstance(one.value, cst.SimpleString) and one.value.evaluated_value == "ignore"

@@ -166,6 +166,10 @@ class Unknown:
     of_all: bool = False
 
 
+NO_PRICE = "has no price"
+"""What is told of a statement whose effects are known, at its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Opaque(Unknown):
     """Something besides work on arrays: nobody knows how long it takes, but what it changes.
