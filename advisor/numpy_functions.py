@@ -198,6 +198,7 @@ _OTHERS: Final = {
     **dict.fromkeys(("concatenate", "hstack", "vstack", "stack", "column_stack"), ("copy", "1")),
     **dict.fromkeys(("fft.rfft", "fft.irfft"), ("fft", "0.6")),
     "array": ("fill", "1"),
+    "reshape": ("views", "1"),
     "apply_along_axis": ("each", "8"),
 }
 """What takes part in other rules: what is joined, and transforms of real numbers."""

@@ -29,7 +29,7 @@ from costdb.expr import (
     summation,
     sym,
 )
-from costdb.expr.functions import CHANCE, Sum
+from costdb.expr.functions import CHANCE, TRIPS, Sum
 from costdb.expr.nodes import Add, Mul, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
@@ -337,8 +337,16 @@ def price_known(process: Process, machine: Machine) -> Known:
 
 
 def _chances(time: Expr) -> dict[str, Quantity]:
-    """Return the probabilities in a time that nothing tells: the price of both ends is in it."""
+    """Return what nothing tells in a time: the price of both ends of a probability is in it.
+
+    A loop is priced for one iteration, and what is left out is told where it stands.
+    """
+    once = "nothing says how often the loop runs: the price is that of one iteration"
     return {
+        name: Quantity(1.0, 1.0, 1.0, "1", Provenance.ESTIMATED, once)
+        for name in sorted(free_symbols(time))
+        if name.startswith(TRIPS)
+    } | {
         name: Quantity(
             0.5,
             0.0,

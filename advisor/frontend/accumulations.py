@@ -335,7 +335,10 @@ Starts = Mapping[Span, Mapping[str, Scalar]]
 
 
 def stored_totals(body: tuple[Statement, ...], starts: Starts) -> tuple[Statement, ...]:
-    """Return the body of a loop with private sums accumulated where they end up."""
+    """Return the body of a loop with private sums accumulated where they end up.
+
+    Those that end up elsewhere begin anew in each iteration.
+    """
     names = {
         name: value
         for statement in body
@@ -344,7 +347,13 @@ def stored_totals(body: tuple[Statement, ...], starts: Starts) -> tuple[Statemen
     }
     for name, value in names.items():
         body = _stored(body, name, value)
-    return body
+    made: list[Statement] = []
+    for statement in body:
+        for name, value in starts.get(statement.span, {}).items():
+            if isinstance(statement, Loop) and _accumulates(statement, name):
+                made.append(Store(name, (), value, value.span or statement.span))
+        made.append(statement)
+    return tuple(made)
 
 
 def _stored(body: tuple[Statement, ...], name: str, start: Scalar) -> tuple[Statement, ...]:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.arguments import Given, function_of
-from advisor.frontend.bindings import dotted, resolve
+from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.calls import METHODS, Calls
 from advisor.frontend.indices import (
     Known,
@@ -59,7 +59,7 @@ from advisor.numpy_table import (
     reduced,
     strong,
 )
-from costdb.expr import Expr, to_text
+from costdb.expr import Expr, floor_div, num, to_text
 from costdb.expr.functions import chance
 from costdb.records import dataclass, replace
 
@@ -77,7 +77,9 @@ class KernelDoor:
     value: Callable[[Known], Value]
 
     def array(self, argument: Known, name: str) -> Value:
-        """Return the array that an argument is."""
+        """Return the array that an argument is, also of numbers that are written out."""
+        if isinstance(argument, cst.List | cst.Tuple):
+            return _listed(argument, self.scope)
         value = self.value(argument)
         if isinstance(value, Scalar):
             raise NotUnderstood(f"np.{name} of a number")
@@ -146,6 +148,9 @@ class KernelDoor:
         value = self.value(argument)
         if not isinstance(value, Scalar) or value.text in ("arange", "eye"):
             raise NotUnderstood("np.full with the elements of an array")
+        if isinstance(argument, cst.CSTNode) and names_in(argument) & self.scope.varying:
+            # it would stand in a text that says nothing of iterations
+            raise NotUnderstood("an argument that is another number in each iteration")
         return value.text, strong(value.dtype)
 
     def type_of(self, value: Value) -> ArrayType:
@@ -230,8 +235,9 @@ class KernelDoor:
         return Read(operand.array, region)
 
     def flat(self, operand: Value) -> Value:
-        """Refuse an array as a vector."""
-        raise NotUnderstood("the elements of all axes in a row")
+        """Return an array as a vector."""
+        found = self.type_of(operand)
+        return Called("ravel", (operand,), (count_of(found.extents),), found.dtype)
 
     def joined(self, name: str, parts: Known, axis: int) -> Value:
         """Return arrays joined into one."""
@@ -258,6 +264,54 @@ class KernelDoor:
         """Return the form, once what it is computed by is what NumPy allows."""
         self.type_of(form.computed)
         return form
+
+
+def _listed(node: cst.BaseExpression, scope: Scope) -> Value:
+    """Return the array that NumPy makes of numbers that are written out."""
+    values: list[Value] = []
+
+    def shape_of(part: cst.BaseExpression) -> tuple[int, ...]:
+        if not isinstance(part, cst.List | cst.Tuple):
+            values.append(value_of(part, scope))
+            if scope.type_of(values[-1]).extents:
+                raise NotUnderstood("an array of arrays that are written out")
+            return ()
+        inner = {shape_of(element.value) for element in part.elements}
+        if len(inner) > 1:
+            raise NotUnderstood("an array of rows of several lengths")
+        return (len(part.elements), *(inner.pop() if inner else ()))
+
+    extents = tuple(map(num, shape_of(node)))
+    if not values:
+        return Fill("", extents, "float64")
+    dtype = reduce(promote, [strong(scope.type_of(value).dtype) for value in values])
+    written = cst.Module([]).code_for_node(node)
+    computed = tuple(value for value in values if not isinstance(value, Scalar))
+    return Called("array", computed, extents, dtype, (("object", written),))
+
+
+def _reshaped(node: cst.Call, scope: Scope) -> Value:
+    """Return what ``x.reshape(n, -1)`` or ``x.flatten()`` makes of an array."""
+    door = _door(scope)
+    assert isinstance(node.func, cst.Attribute)
+    operand = door.array(node.func.value, "reshape")
+    flat = door.flat(operand)
+    found = scope.type_of(flat)
+    (count,) = found.extents
+    if node.func.attr.value == "flatten":
+        return Copy(flat, found.dtype)
+    if any(argument.keyword or argument.star for argument in node.args) or not node.args:
+        raise NotUnderstood("a shape that is not written out")
+    nodes = [argument.value for argument in node.args]
+    shape = [size for one in nodes for size in door.shape(one)]
+    open_ = [place for place, size in enumerate(shape) if size == num(-1)]
+    if len(open_) == 1:
+        others = count_of(tuple(size for size in shape if size != num(-1)))
+        shape[open_[0]] = floor_div(count, others)
+    elif open_:
+        raise NotUnderstood("a shape of which two extents are open")
+    stated = ", ".join(map(door.written, nodes))
+    return Called("reshape", (operand,), tuple(shape), found.dtype, (("shape", f"({stated})"),))
 
 
 def _beside(name: str, shape: Shape, axis: int) -> Shape:
@@ -291,9 +345,9 @@ def value_of(node: Known, scope: Scope) -> Value:
         return Scalar(to_text(node), PYTHON_INTEGER)
     value = _value_of(node, scope)
     item = isinstance(node, cst.Name) and "[" in node.value
-    if not isinstance(node, cst.CSTNode) or item:
-        # an item of a tuple that was seen stands nowhere
-        return value
+    if not isinstance(node, cst.CSTNode) or item or node in scope.elsewhere:
+        # an item of a tuple that was seen stands nowhere, and what a function does elsewhere
+        return replace(value, span=None) if isinstance(value, Scalar) else value
     if not isinstance(value, Scalar):
         # a node that was put together stands nowhere
         with suppress(KeyError):
@@ -374,12 +428,12 @@ def _named(name: str, scope: Scope) -> Value:
         return scope.picked[name]
     if scope.is_array(name):
         return whole_read(name, scope)
+    if name in scope.elements:
+        return scope.elements[name]
     if name in scope.scalars:
         return Scalar(name, PYTHON_INTEGER)
     if name in scope.numbers:
         return Scalar(name, scope.numbers[name])
-    if name in scope.elements:
-        return scope.elements[name]
     if name in ("True", "False"):
         return Scalar(name, "bool")
     raise scope.unknown(name)
@@ -655,22 +709,26 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         return _applied_along(node, scope)
     if full is not None and full.startswith("numpy."):
         return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
+    method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    if method in ("reshape", "flatten") and full is None:
+        return _reshaped(node, scope)
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
         receiver = value_of(node.func.value, scope)
         if not isinstance(receiver, Scalar):
             return Calls(_door(scope)).method(node.func.attr.value, receiver, _given(node.args))
-    if full in _OF_MATH and len(node.args) == 1 and not node.args[0].star:
-        operand = value_of(node.args[0].value, scope)
-        if isinstance(operand, Scalar):
-            return Scalar(f"{full}({operand.text})", PYTHON_FLOAT)
-        if not scope.type_of(operand).extents:
-            return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
+    if full is not None and full.startswith("math."):
+        made = _of_math(full, node.args, scope)
+        if made is not None:
+            return made
     if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
         if node.func.value == "len":
             return _number(node, scope, "a length that is not known")
         made = _builtin(node.func.value, node.args, scope)
         if made is not None:
             return made
+    shown = scope.expanded(node)
+    if shown is not None:
+        return value_of(shown, scope)
     called = dotted(node.func) or "this expression"
     raise NotUnderstood(f"the call of `{called}` is not understood")
 
@@ -696,6 +754,23 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
 
 
 _OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
+_WHOLE = frozenset({"floor", "ceil", "trunc", "gcd", "lcm", "isqrt", "comb", "perm", "factorial"})
+
+
+def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
+    """Return what a function of ``math`` gives of numbers; None where it is not read."""
+    if any(argument.keyword or argument.star for argument in given):
+        return None
+    parts = [value_of(argument.value, scope) for argument in given]
+    numbers = [part.text for part in parts if isinstance(part, Scalar)]
+    if len(numbers) == len(parts):
+        name = full.removeprefix("math.")
+        dtype = "bool" if name.startswith("is") and name != "isqrt" else PYTHON_FLOAT
+        dtype = PYTHON_INTEGER if name in _WHOLE else dtype
+        return Scalar(f"{full}({', '.join(numbers)})", dtype)
+    if full in _OF_MATH and len(parts) == 1 and not scope.type_of(parts[0]).extents:
+        return Elementwise(full.removeprefix("math."), (Copy(parts[0], "float64"),))
+    return None
 
 
 _OF_VECTORS = ("sum", "max", "min")
@@ -709,6 +784,10 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     nodes = tuple(argument.value for argument in given)
     if name == "abs" and len(nodes) == 1:
         return _operation("absolute", nodes, scope)
+    if name == "round" and len(nodes) == 1 and isinstance(one := value_of(nodes[0], scope), Scalar):
+        return Scalar(f"round({one.text})", PYTHON_INTEGER)
+    if name == "float" and isinstance(nodes[0] if nodes else None, cst.SimpleString):
+        return Scalar("float('inf')", PYTHON_FLOAT)
     if name in ("float", "int") and len(nodes) == 1:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:

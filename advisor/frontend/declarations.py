@@ -15,6 +15,7 @@ from advisor.distribution import ArraySpec, spec_of_dist
 from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor, dotted, resolve
 from advisor.frontend.directives import AnyDirective, KernelComment
+from advisor.frontend.effects import Functions
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Places, SizeBinding
@@ -422,6 +423,7 @@ class FileReader(ScopeVisitor):
         self._qualified: list[str] = []
         self.span_of = span_of
         self.kernels: list[FoundKernel] = []
+        self.functions = Functions()
         self.integers: dict[str, SizeBinding] = {}
         self.floats: set[str] = set()
         self.tables: dict[str, cst.BaseExpression] = {}
@@ -476,6 +478,7 @@ class FileReader(ScopeVisitor):
         if not isinstance(node, cst.FunctionDef):
             return
         qualified = ".".join((*self._qualified, node.name.value))
+        self.functions.nodes[qualified] = node, tuple(self.scopes)
         self._qualified += (node.name.value, "<locals>")
         sizes: dict[str, SizeBinding] = {}
         numbers: set[str] = set()

@@ -33,6 +33,7 @@ from advisor.frontend.directives import (
     NumberComment,
     read_pragmas,
 )
+from advisor.frontend.effects import Reading
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
@@ -121,7 +122,8 @@ def _kernel(
     parameters = _parameters(function.node)
     places = {parameter.name.value: span_of(parameter.name) for parameter in parameters}
     if seen is not None:
-        others = names_around(seen, own_scope, places)
+        # nothing changes what the module binds once to a number
+        others = names_around(seen, own_scope, places) - reader.integers.keys() - reader.floats
         places |= dict.fromkeys(sorted(others), span_of(function.node.name))
         made, span_of = as_names(function.node, others, span_of)
         function, parameters = replace(function, node=made), _parameters(made)
@@ -169,7 +171,9 @@ def _kernel(
     scope.hints = _hints(function, parameters, scope)
     texts = _scalar_texts(scope, own_scope, assigned_names(node.body))
     threads = threads_by_line(function.asked, seen, function.line)
-    body = Body(scope, reader.declarations, read_pragmas(path, own), threads).block(node.body)
+    reading = Reading(reader.functions, function.scopes, scope.is_array)
+    pragmas = read_pragmas(path, own)
+    body = Body(scope, reader.declarations, pragmas, threads, reading).block(node.body)
     if seen is not None:
         body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
         counted = scope.scalars.keys() | scope.later_texts.keys()
@@ -214,7 +218,7 @@ def _kernel(
             if other != seen
         ),
         types_are_usual=bool(scope.declared.keys() - typed),
-        shown=frozenset(scope.declared.keys() - stated),
+        shown=frozenset((scope.declared.keys() - stated) | scope.given),
         overlaps=frozenset(
             frozenset(pair)
             for pair in (() if seen is None else seen.overlaps)
@@ -309,7 +313,9 @@ def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope)
         return {}
     by_comment = function.first_line < function.line
     told = {} if function.seen is None else unusable(function.seen)
-    return {**hints(function.node, unknown, in_types=not by_comment), **told}
+    if function.seen is not None and function.seen.source == "call":
+        return told
+    return {**hints(unknown, in_types=not by_comment), **told}
 
 
 def _scalar_texts(scope: Scope, own: NameScope, assigned: Collection[str]) -> dict[str, str]:

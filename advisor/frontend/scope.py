@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.kernel import DeclaredArray, FilledList
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
+from advisor.ir.statements import Statement
 from advisor.ir.values import Point, Read, Scalar, Subscript, Value, parts_of, reads, within
 from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
 from advisor.observed import SeenArray, SeenNumber, What
@@ -22,6 +23,13 @@ from costdb.expr import Expr, sym, to_text
 from costdb.records import dataclass, field
 
 Entry = TypeVar("Entry")
+
+
+OBJECT = "object"
+"""The kind of what may be anything but an array or a number."""
+
+KINDS = frozenset({"list", "tuple", "dict", "set", "str", "None", "function", "bool"})
+"""Kinds of Python's own objects, whose operators change no array and take no time worth telling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +41,10 @@ class Moment:
     scalars: Mapping[str, Expr]
     numbers: Mapping[str, str]
     elements: Mapping[str, Value]
+    things: Mapping[str, str]
 
 
-_TABLES = ("views", "scalars", "numbers", "elements")
+_TABLES = ("views", "scalars", "numbers", "elements", "things")
 
 
 @dataclass(slots=True)
@@ -111,12 +120,27 @@ class Scope:
         How many elements masks choose, as long as they hold the same.
     running : list
         Index, first, end and step of each loop around; None where they are not known.
+    varying : frozenset of str
+        What the loops around bind: numbers that iterations may differ in.
     lists : dict of str to FilledList
         Lists that loops fill.
     rows : dict of str to str
         Lists that are filled to be elements of such a list.
     picked : dict of str to Value
         What is in those of which not every iteration of their loops has one place.
+    things : dict of str to str
+        Names of what is neither array nor number, and what kind of object each is.
+    expanded : callable
+        Reads a call of a function of the file, and returns what its result is written as; None for
+        other calls.
+    elsewhere : container of CSTNode
+        What stands for nodes of these functions.
+    pending : list of Statement
+        What these functions did.
+    given : set of str
+        Arrays that come of calls of functions of the file.
+    calls : tuple of str
+        Functions of the file that are being read where they are called, outermost first.
     """
 
     imports: Mapping[str, str]
@@ -154,9 +178,16 @@ class Scope:
     later_texts: dict[str, str] = field(default_factory=dict)
     counts: dict[Value, Expr] = field(default_factory=dict)
     running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
+    varying: frozenset[str] = frozenset()
     lists: dict[str, FilledList] = field(default_factory=dict)
     rows: dict[str, str] = field(default_factory=dict)
     picked: dict[str, Value] = field(default_factory=dict)
+    things: dict[str, str] = field(default_factory=dict)
+    expanded: Callable[[cst.Call], cst.BaseExpression | None] = field(default=lambda node: None)
+    elsewhere: Container[cst.CSTNode] = ()
+    pending: list[Statement] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
+    calls: tuple[str, ...] = ()
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -171,6 +202,10 @@ class Scope:
         """Return whether a name denotes an array or a view of one."""
         known = self.has_array(name) and name not in self.lost and name not in self.picked
         return name in self.views or known
+
+    def is_inner(self, name: str) -> bool:
+        """Return whether a name is that of a local array of a function of the file."""
+        return name in self.locals and "__" in name and not self.times_bound(name)
 
     def has_array(self, name: str) -> bool:
         """Return whether a name denotes an array of its own somewhere in the kernel."""
@@ -263,6 +298,11 @@ class Scope:
         """Let a name denote a number that is no expression over sizes."""
         self._bind(name, dtype, self.numbers)
 
+    def bind_thing(self, name: str, kind: str) -> None:
+        """Let a name denote something that is neither an array nor a number."""
+        self.forget(name)
+        self.things[name] = kind
+
     def bind_element(self, name: str, value: Value) -> None:
         """Let a name denote what is computed from single elements of arrays."""
         self._bind(name, value, self.elements)
@@ -278,7 +318,8 @@ class Scope:
         if not self.elements:
             return ()
         parts = tuple(parts_of(value))
-        return tuple((name, one) for name, one in self.elements.items() if one in parts)
+        named = ((name, one) for name, one in self.elements.items() if self.times_bound(name))
+        return tuple((name, one) for name, one in named if one in parts)
 
     def changed(self, array: str) -> None:
         """Drop what was computed from an array that a statement changes."""
@@ -295,7 +336,7 @@ class Scope:
             self.lost.add(name)
             self.changed(name)
         tables: tuple[dict[str, Any], ...]
-        tables = self.views, self.scalars, self.numbers, self.started, self.elements
+        tables = self.views, self.scalars, self.numbers, self.started, self.elements, self.things
         for table in tables:
             table.pop(name, None)
         # what shared the memory of the old array goes on doing so, but not of the new one

@@ -12,8 +12,8 @@ from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrd
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
-from advisor.frontend.indices import Known, is_new_axis, known, pairs
-from advisor.frontend.scope import Scope, is_kept
+from advisor.frontend.indices import Known, known, pairs
+from advisor.frontend.scope import KINDS, Scope, is_kept
 from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name_node
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
@@ -75,6 +75,9 @@ def as_seen(
             scope.declared.setdefault(name, array)
     shown = {name: array for name, array in found.items() if name in arrays}
     scope.seen = replace(scope.seen, arrays=shown)
+    for name, kind in seen.others:
+        if name in parameters and "." not in name and name in bound and kind in KINDS:
+            scope.things[name] = kind
     for name in sizes:
         if name in items:
             scope.later_texts[size_of(name)] = name
@@ -143,7 +146,16 @@ def unusable(seen: Seen) -> dict[str, str]:
         for array in seen.arrays
         if _kind(array.dtype) is None
     }
-    return {**types, **{name: f"`{name}` came as {type_}" for name, type_ in seen.others}}
+    strided = {
+        array.name: f"`{array.name}` came with strides that its type does not tell"
+        for array in seen.arrays
+        if array.layout == "A"
+    }
+    return {
+        **types,
+        **strided,
+        **{name: f"`{name}` came as {type_}" for name, type_ in seen.others},
+    }
 
 
 def _declared(
@@ -352,87 +364,31 @@ def _names_of_extents(
     return names
 
 
-# What to write for parameters that nothing declares, as far as their uses tell.
-
-_EXTENTS = ("N", "M", "K", "L")
+# What to write for parameters that nothing declares.
 
 
-def hints(
-    node: cst.FunctionDef, parameters: Iterable[cst.Param], *, in_types: bool
-) -> dict[str, str]:
+def hints(parameters: Iterable[cst.Param], *, in_types: bool) -> dict[str, str]:
     """Return for each of some parameters why it is not known, and what makes it so.
 
     Parameters
     ----------
-    node : libcst.FunctionDef
     parameters : iterable of libcst.Param
         Those of which neither an annotation nor a comment says what they are.
     in_types : bool
         Whether the kernel is marked by a decorator, not by a comment.
     """
-    lacks = {
-        parameter.name.value: f"`{parameter.name.value}` has no annotation"
-        if parameter.annotation is None
-        else f"the annotation of `{parameter.name.value}` states no extents"
-        for parameter in parameters
-    }
-    ranks, numbers = _uses(node.body, lacks)
-    return {
-        name: f"{lack}: write "
-        + (
-            f"`{name}: int` for a whole number"
-            if name in numbers
-            else _array(name, ranks[name], in_types) + _or_number(name, ranks[name])
+    found: dict[str, str] = {}
+    for parameter in parameters:
+        name = parameter.name.value
+        lack = f"`{name}` has no annotation"
+        if parameter.annotation is not None:
+            lack = f"the annotation of `{name}` states no extents"
+        text = f"`# advise: {name}: f8[N] over (block(row)) on mesh(row=P)` above it"
+        if in_types:
+            dist = 'Dist("N", Block("row"), on=Mesh(row="P"))'
+            text = f"`{name}: Annotated[NDArray[np.float64], {dist}]`"
+        found[name] = (
+            f"{lack}: write {text}, with its own element type and an extent for each dimension;"
+            f" or, if it is a number, `{name}: int` or `{name}: float`"
         )
-        for name, lack in lacks.items()
-    }
-
-
-def _or_number(name: str, rank: int) -> str:
-    """Return what else may be meant where nothing takes an element of it."""
-    return "" if rank else f"; or, if it is a number, only `{name}: float`"
-
-
-def _array(name: str, rank: int, in_types: bool) -> str:
-    known = 1 <= rank <= len(_EXTENTS)
-    extents = _EXTENTS[: rank if known else 1]
-    whole = ["none"] * (len(extents) - 1)
-    if in_types:
-        parts = [*(f'"{extent}"' for extent in extents), 'Block("row")', *["None"] * len(whole)]
-        dist = f'Dist({", ".join(parts)}, on=Mesh(row="P"))'
-        text = f"`{name}: Annotated[NDArray[np.float64], {dist}]`"
-    else:
-        over = ", ".join(["block(row)", *whole])
-        text = f"`# advise: {name}: f8[{', '.join(extents)}] over ({over}) on mesh(row=P)` above it"
-    each = "" if known else ", an extent for each dimension"
-    return f"{text}, with its own element type and distribution{each}"
-
-
-def _uses(body: cst.CSTNode, names: Collection[str]) -> tuple[dict[str, int], set[str]]:
-    """Return by how many dimensions names are subscripted at most, and which of them count."""
-    ranks, numbers = dict.fromkeys(names, 0), set[str]()
-    for node in nodes_in(body):
-        match node:
-            case cst.Subscript(value=cst.Name(value=name)) if name in ranks:
-                rank = sum(not is_new_axis(element) for element in node.slice)
-                ranks[name] = max(ranks[name], rank)
-            case cst.Call(func=cst.Name(value="range" | "prange")):
-                numbers.update(*(_counting(argument.value) for argument in node.args))
-            case cst.Slice():
-                bounds = (node.lower, node.upper, node.step)
-                numbers.update(*(_counting(bound) for bound in bounds if bound is not None))
-            case _:
-                pass
-    return ranks, numbers
-
-
-def _counting(node: cst.BaseExpression) -> frozenset[str]:
-    """Return the names of a sum or product of names and numbers."""
-    match node:
-        case cst.Name(value=name):
-            return frozenset({name})
-        case cst.UnaryOperation():
-            return _counting(node.expression)
-        case cst.BinaryOperation():
-            return _counting(node.left) | _counting(node.right)
-    return frozenset()
+    return found

@@ -12,8 +12,7 @@ from functools import reduce
 
 import libcst as cst
 
-from advisor.frontend.bindings import NameScope, dotted, resolve
-from advisor.frontend.trees import nodes_in
+from advisor.frontend.bindings import NameScope, dotted
 from advisor.ir.kernel import DeclaredArray
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber, What, either
@@ -56,7 +55,12 @@ def as_names(
     """Return a function with attributes as names, and what tells where its nodes stand."""
     if not any("." in name for name in names):
         return node, span_of
-    reader = _Naming(names)
+
+    def named(one: cst.CSTNode) -> str | None:
+        name = dotted(one) if isinstance(one, cst.Attribute) else None
+        return name if name in names else None
+
+    reader = Naming(named)
     made = node.visit(reader)
     assert isinstance(made, cst.FunctionDef)
     return made, lambda one: span_of(reader.originals.get(one, one))
@@ -72,21 +76,28 @@ def name_node(
     return made
 
 
-class _Naming(cst.CSTTransformer):
-    def __init__(self, names: frozenset[str]) -> None:
+class Naming(cst.CSTTransformer):
+    """Puts names in the places of expressions, and keeps where each node came from."""
+
+    def __init__(self, named: Callable[[cst.CSTNode], str | None]) -> None:
         super().__init__()
-        self.names = names
+        self.named = named
         self.originals: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def on_leave(
         self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT
     ) -> cst.CSTNodeT | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNodeT]:
-        """Put a name in the place of an attribute, and keep where each node came from."""
+        """Put a name in the place of an expression that has one."""
         made: cst.CSTNode = updated_node
-        if isinstance(original_node, cst.Attribute):
-            name = dotted(original_node)
-            if name in self.names:
-                made = name_node(str(name), original_node.lpar, original_node.rpar)
+        name = self.named(original_node)
+        if name is not None and isinstance(original_node, cst.Name | cst.Attribute):
+            made = name_node(name, original_node.lpar, original_node.rpar)
+        match original_node, made:
+            # what they hold is no name by itself
+            case cst.Attribute(attr=attr), cst.Attribute():
+                made = made.with_changes(attr=attr)
+            case cst.Arg(keyword=keyword), cst.Arg():
+                made = made.with_changes(keyword=keyword)
         self.originals[made] = original_node
         return made  # type: ignore[return-value]  # an expression takes the place of one
 
@@ -160,28 +171,3 @@ def held_in(seen: Seen, names: Iterable[str]) -> dict[str, tuple[SeenNumber, ...
 def number_type(what: SeenNumber) -> str:
     """Return the element type of a number, Python's own as such."""
     return _PYTHONS.get(what.dtype, what.dtype)
-
-
-_HARMLESS = frozenset({
-    "abs", "bool", "complex", "enumerate", "float", "int", "isinstance", "len", "list", "max",
-    "min", "print", "range", "reversed", "round", "str", "sum", "tuple", "type", "zip",
-})  # fmt: skip
-
-
-def may_call(
-    node: cst.CSTNode, imports: Mapping[str, str], not_builtin: Callable[[str], bool]
-) -> bool:
-    """Return whether a piece of source calls anything besides functions of NumPy and builtins."""
-    for part in nodes_in(node):
-        if isinstance(part, cst.Call):
-            full = resolve(part.func, imports) or ""
-            name = part.func.value if isinstance(part.func, cst.Name) else ""
-            if name in _HARMLESS and not not_builtin(name):
-                continue
-            if full.partition(".")[0] not in ("numpy", "math"):
-                return True
-        elif isinstance(
-            part, cst.With | cst.Await | cst.Yield | cst.Del | cst.Global | cst.Nonlocal
-        ):
-            return True
-    return False

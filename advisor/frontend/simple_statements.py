@@ -18,10 +18,10 @@ from advisor.frontend.arrays import (
     value_of,
     whole_read,
 )
-from advisor.frontend.bindings import names_in, resolve
+from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.indices import bound_to_number, known, pairs, scalar
-from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals
+from advisor.frontend.indices import bound_to_number, known, pairs
+from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals, part_of
 from advisor.frontend.stores import (
     assigned_place,
     bind_item,
@@ -33,29 +33,32 @@ from advisor.frontend.stores import (
     scattered,
     stored,
 )
-from advisor.frontend.trees import NotUnderstood
+from advisor.frontend.trees import NotUnderstood, nodes_in
+from advisor.ir.concrete import with_name
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import ArrayType
+from advisor.ir.shapes import ArrayType, is_whole, whole
 from advisor.ir.statements import (
     SET,
     Bind,
+    Opaque,
     Rename,
     Return,
     ScalarBind,
     Statement,
     Store,
-    Unknown,
     Unrolled,
 )
 from advisor.ir.values import (
     Copy,
     Elementwise,
+    Point,
     Read,
     Scalar,
     Value,
 )
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
+from costdb.expr import Expr, num
 from costdb.wording import IDENTIFIER
 
 _WORD = re.compile(IDENTIFIER)
@@ -95,11 +98,13 @@ class SimpleStatements:
             case cst.Pass() | cst.Import() | cst.ImportFrom():
                 return ()
             case cst.Break():
-                return (Unknown(LEFT_EARLY, frozenset(), span),)
+                return (Opaque(LEFT_EARLY, frozenset(), span),)
+            case cst.Del():
+                for name in names_in(node.target):
+                    self.scope.forget(name)
+                return ()
             case cst.Assert():
                 return evaluated(node.test, self.scope, span)
-            case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
-                return ()
             case cst.Expr(value=cst.Call() as call):
                 return of_call(call, span, self.scope)
             case cst.Assign(targets=[target]):
@@ -139,6 +144,10 @@ class SimpleStatements:
     ) -> Sequence[Statement]:
         if isinstance(target, cst.Name):
             return self._bind(target.value, value, span)
+        if isinstance(target, cst.List):
+            target = cst.Tuple(target.elements)
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Call):
+            value = self.scope.expanded(value) or value
         if isinstance(target, cst.Subscript):
             found = scattered(target, SET, value, span, self.scope)
             if found is not None:
@@ -158,22 +167,40 @@ class SimpleStatements:
             for name, item in pairs(target, items, self.scope):
                 bind_item(name, item, self.scope)
             return ()
+        if isinstance(target, cst.Tuple):
+            return self._spread(target, value, span)
         raise NotUnderstood(ASSIGNMENT)
+
+    def _spread(
+        self, target: cst.Tuple, node: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Read ``x, y = array``: names of its elements, or rows, of which there are as many."""
+        names, scope = _plain_names(target), self.scope
+        value = value_of(node, scope)
+        extents = scope.type_of(value).extents
+        if names is None or len(set(names)) < len(names) or not extents:
+            raise NotUnderstood(ASSIGNMENT)
+        made: list[Statement] = []
+        if not isinstance(value, Read):
+            together = f"<{', '.join(names)}>"
+            scope.bind_local(together, scope.type_of(value))
+            made.append(Bind(together, value, span))
+            value = whole_read(together, scope)
+        for place, name in enumerate(names):
+            part = part_of(value, (Point(num(place)), *whole(extents[1:])))
+            made += self._denoting(name, part, node, span)
+        return (Unrolled(tuple(made), span),) if made else ()
 
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         scope = self.scope
         if isinstance(node, cst.Name) and node.value == "None":
-            scope.forget(name)
+            scope.bind_thing(name, "None")
             return ()
         if self._is_table(name, node):
             scope.forget(name)
             scope.written_out[name] = node
             return ()
         if bound_to_number(name, node, scope):
-            return ()
-        if _is_nothing(node):
-            scope.forget(name)
-            scope.lost.add(name)
             return ()
         if is_generator(node, scope) and scope.times_bound(name) == 1:
             scope.generators.add(name)
@@ -182,6 +209,17 @@ class SimpleStatements:
         if other is None and self._is_list(name):
             other = sorted_list(node, scope)
         value = value_of(node, scope) if other is None else other
+        return self._denoting(name, value, node, span)
+
+    def _denoting(
+        self, name: str, value: Value, node: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Let a name denote a value, that of an expression."""
+        scope = self.scope
+        if isinstance(value, Scalar) and scope.calls:
+            # its name stands nowhere
+            scope.bind_element(name, value)
+            return ()
         if isinstance(value, Scalar):
             of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)
@@ -195,9 +233,16 @@ class SimpleStatements:
         if not found.extents:
             scope.bind_number(name, found.dtype)
             return (ScalarBind(name, value, span),)
+        if isinstance(value, Read) and scope.is_inner(value.array) and not scope.calls:
+            return self._left_by_call(name, value, span)
         if isinstance(value, Read):
             if isinstance(node, cst.Name) and scope.has_array(name) and scope.has_array(node.value):
                 return self._handed_over([name], [node.value], span)
+            if self._is_rebound(name) and not scope.has_array(name):
+                # elsewhere it is another array, and here nothing is made
+                scope.bind_local(name, found)
+                scope.strided |= {name, value.array}
+                return ()
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
             return ()
@@ -206,6 +251,25 @@ class SimpleStatements:
         if base is not None:
             scope.strided |= {name, base}
         return (Bind(name, value, span),)
+
+    def _left_by_call(self, name: str, value: Read, span: Span) -> Sequence[Statement]:
+        """Bind a name to an array that a function of the file made, which nothing else holds."""
+        scope, found = self.scope, self.scope.type_of(value)
+        inner = scope.array_type(value.array)
+        if scope.has_array(name) and is_whole(value.region, inner.extents):
+            return self._handed_over([name], [value.array], span)
+        scope.bind_local(name, found)
+        if not is_whole(value.region, inner.extents):
+            return (Bind(name, Copy(value, found.dtype), span),)
+        scope.pending = [with_name(one, value.array, name) for one in scope.pending]
+        return ()
+
+    def _is_rebound(self, name: str) -> bool:
+        """Return whether a name is given several values, and not only one that changes in place."""
+        if self.source is None or self.scope.times_bound(name) < 2:
+            return False
+        found = (one for one in nodes_in(self.source) if isinstance(one, cst.AssignTarget))
+        return sum(name in target_names(one.target) for one in found) > 1
 
     def _is_list(self, name: str) -> bool:
         """Return whether a list by a name is used as an array would be."""
@@ -447,14 +511,9 @@ class SimpleStatements:
         made: list[Statement] = []
         leaving: set[str] = set()
         for number, part in enumerate(parts):
-            try:
-                value = value_of(part, self.scope)
-            except NotUnderstood as refused:
-                try:
-                    scalar(part, self.scope)
-                except NotUnderstood:
-                    raise refused from None
+            if isinstance(known(part, self.scope), Expr):
                 continue
+            value = value_of(part, self.scope)
             if isinstance(part, cst.Name) and part.value in self.scope.picked:
                 leaving.add(part.value)
             elif isinstance(value, Read) and self.scope.type_of(value).extents:
@@ -480,12 +539,3 @@ def _plain_names(node: cst.Tuple) -> list[str] | None:
         if isinstance(element, cst.Element) and isinstance(element.value, cst.Name)
     ]
     return names if len(names) == len(node.elements) else None
-
-
-def _is_nothing(node: cst.BaseExpression) -> bool:
-    """Return whether an expression is None, a text, or a list or dict without anything in it."""
-    if isinstance(node, cst.Tuple | cst.List | cst.Dict):
-        return not node.elements
-    return isinstance(node, cst.SimpleString) or (
-        isinstance(node, cst.Name) and node.value == "None"
-    )

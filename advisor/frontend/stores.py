@@ -20,8 +20,9 @@ from advisor.frontend.arrays import (
 from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
 from advisor.frontend.lists import appended, put
+from advisor.frontend.others import is_inert
 from advisor.frontend.scope import Scope
-from advisor.frontend.trees import NotUnderstood, parts_of
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.dependence import known_non_negative
 from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
@@ -32,27 +33,6 @@ from advisor.source import Span
 from costdb.expr import Expr, equal, num
 
 # Conditions: what evaluating them needs and does, and how they come out.
-
-
-_METADATA = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "flags"})
-_PURE = frozenset({"len", "isinstance", "min", "max", "int", "float", "bool", "abs", "round"})
-_OF_METADATA = frozenset({"len", "isinstance"})
-
-
-def is_inert(node: cst.CSTNode, scope: Scope) -> bool:
-    """Return whether evaluating an expression reads no array's elements and does nothing else."""
-    match node:
-        case cst.Name(value=name):
-            return not scope.is_array(name)
-        case cst.Attribute(value=cst.Name()) if node.attr.value in _METADATA:
-            return True
-        case cst.Call(func=cst.Name(value=name)) if name in _PURE and not scope.not_builtin(name):
-            named = all(isinstance(argument.value, cst.Name) for argument in node.args)
-            if named and name in _OF_METADATA:
-                return True
-        case cst.Call() | cst.NamedExpr() | cst.Await() | cst.Yield():
-            return False
-    return all(is_inert(part, scope) for part in parts_of(node))
 
 
 def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[Statement]:
@@ -329,12 +309,6 @@ def of_call(node: cst.Call, span: Span, scope: Scope) -> Sequence[Statement]:
     if added is not None and (added[0] in scope.lists or added[0] in scope.rows):
         return put(*added, span, scope)
     outs = [a for a in node.args if a.keyword is not None and a.keyword.value == "out"]
-    if isinstance(node.func, cst.Name) and node.func.value == "print":
-        if scope.not_builtin("print") or not all(
-            is_inert(argument.value, scope) for argument in node.args
-        ):
-            raise NotUnderstood("a call of `print` that reads arrays or does more")
-        return ()
     if full == "numpy.add.at":
         return (_scatter(node, span, scope),)
     if full.startswith("numpy.") and len(outs) == 1:
@@ -347,6 +321,8 @@ def of_call(node: cst.Call, span: Span, scope: Scope) -> Sequence[Statement]:
         else:
             raise NotUnderstood("out= of something that is not known to be an array")
         return (stored(place, value_of(rest, scope), span, scope, in_place=True),)
+    if scope.expanded(node) is not None:
+        return ()
     called = dotted(node.func) or "this expression"
     raise NotUnderstood(f"the call of `{called}` is not understood")
 

@@ -43,6 +43,17 @@ def with_part(node: Node, old: object, new: object) -> Node:
     return mapped(node, lambda part: new if part == old else None)
 
 
+def with_name(node: Node, old: str, new: str) -> Node:
+    """Return statements with another name for an array, which nothing else is called."""
+
+    def other(part: object) -> object:
+        if isinstance(part, frozenset) and old in part:
+            return part - {old} | {new}
+        return new if part == old else None
+
+    return mapped(node, other)
+
+
 def spelled_out(node: Node) -> Node:
     """Return statements or values with what functions along axes come to in their places."""
     return mapped(

@@ -23,6 +23,7 @@ from advisor.ir.statements import (
     Return,
     Statement,
     Store,
+    Unknown,
     Unrolled,
     values_of,
     within,
@@ -333,6 +334,9 @@ def _accesses(
                 yield from (_Access(name, None, False) for name in sorted(names))
             case Choice() | Unrolled():
                 yield from _accesses(within(statement), inner)
+            case Unknown():
+                changed = written(statement)
+                yield from (_Access(n, None, n in changed) for n in sorted(statement.mentions))
             case _:
                 yield from (_Access(n, None, True) for n in sorted(written(statement)))
         for value in values_of(statement):

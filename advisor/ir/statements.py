@@ -173,6 +173,20 @@ class Unknown:
     of_all: bool = False
 
 
+NO_PRICE = "has no price"
+"""What is told of a statement whose effects are known, at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Unknown):
+    """Something besides work on arrays: nobody knows how long it takes, but what it changes.
+
+    It may read all that it mentions.
+    """
+
+    changes: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Unrolled:
     """A loop over values that are written out, as its iterations one after another.
@@ -227,6 +241,7 @@ def within(statement: Statement) -> tuple[Statement, ...]:
 def mentioned(statement: Statement) -> frozenset[str]:
     """Return the names of all arrays that a statement reads, writes or binds."""
     names = statement.names if isinstance(statement, Return) else _changed(statement)
+    names = names | statement.mentions if isinstance(statement, Unknown) else names
     needed = (read.array for value in values_of(statement) for read in reads(value))
     return names.union(needed, *map(mentioned, within(statement)))
 
@@ -244,6 +259,8 @@ def _changed(statement: Statement) -> frozenset[str]:
             return frozenset({statement.array})
         case Rename():
             return statement.names
+        case Opaque():
+            return statement.changes
         case Stated() | Unknown():
             return statement.mentions
     return frozenset()

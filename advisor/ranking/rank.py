@@ -21,6 +21,7 @@ from advisor.ir.concrete import at_sizes, symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.statements import (
+    NO_PRICE,
     Choice,
     Loop,
     Statement,
@@ -477,10 +478,12 @@ def _left_out(subject: Subject, here: Costed) -> Coverage:
     gaps = tuple(
         NotUnderstood(subject.place.path, one.line, one.text, one.reason)
         for one in with_text(omitted, subject.kernel.context.lines)
-        if one.line
+        if one.line and not one.reason.endswith(NO_PRICE)
     )
     gaps = tuple({(gap.line, gap.reason): gap for gap in gaps}.values())
     parts = dict.fromkeys(f"{one.text}: {one.reason}" for one in omitted if not one.line)
+    known = (one for one in omitted if one.line and one.reason.endswith(NO_PRICE))
+    parts |= dict.fromkeys(one.reason.removesuffix(f" {NO_PRICE}") for one in known)
     told = (f"{name}, no price on {subject.machine.name}: {', '.join(parts)}",) if parts else ()
     return Coverage(not_understood=gaps, unpriced=told, incomplete=(name,))
 

@@ -311,10 +311,11 @@ def _changed(kernel: Kernel, variant: Kernel) -> frozenset[str]:
         if not isinstance(statement, Loop) and _accesses(statement) not in kept
     )
     found = frozenset[str]().union(*map(mentioned, gone))
-    binds = [one for one in walk(kernel.body) if isinstance(one, Bind)]
-    for bind in reversed(binds):
-        if bind.name in found:
-            found |= mentioned(bind)
+    made = [one for one in walk(kernel.body) if isinstance(one, Bind | Store)]
+    for one in reversed(made):
+        name = one.name if isinstance(one, Bind) else one.array
+        if name in found and (isinstance(one, Bind) or name in kernel.locals):
+            found |= mentioned(one)
     return found
 
 

@@ -360,6 +360,15 @@ def chance(line: int) -> Expr:
     return sym(f"{CHANCE}{line}")
 
 
+TRIPS = "trips.line"
+"""With a number behind it: how often the loop in that line runs, which nothing tells."""
+
+
+def trips(line: int) -> Expr:
+    """Return how often a loop runs of which nothing tells, by the line where it stands."""
+    return sym(f"{TRIPS}{line}")
+
+
 def free_symbols(expr: Expr) -> frozenset[str]:
     """Return the names that a value of `expr` depends on."""
     known = expr._free

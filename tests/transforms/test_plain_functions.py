@@ -26,7 +26,83 @@ from advisor.transform_registry import transforms
 from costdb.records import replace
 from tests.advisor.report.report_samples import SHIFTS
 
+HELPERS = """\
+calls = []
+
+
+def squared(x, k=2.0):
+    y = x * x
+    return k * y + 1.0
+
+
+def counting(x):
+    calls.append(x)
+    return x * 2.0
+
+
+def checked(x):
+    if x < 0.0:
+        raise ValueError(x)
+    return np.sqrt(x)
+
+
+def bump(v):
+    v[0] += 1.0
+
+
+def tail(v):
+    return v[1:]
+
+
+def both(v):
+    return v * 2.0, v + 1.0
+
+
+def smoothed(v):
+    out = np.zeros_like(v)
+    out[1:] = v[1:] - v[:-1]
+    return out
+
+
+"""
+CALLING = {
+    "squares(a)": "out = np.zeros(len(a))\nfor i in range(len(a)):\n"
+    "    out[i] = squared(a[i])\nreturn out",
+    "counts(a)": "calls.clear()\nout = np.zeros(len(a))\nfor i in range(len(a)):\n"
+    "    out[i] = counting(a[i])\nreturn out, len(calls)",
+    "roots(a, b)": "for i in range(len(a)):\n    b[i] = checked(a[i])",
+    "bumped(a, b)": "for i in range(len(b)):\n    bump(a)\n    b[i] = a[0] * 2.0",
+    "bumped_once(a, b)": "for i in range(len(b)):\n    b[i] = a[i] * 2.0\nbump(b)\n"
+    "for i in range(len(b)):\n    a[i] = b[i] + 1.0",
+    "by_tail(a, b)": "v = tail(a)\nfor i in range(len(v)):\n    v[i] = b[i] * 2.0\nreturn a",
+    "of_both(a)": "p, q = both(a)\nout = np.zeros(len(a))\nfor i in range(len(a)):\n"
+    "    out[i] = p[i] * q[i]\nreturn out",
+    "of_smoothed(a)": "z = smoothed(a)\nout = np.zeros(len(a))\nfor i in range(len(a)):\n"
+    "    out[i] = z[i] * 3.0\nreturn out",
+    "held(a, b)": "kept = [a]\nfor i in range(len(b)):\n    b[i] = a[i] * 2.0\n"
+    "kept[0][0] = 7.0\nfor i in range(len(b)):\n    a[i] = b[i] + a[0]\nreturn kept[0]",
+    "held_within(a, b)": "kept = []\nfor i in range(len(b)):\n    if kept:\n"
+    "        kept[0][i] = 7.0\n    b[i] = a[i] * 2.0\n    kept.append(a)",
+    "until(a, b)": "k = 0\nwhile a[0] < 5.0 and k < 9:\n    for i in range(len(b)):\n"
+    "        b[i] = a[i] * 2.0\n    for i in range(len(a)):\n        a[i] = b[i] + 1.0\n"
+    "    k += 1\nreturn k",
+    "tried(a, b)": "try:\n    for i in range(len(a)):\n        b[i] = a[i] * 2.0\n"
+    "    bump(a)\nexcept IndexError:\n    b = a\nfor i in range(len(a)):\n"
+    "    a[i] = b[i] + 1.0\nreturn b",
+    "apart(m, a)": "for i in range(m.shape[0]):\n    total = weight = 0.0\n"
+    "    for j in range(m.shape[1]):\n        total += m[i, j] * a[j]\n        weight += a[j]\n"
+    "    a[i] = total / weight",
+    "rebound(m, k)": "x = m\nfor _ in range(k):\n    y = x * 0.5 + 1.0\n    x = y\nreturn x, m",
+    "weighted_by(a, b)": "weights = [1.0, 2.0, 3.0]\nlabels = ['x', 'y']\n"
+    "for i in range(len(a)):\n    w = weights[i % 3]\n    name = labels[i % 2]\n"
+    "    b[i] = a[i] * w\nreturn name",
+    "quantiles(a, p)": "out = np.zeros(len(p))\nfor i, q in enumerate(p):\n"
+    "    out[i] = np.percentile(a, q)\nreturn out",
+    "within(a, b)": "def twice(x):\n    return x * factor\nfactor = 2.0\n"
+    "for i in range(len(a)):\n    b[i] = twice(a[i])\n    factor = factor + 1.0",
+}  # fmt: skip
 PROGRAMS = {
+    **CALLING,
     "dot(a, b)": "s = 0.0\nfor i in range(len(a)):\n    s += a[i] * b[i]\nreturn s",
     "total(a)": "s = 0.0\nfor x in a:\n    s += x\nreturn s",
     "rows(m)": "s = 0\nfor i in range(m.shape[0]):\n    for j in range(m.shape[1]):\n"
@@ -196,7 +272,9 @@ def function(source: str, name: str) -> Callable[..., Any]:
 def program(title: str) -> tuple[str, str, list[str]]:
     name, _, parameters = title[:-1].partition("(")
     body = "".join(f"    {line}\n" for line in PROGRAMS[title].split("\n"))
-    return f"import numpy as np\n\n\ndef {title}:\n{body}", name, parameters.split(", ")
+    helpers = HELPERS if title in CALLING else ""
+    source = f"import numpy as np\n\n\n{helpers}def {title}:\n{body}"
+    return source, name, parameters.split(", ")
 
 
 def fixes(source: str, *seen: Seen) -> Iterator[tuple[str, Fix]]:

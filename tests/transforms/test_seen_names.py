@@ -27,6 +27,10 @@ HEAD = "import numpy as np\n\nRNG = np.random.default_rng(5)\n\n\n"
 LOOP = "    for i in range(len(y)):\n        out[i] = y[i] * 2.0 + 1.0\n    return out\n"
 
 OFFERED = {
+    "a shape that changes as a loop runs": "def made(n):\n    return np.arange(n) * 0.5\n\n\n"
+    "def told(n, out):\n    for step in range(3):\n        y = made(n - step)\n"
+    "        for i in range(len(y)):\n            out[i] += y[i]\n    return out\n\n\n"
+    "def run():\n    return told(40, np.zeros(40))\n",
     "a result of another function": "def made(n):\n    return np.arange(n) * 0.5\n\n\n"
     "def told(n):\n    y = made(n)\n    out = np.zeros(len(y))\n" + LOOP
     + "\n\ndef run():\n    return told(40)\n",
@@ -78,10 +82,6 @@ NOT_OFFERED = {
     "    return np.arange(n) if step else np.arange(n) * 0.5\n\n\n"
     "def told(n, out):\n    for step in range(3):\n        y = made(n, step)\n"
     "        for i in range(n):\n            out[i] += y[i] * y[i]\n    return out\n\n\n"
-    "def run():\n    return told(40, np.zeros(40))\n",
-    "a shape that changes as a loop runs": "def made(n):\n    return np.arange(n) * 0.5\n\n\n"
-    "def told(n, out):\n    for step in range(3):\n        y = made(n - step)\n"
-    "        for i in range(len(y)):\n            out[i] += y[i]\n    return out\n\n\n"
     "def run():\n    return told(40, np.zeros(40))\n",
     "a property": "class Grid:\n    reads = 0\n\n    @property\n    def u(self):\n"
     "        self.reads += 1\n        return np.arange(40.0) * self.reads\n\n"

@@ -111,8 +111,8 @@ def test_combinations_are_written_out_too() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("d = [(0, 1)]\nd[0] = (2, 2)\nfor a, b in d:\n    v[a] = u[b]", "other than range"),
-        ("d = [(0, 1)]\nd.append((2, 2))\nfor a, b in d:\n    v[a] = u[b]", "other than range"),
+        ("d = [(0, 1)]\nd[0] = (2, 2)\nfor a, b in d:\n    v[a] = u[b]", "value of `a` is not"),
+        ("d = [(0, 1)]\nd.append((2, 2))\nfor a, b in d:\n    v[a] = u[b]", "value of `a` is not"),
         ("for a in (1, 3, 2):\n    a = 2\n    v[a] = u[a]", "changes what it goes through"),
         ("for a, b in ((1, 2), 3):\n    v[a] = u[b]", "do not fit its names"),
         ("for a in (u.sum(), 2.0):\n    v += a", "values that are computed"),

@@ -1,4 +1,4 @@
-# unknown: a while loop without
+# unknown: how often the loop runs
 import numpy as np
 
 # advise: kernel N=100000 P=16

@@ -1,4 +1,4 @@
-# unknown: a loop over something other than range(...)
+# unknown: how often the loop runs
 import numpy as np
 
 # advise: kernel N=1000 P=16

@@ -1,5 +1,4 @@
 # quiet: ADV401
-# unknown: `i` is not known
 """The index is used after the loop."""
 
 import numpy as np
@@ -12,4 +11,4 @@ def kernel(a, c, N: int):
     i = 0
     for i in range(N):
         c[i] = 2.0 * a[i]
-    return c, i  # <--
+    return c, i

@@ -1,0 +1,380 @@
+"""Statements that are not read as work on arrays, and calls that are read as what is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import libcst as cst
+
+from advisor.frontend.arrays import value_of
+from advisor.frontend.bindings import (
+    assigned_names,
+    names_in,
+)
+from advisor.frontend.declarations import Declarations
+from advisor.frontend.directives import Pragmas
+from advisor.frontend.effects import Effects, Reading, effects_of, joined, roots
+from advisor.frontend.indices import (
+    known,
+)
+from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to
+from advisor.frontend.others import Work, kind_of, work_of
+from advisor.frontend.scope import KINDS, OBJECT, Scope
+from advisor.frontend.simple_statements import SimpleStatements
+from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.ir.nests import is_of_elements
+from advisor.ir.statements import (
+    CONDITION,
+    NO_PRICE,
+    Bind,
+    Opaque,
+    Return,
+    ScalarBind,
+    Statement,
+    Threads,
+    Unknown,
+    Unrolled,
+    mentioned,
+    walk,
+)
+from advisor.ir.values import Read, Scalar, Value
+from advisor.observed import SeenNumber
+from advisor.source import Span
+from costdb.expr import Expr
+
+
+class Besides(SimpleStatements):
+    """Reads statements so that what is not understood of one leaves what is known around it."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        declarations: Declarations,
+        pragmas: Pragmas,
+        threads: Callable[[int], Threads],
+        reading: Reading,
+    ) -> None:
+        super().__init__(scope, declarations)
+        self.reading = reading
+        self.bodies = Bodies(reading.functions, reading.scopes)
+        # the statement that is read, its calls of functions of the file, and what these give
+        self.reads: cst.CSTNode | None = None
+        self.expanded: dict[cst.Call, cst.BaseExpression | None] = {}
+        originals, span_of = self.bodies.originals, scope.span
+        scope.span = lambda node: span_of(originals.get(node, node))
+        scope.expanded, scope.elsewhere = self._expanded, originals
+        self.pragmas = pragmas
+        # of a loop over prange, by its line
+        self.threads = threads
+        self.loops_around = 0
+        # how often statements are read for loops over written-out values; 0 outside of any
+        self.copies = 0
+        self.reasons: dict[Span, str] = {}
+        # for what a name no longer denotes: the line that is not understood, and why
+        self.causes: dict[str, tuple[int, str]] = {}
+        self.starts: dict[Span, dict[str, Scalar]] = {}
+
+    def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
+        """Read statements of one block; `of_loop`, of what a loop repeats."""
+        raise NotImplementedError
+
+    def block(self, node: cst.BaseSuite, *, of_loop: bool = False) -> tuple[Statement, ...]:
+        """Return the statements of a suite; `of_loop`, of what a loop repeats."""
+        if self.source is None:
+            self.source = node
+        return self._parts(node.body, of_loop)
+
+    def _guarded(
+        self,
+        node: cst.BaseSmallStatement | cst.BaseCompoundStatement,
+        read: Callable[[Any], Sequence[Statement]],
+    ) -> Sequence[Statement]:
+        """Read a statement; what is not understood becomes an explicit unknown."""
+        scope, span = self.scope, self.scope.span(node)
+        mentions = scope.behind(names_in(node))
+        outer = scope.pending, self.expanded, self.reads
+        self.reads = node
+        try:
+            scope.pending, self.expanded = [], {}
+            done = read(node)
+        except NotUnderstood as refused:
+            scope.pending, self.expanded = [], {}
+            done = self._not_read(node, span, mentions, refused)
+        finally:
+            made = scope.pending
+            if any(self.expanded.values()):
+                scope.given |= assigned_names(node)
+            scope.pending, self.expanded, self.reads = outer
+        return (Unrolled((*made, *done), span),) if made else done
+
+    def _not_read(
+        self,
+        node: cst.BaseSmallStatement | cst.BaseCompoundStatement,
+        span: Span,
+        mentions: frozenset[str],
+        refused: NotUnderstood,
+    ) -> Sequence[Statement]:
+        """Return what is known of a statement that is not understood as one on arrays."""
+        scope, found = self.scope, self._effects(node)
+        changes = self._changes(found)
+        mentions |= scope.behind(mentions) | changes
+        work: Work | None = None
+        with suppress(NotUnderstood):
+            work = self._besides(node)
+        made: list[Statement] = []
+        if work is not None:
+            made += [self._computed(value, span) for value in work.values]
+            if work.unpriced or changes:
+                reason = f"{work.unpriced or 'what this changes'} {NO_PRICE}"
+                made.append(Opaque(reason, mentions, span, changes=changes))
+        else:
+            made.append(Unknown(self._reason(node, span, refused), mentions, span))
+        self._rebound(node, span, found, plain=work is not None)
+        if work is not None and self.loops_around:
+            # each iteration may find another number
+            made += (
+                ScalarBind(name, Scalar(name, scope.numbers[name]), span)
+                for name in sorted(assigned_names(node) & scope.numbers.keys())
+            )
+        if isinstance(node, cst.Return):
+            made.append(Return(scope.arrays_among(names_in(node)), span))
+        self._note_implied(names_in(node), made)
+        return made if len(made) == 1 else (Unrolled(tuple(made), span),) if made else ()
+
+    def _expanded(self, call: cst.Call) -> cst.BaseExpression | None:
+        """Read a call of a function of the file as what the function does, where that is read."""
+        if call not in self.expanded:
+            self.expanded[call] = self._in_its_place(call)
+        return self.expanded[call]
+
+    def _in_its_place(self, call: cst.Call) -> cst.BaseExpression | None:
+        scope = self.scope
+        name = self.reading.functions.named(call.func, self.reading.scopes)
+        if name is None or name in scope.calls or len(scope.calls) == DEEPEST_CALLS:
+            return None
+        body = self.bodies.of(name)
+        given = None if body is None else given_to(body, call)
+        if body is None or given is None:
+            return None
+        moment, pending = scope.moment(), list(scope.pending)
+        arrays, around, known = {*scope.locals}, scope.calls, self.expanded
+        made: list[Statement] = []
+        try:
+            for parameter, value in given.items():
+                made += self._passed(parameter, value, scope.span(call))
+            scope.calls, self.expanded = (*around, name), {}
+            made += self._parts(body.statements, False)
+            certain = not made or self.reads is None or not _is_conditional(call, self.reads)
+            if certain and not any(type(one) is Unknown for one in walk(tuple(made))):
+                scope.pending += made
+                return body.result
+        except NotUnderstood:
+            pass
+        finally:
+            scope.calls, self.expanded = around, known
+        scope.restore(moment)
+        scope.pending = pending
+        for other in scope.locals.keys() - arrays:
+            del scope.locals[other]
+        return None
+
+    def _passed(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
+        """Let a parameter of a function be what a call gives it."""
+        scope = self.scope
+        if isinstance(node, cst.Name) and (node.value in scope.things or node.value == "None"):
+            scope.bind_thing(name, kind_of(node, scope))
+            return ()
+        number = known(node, scope)
+        value = value_of(node, scope)
+        if isinstance(value, Read) and scope.type_of(value).extents:
+            scope.bind_view(name, value)
+            return ()
+        found = scope.type_of(value)
+        if found.extents:
+            scope.bind_local(name, found)
+            return (Bind(name, value, span),)
+        if not isinstance(value, Scalar) and not (scope.by_element and is_of_elements(value)):
+            scope.bind_number(name, found.dtype)
+            return (ScalarBind(name, value, span),)
+        scope.bind_element(name, value)
+        if isinstance(number, Expr):
+            scope.scalars[name] = number
+        return ()
+
+    def _computed(self, value: Value, span: Span) -> Statement:
+        """Return the statement that computes a value which nothing holds."""
+        found = self.scope.type_of(value)
+        if not found.extents:
+            return ScalarBind(CONDITION, value, span)
+        name = f"<{span.start_line}:{span.start_column}:{len(self.scope.locals)}>"
+        self.scope.locals[name] = found
+        return Bind(name, value, span)
+
+    def _reason(self, node: cst.CSTNode, span: Span, refused: NotUnderstood) -> str:
+        """Return why a statement is not understood, or since which other one."""
+        root = self.causes.get(refused.name) if isinstance(refused, NotKnown) else None
+        reason = refused.reason
+        if root is not None and root[0] != span.start_line:
+            reason += f", since line {root[0]} is not understood: {root[1]}"
+        # a loop may be read twice, and then for what followed from the first reason
+        reason = self.reasons.setdefault(span, reason)
+        for name in assigned_names(node):
+            self.causes.setdefault(name, root or (span.start_line, reason))
+        return reason
+
+    def _rebound(
+        self,
+        node: cst.CSTNode,
+        span: Span,
+        found: Effects,
+        *,
+        plain: bool,
+    ) -> None:
+        """Let names that a statement binds be what a run showed, or what they are seen to be."""
+        scope = self.scope
+        for name in assigned_names(node):
+            scope.forget(name)
+        for name in self._foreign(found):
+            if not scope.has_array(name) or name in scope.seen.unsettled:
+                scope.forget(name)
+        self._bound_as_seen(assigned_names(node), node, span, plain=plain)
+        for link in found.links:
+            scope.relate(link)
+        if found.reaches and scope.seen.around:
+            scope.relate(names_in(node))
+
+    def _effects(self, node: cst.CSTNode) -> Effects:
+        """Return what a statement may change, and what leads to the same memory after it."""
+        return effects_of(node, self.reading)
+
+    def _changes(self, found: Effects) -> frozenset[str]:
+        """Return the arrays that a statement may change, also those that it does not name."""
+        return self.scope.arrays_among(_reached(found) | self._foreign(found))
+
+    def _foreign(self, found: Effects) -> frozenset[str]:
+        """Return the attributes and outer names that a statement may change by what it calls."""
+        around, reached = self.scope.seen.around, _reached(found)
+        if found.reaches:
+            return around.union(name.partition(".")[0] for name in around)
+        return frozenset(name for name in around if name.partition(".")[0] in reached)
+
+    def _besides(self, node: cst.CSTNode) -> Work:
+        """Return what a statement takes that does no work on arrays but what it needs as values.
+
+        Raises
+        ------
+        NotUnderstood
+            It is none.
+        """
+        scope = self.scope
+        names = assigned_names(node)
+        shown = [scope.seen.bound(name, scope.span(node)) for name in names]
+        numbers = bool(names) and all(isinstance(one, SeenNumber) for one in shown)
+        match node:
+            case cst.Expr(value=value) | cst.Return(value=cst.BaseExpression() as value):
+                parts = [value]
+            case cst.Assign(targets=targets, value=value):
+                parts = [value]
+                for target in targets:
+                    parts += _holders(target.target)
+            case cst.AugAssign(target=target, value=value):
+                parts = [value, target]
+                if isinstance(target, cst.Name) and target.value not in scope.things:
+                    known = numbers or target.value in scope.numbers
+                    parts += [] if known else [cst.BinaryOperation(target, cst.Add(), value)]
+            case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
+                parts = [value, *_holders(target)]
+            case _:
+                raise NotUnderstood("this kind of statement is not understood")
+        if names & scope.seen.around:
+            raise NotUnderstood("an attribute that changes")
+        if names and not isinstance(parts[0], cst.Tuple | cst.List):
+            with suppress(NotUnderstood):
+                if scope.type_of(value_of(parts[0], scope)).extents:
+                    parts = []
+        if not parts:
+            raise NotUnderstood("a name of an array that is not followed")
+        made = Work()
+        for part in parts:
+            stored = isinstance(part, cst.Subscript) and part is not parts[0]
+            if stored and not roots(part, self.reading) <= scope.things.keys():
+                raise NotUnderstood("a store to something that is not known to be an array")
+            one = work_of(part, scope, self.reading, of_numbers=numbers)
+            made.values += one.values
+            made.unpriced = made.unpriced or one.unpriced
+        return made
+
+    def _bound_as_seen(
+        self,
+        names: Iterable[str],
+        node: cst.CSTNode,
+        span: Span,
+        *,
+        plain: bool = False,
+    ) -> None:
+        """Let what a statement binds be what a run showed, or no array where it surely is none."""
+        scope = self.scope
+        simple = isinstance(node, cst.BaseSmallStatement | cst.For)
+        once = simple and not (self.loops_around or self.branches or self.copies)
+        for name in sorted(names):
+            what = scope.seen.bound(name, span)
+            alone = once and scope.times_bound(name) == 1
+            # what a loop or a branch bound may be something else where it did not run
+            if simple and scope.bind_seen(name, what, once=alone):
+                continue
+            scope.forget(name)
+            scope.lost.add(name)
+            kind = kind_of(_value_for(name, node), scope) if plain else OBJECT
+            if isinstance(what, str):
+                self.causes[name] = (span.start_line, f"`{name}` came as {what}")
+                kind = what if what in KINDS else kind
+            if kind != OBJECT:
+                scope.bind_thing(name, kind)
+
+    def _note_implied(self, names: frozenset[str], made: Sequence[Statement]) -> None:
+        scope, said = self.scope, frozenset[str]().union(*map(mentioned, made))
+        behind = {scope.views[name].array for name in names & scope.views.keys()}
+        scope.implied |= {name for name in names | behind if scope.has_array(name)} - said
+
+
+def _reached(found: Effects) -> frozenset[str]:
+    """Return the names of what a statement may change, and of all that may lead to it."""
+    groups = joined(found.links)
+    return found.changed.union(*(one for one in groups if one & found.changed))
+
+
+def _is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:
+    """Return whether a statement evaluates a call only where something holds."""
+    for part in nodes_in(node):
+        within: Sequence[cst.CSTNode] = ()
+        match part:
+            case cst.IfExp(body=body, orelse=orelse):
+                within = (body, orelse)
+            case cst.BooleanOperation(right=right):
+                within = (right,)
+            case cst.BaseComp() | cst.Lambda():
+                within = (part,)
+        if any(one is call for inner in within for one in nodes_in(inner)):
+            return True
+    return False
+
+
+def _holders(target: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """Return what an assignment stores into, and the places in it; none for names."""
+    if isinstance(target, cst.Tuple | cst.List):
+        return [one for element in target.elements for one in _holders(element.value)]
+    if isinstance(target, cst.Attribute):
+        return [target.value]
+    return [target] if isinstance(target, cst.Subscript) else []
+
+
+def _value_for(name: str, node: cst.CSTNode) -> cst.BaseExpression | None:
+    """Return the expression that a statement gives a single name; a call of nothing for others."""
+    match node:
+        case cst.Assign(targets=targets, value=value) if all(
+            isinstance(one.target, cst.Name) for one in targets
+        ):
+            return value
+    return cst.Call(cst.Name("object"))

@@ -1,0 +1,137 @@
+"""Calls of functions of the file that are read as what the functions do.
+
+The function's own names are told apart from those of whoever calls it by what they are called:
+``x`` of ``f`` is ``f__x``. No such name stands in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import libcst as cst
+
+from advisor.frontend.bindings import NameScope, ScopeKind
+from advisor.frontend.effects import Functions
+from advisor.frontend.seen_names import Naming
+from advisor.frontend.trees import nodes_in
+from costdb.records import dataclass, field
+
+DEEPEST_CALLS = 3
+"""Calls within calls that are read so."""
+
+_READ = cst.Assign | cst.AugAssign | cst.AnnAssign | cst.Expr | cst.Pass | cst.For | cst.If
+_DEFAULTS = cst.Integer | cst.Float | cst.UnaryOperation | cst.Name | cst.SimpleString
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """What a function does, with names that it alone has.
+
+    Attributes
+    ----------
+    parameters : mapping of str to (str, libcst.BaseExpression or None)
+        What its parameters are called, in order, and what they are where nothing is given.
+    statements : tuple of CSTNode
+    result : libcst.BaseExpression
+    """
+
+    parameters: Mapping[str, tuple[str, cst.BaseExpression | None]]
+    statements: tuple[cst.CSTNode, ...]
+    result: cst.BaseExpression
+
+
+@dataclass(slots=True)
+class Bodies:
+    """The functions of a file that are read where they are called.
+
+    Attributes
+    ----------
+    functions : Functions
+    scopes : tuple of NameScope
+        Of whoever calls them.
+    originals : dict of CSTNode to CSTNode
+        Nodes of the file by what stands for them.
+    """
+
+    functions: Functions
+    scopes: tuple[NameScope, ...]
+    originals: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    _known: dict[str, Inlined | None] = field(default_factory=dict)
+
+    def of(self, name: str) -> Inlined | None:
+        """Return what a function does; None for one that is more than assignments and a result."""
+        if name not in self._known:
+            self._known[name] = self._read(name)
+        return self._known[name]
+
+    def _read(self, name: str) -> Inlined | None:
+        node, scopes = self.functions.nodes[name]
+        own, given = scopes[-1], node.params
+        statements: list[cst.CSTNode] = list(node.body.body)
+        plain = not (given.star_kwarg or isinstance(given.star_arg, cst.Param) or node.decorators)
+        if not plain or node.asynchronous is not None or own.later or own.elsewhere:
+            return None
+        if scopes[-2].kind is ScopeKind.CLASS or not self._sees_the_same(scopes):
+            return None
+        returned: cst.BaseExpression = cst.Name("None")
+        match statements[-1]:
+            case cst.SimpleStatementLine(body=[cst.Return(value=value)]):
+                statements.pop()
+                returned = value or returned
+        if any(_calls_at_times(one) for one in nodes_in(returned)):
+            return None
+        if not all(isinstance(one, _READ) for part in statements for one in _smalls(part)):
+            return None
+        names = {one: f"{node.name.value}__{one}" for one in own.bound}
+        naming = Naming(lambda one: names.get(one.value) if isinstance(one, cst.Name) else None)
+        defaults = [*given.posonly_params, *given.params, *given.kwonly_params]
+        if not all(one.default is None or isinstance(one.default, _DEFAULTS) for one in defaults):
+            return None
+        made = [part.visit(naming) for part in statements]
+        read = tuple(part for part in made if isinstance(part, cst.CSTNode))
+        shown = returned.visit(naming)
+        assert isinstance(shown, cst.BaseExpression)
+        self.originals.update(naming.originals)
+        given_names = (one.name.value for one in defaults)
+        parameters = {
+            n: (names[n], one.default) for n, one in zip(given_names, defaults, strict=True)
+        }
+        return Inlined(parameters, read, shown)
+
+    def _sees_the_same(self, scopes: tuple[NameScope, ...]) -> bool:
+        """Return whether names that a function does not bind mean the same where it is called."""
+        free = scopes[-1].used - scopes[-1].bound.keys()
+        return all(_home(name, scopes[:-1]) is _home(name, self.scopes) for name in free)
+
+
+def _home(name: str, scopes: tuple[NameScope, ...]) -> NameScope | None:
+    seen = (scope for scope in reversed(scopes) if scope.kind is not ScopeKind.CLASS)
+    return next((scope for scope in seen if name in scope.bound), None)
+
+
+def _calls_at_times(node: cst.CSTNode) -> bool:
+    """Return whether a condition within an expression decides whether something is called."""
+    conditional = isinstance(node, cst.IfExp | cst.BooleanOperation)
+    return conditional and any(isinstance(one, cst.Call) for one in nodes_in(node))
+
+
+def _smalls(part: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield the statements of a piece of source, also those within others."""
+    for node in nodes_in(part):
+        if isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+            yield node
+
+
+def given_to(body: Inlined, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
+    """Return what a call gives to each parameter; None where that is not written out."""
+    names, found = list(body.parameters), dict[str, cst.BaseExpression]()
+    for place, argument in enumerate(call.args):
+        if argument.star or (argument.keyword is None and place >= len(names)):
+            return None
+        name = names[place] if argument.keyword is None else argument.keyword.value
+        if name not in body.parameters or name in found:
+            return None
+        found[name] = argument.value
+    given = {new: found.get(old, default) for old, (new, default) in body.parameters.items()}
+    known = {name: value for name, value in given.items() if value is not None}
+    return known if len(known) == len(given) else None

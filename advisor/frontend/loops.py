@@ -1,0 +1,471 @@
+"""Loops of a kernel's body: over ranges, arrays, lists, and whatever else there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from types import MappingProxyType
+
+import libcst as cst
+
+from advisor.frontend.accumulations import (
+    Combination,
+    accumulated,
+    combination,
+    is_by_element,
+    passed_on,
+    scattered_at_once,
+    searches,
+    stored_totals,
+)
+from advisor.frontend.arrays import value_of
+from advisor.frontend.besides import Besides
+from advisor.frontend.bindings import (
+    assigned_names,
+    names_in,
+    resolve,
+    target_names,
+)
+from advisor.frontend.directives import spoken_of
+from advisor.frontend.effects import roots
+from advisor.frontend.indices import (
+    MOST_ITERATIONS,
+    Known,
+    is_prange,
+    known,
+    pairs,
+    range_of,
+)
+from advisor.frontend.others import work_of
+from advisor.frontend.scope import looks_up, part_of
+from advisor.frontend.simple_statements import LEFT_EARLY
+from advisor.frontend.stores import (
+    bind_item,
+    evaluated,
+)
+from advisor.frontend.trees import NotUnderstood, nodes_in, parts_of
+from advisor.ir.dependence import least_index
+from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.statements import (
+    Loop,
+    Opaque,
+    ScalarBind,
+    Statement,
+    Unrolled,
+)
+from advisor.ir.values import Point, Read, Scalar, Value
+from advisor.numpy_table import PYTHON_INTEGER, strong
+from advisor.source import Span
+from costdb.expr import Expr, minimum, num, sym
+from costdb.expr.functions import trips as number_of_trips
+
+DEEPEST_LOOPS = 8
+"""Loops within loops that are still read: each may be read twice for each time around it."""
+
+UNTOLD = "how often the loop runs is not known: `# advise: trip COUNT` above it says so"
+
+Item = tuple[str, Read | Scalar, Expr]
+"""A name that goes through an array or a list of numbers, which, and how long that is."""
+
+
+class Loops(Besides):
+    """Reads loops, keeping what names denote from one iteration to the next."""
+
+    def _for(self, node: cst.For, lines: range, span: Span) -> Sequence[Statement]:
+        trips = spoken_of(self.pragmas.trips, lines)
+        if node.orelse is not None or node.asynchronous is not None:
+            raise NotUnderstood("a for loop with else, or an asynchronous one")
+        left = trips is None and _may_be_left(node.body)
+        made = self._for_each(node, trips, span)
+        if left:
+            # its bounds say how often it runs at most
+            return tuple(_stated_trips(one) if isinstance(one, Loop) else one for one in made)
+        return made
+
+    def _for_each(self, node: cst.For, trips: Expr | None, span: Span) -> Sequence[Statement]:
+        if self.scope.seen.around.intersection(target_names(node.target)):
+            raise NotUnderstood("a loop whose index is an attribute")
+        self._note_implied(names_in(node.iter), ())
+        variable = node.target.value if isinstance(node.target, cst.Name) else None
+        bounds = range_of(node.iter, self.scope)
+        if trips is None:
+            items = self._written_out(node, bounds)
+            if items is not None:
+                return self._unrolled(node, items, span)
+        if bounds is not None and bounds[2] < 0 and trips is not None:
+            raise NotUnderstood("a loop that counts down, with a stated number of trips")
+        if bounds is not None and variable is not None:
+            made = self._counting(node, variable, bounds, trips, span)
+            if is_prange(node.iter, self.scope):
+                made = replace(made, threads=self.threads(span.start_line))
+            return (scattered_at_once(made) if trips is None else _stated_trips(made),)
+        if trips is None:
+            each = self._each(node)
+            if each is not None:
+                counter, extent, named = each
+                made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
+                return (scattered_at_once(made),)
+        work = work_of(node.iter, self.scope, self.reading)
+        self.scope.relate({*target_names(node.target)} | roots(node.iter, self.reading))
+        needed = [self._computed(value, span) for value in work.values]
+        return (*needed, *self._untold(node, trips, span))
+
+    def _untold(
+        self, node: cst.For | cst.While, trips: Expr | None, span: Span
+    ) -> Sequence[Statement]:
+        """Read a loop of which the source does not show how often it runs."""
+        times = number_of_trips(span.start_line) if trips is None else trips
+        loop = _stated_trips(self._looped(node, None, num(0), times, 1, span))
+        return (loop,) if trips is not None else (Opaque(UNTOLD, frozenset(), span), loop)
+
+    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[Item]] | None:
+        """Read ``for x in a[1:]``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
+
+        Returns
+        -------
+        str or None
+            The name of the index, where there is one.
+        Expr
+            How many elements or rows there are.
+        sequence of Item
+            Names, and of what they denote one part after the other.
+        """
+        scope, counter = self.scope, None
+        target: cst.BaseExpression = node.target
+        given: cst.BaseExpression = node.iter
+        match given, target:
+            case (
+                cst.Call(func=cst.Name(value="enumerate"), args=[cst.Arg(array, None, star="")]),
+                cst.Tuple(elements=[cst.Element(cst.Name(value=index)), cst.Element(part)]),
+            ) if not scope.not_builtin("enumerate"):
+                counter, given, target = str(index), array, part
+        items = self._items(target, given)
+        if items is None:
+            return None
+        named = {counter, *(name for name, _, _ in items)}
+        named |= {view.array for _, view, _ in items if isinstance(view, Read)}
+        if assigned_names(node.body) & (named | names_in(node.iter)):
+            return None
+        # zip ends with the shortest
+        lengths = tuple(dict.fromkeys(length for _, _, length in items))
+        return counter, minimum(*lengths) if len(lengths) > 1 else lengths[0], items
+
+    def _items(
+        self, target: cst.BaseExpression, given: cst.BaseExpression
+    ) -> Sequence[Item] | None:
+        """Return the names that go through arrays side by side; None where anything else is."""
+        match given, target:
+            case (
+                cst.Call(func=cst.Name(value="zip"), args=[_, *_] as arguments),
+                cst.Tuple(elements=elements),
+            ) if not self.scope.not_builtin("zip"):
+                if any(a.keyword or a.star for a in arguments) or len(arguments) != len(elements):
+                    return None
+                parts = [
+                    self._items(element.value, argument.value)
+                    for element, argument in zip(elements, arguments, strict=True)
+                ]
+                known = [part for part in parts if part is not None]
+                return tuple(chain.from_iterable(known)) if len(known) == len(parts) else None
+            case cst.Name(value=numbers), cst.Name(value=name) if numbers in self.scope.listed:
+                length, dtype = self.scope.listed[numbers]
+                return [(name, Scalar(numbers, dtype), length)]
+            case cst.Name() | cst.Subscript(), cst.Name(value=name):
+                try:
+                    value = value_of(given, self.scope)
+                except NotUnderstood:
+                    return None
+                if isinstance(value, Read) and (extents := self.scope.type_of(value).extents):
+                    return [(name, value, extents[0])]
+        return None
+
+    def _written_out(
+        self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
+    ) -> tuple[Known, ...] | None:
+        """Return the values that a loop is read for one by one; None for any other loop."""
+        if bounds is not None and not looks_up(node, self.scope):
+            return None
+        found = known(node.iter, self.scope)
+        return found if isinstance(found, tuple) else None
+
+    def _unrolled(self, node: cst.For, items: Sequence[Known], span: Span) -> Sequence[Statement]:
+        """Read the body of a loop once for each of the values that it goes through."""
+        if _may_be_left(node.body):
+            raise NotUnderstood(LEFT_EARLY)
+        scope, around = self.scope, self.copies
+        names, changed = frozenset(target_names(node.target)), assigned_names(node.body)
+        if (names | names_in(node.iter)) & changed:
+            raise NotUnderstood("a loop that changes what it goes through")
+        copies = max(1, around) * len(items)
+        if copies > MOST_ITERATIONS:
+            raise NotUnderstood(
+                f"loops over more than {MOST_ITERATIONS} written-out values are not followed"
+            )
+        made: list[Statement] = []
+        self.copies = max(1, copies)
+        try:
+            for item in items:
+                for name, value in pairs(node.target, item, scope):
+                    bind_item(name, value, scope)
+                made.extend(self.block(node.body, of_loop=True))
+        finally:
+            self.copies = around
+            for name in names:
+                scope.written_out.pop(name, None)
+        return (Unrolled(tuple(made), span),) if made else ()
+
+    def _counting(
+        self,
+        node: cst.For,
+        variable: str | None,
+        bounds: tuple[Expr, Expr, int],
+        trips: Expr | None,
+        span: Span,
+        items: Sequence[Item] = (),
+    ) -> Loop:
+        """Read a loop over a range; one that counts down, as one over how far it has come."""
+        scope = self.scope
+        symbol = scope.index(variable, span.start_line)
+        low, high, step = bounds
+        index: Expr | None = None
+        if step < 0:
+            low, high, step, index = num(0), low - high, 1, low - sym(symbol)
+        if trips is not None:
+            high = low + trips * step
+        else:
+            scope.maxima[symbol], scope.starts[symbol] = high - 1, low
+        made = self._looped(node, variable, low, high, step, span, index, items)
+        scope.maxima.pop(symbol, None)
+        scope.starts.pop(symbol, None)
+        if index is not None:
+            # the index is another number than what the loop counts
+            name = scope.loop_texts.pop(symbol, None)
+            scope.counted_down += [] if name is None else [(name, index)]
+        return made
+
+    def _while(self, node: cst.While, lines: range, span: Span) -> Sequence[Statement]:
+        trips = spoken_of(self.pragmas.trips, lines)
+        if node.orelse is not None:
+            raise NotUnderstood("a while loop with else")
+        return self._untold(node, trips, span)
+
+    def _looped(
+        self,
+        node: cst.For | cst.While,
+        variable: str | None,
+        low: Expr,
+        high: Expr,
+        step: int,
+        span: Span,
+        index: Expr | None = None,
+        items: Sequence[Item] = (),
+    ) -> Loop:
+        if self.loops_around == DEEPEST_LOOPS:
+            raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
+        scope = self.scope
+        symbol = scope.index(variable, span.start_line)
+        # what any function may change, one that is called may
+        foreign = self._foreign(self._effects(node))
+        foreign -= scope.arrays_among(scope.seen.around - scope.seen.unsettled)
+        changed = assigned_names(node) | foreign
+        before, strided = scope.moment(), set(scope.strided)
+        varying, scope.varying = scope.varying, scope.varying | changed
+        around, started = set(scope.accumulating), dict(scope.started)
+        by_element, scope.by_element = scope.by_element, is_by_element(node)
+        for name in accumulated(node, self._function) & scope.elements.keys():
+            # what it holds when the loop begins was computed from elements
+            scope.bind_number(name, strong(scope.type_of(scope.elements[name]).dtype))
+        totals = {
+            name: scope.numbers.get(name, PYTHON_INTEGER)
+            for name in accumulated(node, self._function)
+            if name in scope.numbers or name in scope.scalars
+        }
+        scope.accumulating |= totals.keys()
+        passing, scope.passed_on = scope.passed_on, self._passed_on(node)
+        starts = tuple((name, self._start(name)) for name in sorted(scope.passed_on))
+        passed = {name: strong(scope.type_of(start).dtype) for name, start in starts}
+        self.starts[span] = {n: started[n] for n in sorted(totals) if n in started}
+        self.loops_around += 1
+
+        carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}
+        # a whole number that changes is one within the loop; what it is after that nobody follows
+        counted = (changed & scope.scalars.keys()) - totals.keys() - _variables(node)
+        carried |= dict.fromkeys(counted, PYTHON_INTEGER)
+
+        known = symbol in scope.maxima
+        scope.running.append((symbol, low, high, step) if known else None)
+
+        def once_around() -> tuple[Statement, ...]:
+            return self._once_around(
+                node, variable, symbol, low, changed, {**carried, **totals}, index, items, passed
+            )
+
+        kin = dict(scope.kin)
+        # what only the loop makes arrays of is none when it begins
+        unknown = {name for name in changed if not scope.has_array(name)}
+
+        def settled() -> bool:
+            types = {**dict.fromkeys(scope.scalars, PYTHON_INTEGER), **scope.numbers}
+            same = all(types.get(name) == dtype for name, dtype in carried.items())
+            same = same and scope.kin == kin
+            return same and scope.lost <= before.lost | unknown and scope.strided == strided
+
+        def again() -> tuple[Statement, ...]:
+            scope.restore(before)
+            scope.lost |= unknown
+            kin.update(scope.kin)
+            return once_around()
+
+        body = once_around()
+        lost = scope.lost - before.lost - unknown
+        if not settled() and lost <= scope.renamed and scope.strided == strided:
+            # names that were handed over are bound anew, or a later iteration does not know them;
+            # a number has the type that iterations give it
+            found = scope.numbers.keys() | scope.scalars.keys()
+            carried = {n: scope.numbers.get(n, carried[n]) for n in carried if n in found}
+            unknown |= lost
+            body = again()
+        if not settled():
+            # a later iteration may find names otherwise than the first one did
+            carried = {}
+            unknown |= scope.lost | scope.arrays_among(changed)
+            body = again()
+        totals = {**{n: t for n, t in carried.items() if n not in counted}, **totals, **passed}
+        scope.running.pop()
+        scope.varying = varying
+        self.loops_around -= 1
+        totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
+        totals |= {name: scope.totals[name].dtype for name in passed}
+        scope.passed_on = passing
+        scope.either(before, scope.moment())
+        scope.unsettle(changed)
+        scope.accumulating, scope.by_element = around, by_element
+        scope.started = {n: value for n, value in started.items() if n not in changed}
+        for name, dtype in totals.items():
+            scope.bind_number(name, dtype)
+        if variable is not None and variable not in assigned_names(node.body):
+            scope.loop_texts[symbol] = variable
+        return Loop(symbol, low, high, step, body, span, starts=starts)
+
+    def _passed_on(self, node: cst.For | cst.While) -> set[str]:
+        """Return the numbers that a loop passes on from one iteration to the next, and uses."""
+        scope = self.scope
+        spread = (array.spec.mesh.axes for array in scope.declared.values())
+        if not scope.by_element or self.branches or any(spread):
+            # ranks would have to pass them on to each other
+            return set()
+        known = scope.numbers.keys() | scope.scalars.keys() | scope.elements.keys()
+        found = {name for name in passed_on(node, self._function) if name in known}
+        for one in searches(node):
+            if one.best in known:
+                found |= {one.best, one.place}
+        return {name for name in found if not scope.has_array(name)}
+
+    def _start(self, name: str) -> Value:
+        """Return what a number holds before a loop, by its name where nothing else is known."""
+        scope = self.scope
+        if name in scope.scalars:
+            return value_of(scope.scalars[name], scope)
+        known = scope.elements.get(name) or scope.started.get(name)
+        if known is not None:
+            return known
+        return Scalar(name, scope.numbers.get(name, PYTHON_INTEGER))
+
+    def _once_around(
+        self,
+        node: cst.For | cst.While,
+        variable: str | None,
+        symbol: str,
+        low: Expr,
+        changed: frozenset[str],
+        totals: Mapping[str, str],
+        index: Expr | None,
+        items: Sequence[Item] = (),
+        passed: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[Statement, ...]:
+        scope = self.scope
+        # what an earlier iteration assigned is not what the name denoted before the loop
+        scope.unsettle(changed)
+        scope.numbers.update(totals)
+        for name, dtype in passed.items():
+            scope.totals[name] = ArrayType(dtype, ())
+            scope.bind_element(name, Read(name, ()))
+        if variable is not None:
+            scope.bind_scalar(variable, sym(symbol) if index is None else index)
+        elif isinstance(node, cst.For) and not items:
+            self._bound_as_seen(target_names(node.target), node, scope.span(node.target))
+        numbers: list[Statement] = []
+        for name, view, _ in items:
+            if isinstance(view, Scalar):
+                # nothing else writes it, as no name has this index
+                item = Scalar(f"{view.text}[{symbol}]", view.dtype)
+                scope.bind_number(name, view.dtype)
+                numbers.append(ScalarBind(name, item, scope.span(node.body)))
+                continue
+            rest = whole(scope.type_of(view).extents[1:])
+            part = part_of(view, (Point(sym(symbol)), *rest))
+            if rest:
+                scope.bind_view(name, part)
+            elif scope.by_element:
+                scope.bind_element(name, part)
+            else:
+                scope.bind_number(name, scope.type_of(part).dtype)
+                numbers.append(ScalarBind(name, part, scope.span(node.body)))
+        scope.minima[symbol] = least_index(low, scope.minima)
+        tested: Sequence[Statement] = ()
+        if isinstance(node, cst.While):
+            outer, scope.pending, self.expanded = scope.pending, [], {}
+            made = self._tested(node.test)
+            tested, scope.pending = (*scope.pending, *made), outer
+        body = stored_totals(self.block(node.body, of_loop=True), self.starts)
+        return (*tested, *numbers, *body)
+
+    def _tested(self, test: cst.BaseExpression) -> Sequence[Statement]:
+        """Return what it takes to evaluate a condition; what decides it need not be understood."""
+        scope, span = self.scope, self.scope.span(test)
+        made: Sequence[Statement]
+        try:
+            made = evaluated(test, scope, span)
+        except NotUnderstood as refused:
+            mentions = scope.behind(names_in(test))
+            alone = cst.Expr(test)
+            self.bodies.originals[alone] = test
+            made = self._not_read(alone, span, mentions, refused)
+        self._note_implied(names_in(test), made)
+        return made
+
+    def _combination(self, node: cst.CSTNode) -> Combination | None:
+        """Return how a statement goes on with a number that the loops around accumulate."""
+        if not self.scope.accumulating and not self.scope.passed_on:
+            return None
+        found = combination(node, self._function)
+        names = self.scope.accumulating | self.scope.passed_on
+        return found if found is not None and found.name in names else None
+
+    def _function(self, node: cst.BaseExpression) -> str | None:
+        """Return the full name of a function, also of a builtin one."""
+        if isinstance(node, cst.Name) and not self.scope.not_builtin(node.value):
+            return f"builtins.{node.value}"
+        return resolve(node, self.scope.imports)
+
+
+def _variables(node: cst.For | cst.While) -> frozenset[str]:
+    """Return the names that a loop itself binds."""
+    return frozenset(target_names(node.target)) if isinstance(node, cst.For) else frozenset()
+
+
+def _stated_trips(loop: Loop) -> Loop:
+    """Return a loop whose bounds are what a pragma says, not what the source does."""
+    return replace(loop, stated=True)
+
+
+def _may_be_left(body: cst.CSTNode) -> bool:
+    """Return whether a loop's body leaves the loop, or the function, before its last iteration."""
+    match body:
+        case cst.Break() | cst.Return():
+            return True
+        case cst.For() | cst.While():
+            # its own breaks leave that one
+            return any(isinstance(part, cst.Return) for part in nodes_in(body))
+    return any(map(_may_be_left, parts_of(body)))
