@@ -116,7 +116,7 @@ def under_masks(
     if not reads_own and len(kept) == len(ways) and not _may_fail(last, kernel):
         # what cannot fail comes first, and everywhere
         del kept[-1]
-        stores.append(replace(store, value=last, in_place=False, held=()))
+        stores.append(replace(store, value=last, in_place=False))
     for found, value in kept:
         mask = found if found is None else made.named(found)
         types = partial(type_of, kernel=made.kernel)
@@ -125,7 +125,7 @@ def under_masks(
         if chosen_in(value, mask, types, ONE) is None:
             raise NotRaised
         chosen = Elementwise("where", (mask, value, own))
-        stores.append(replace(store, value=chosen, in_place=True, held=()))
+        stores.append(replace(store, value=chosen, in_place=True))
     return [*made.binds, *stores], made.kernel
 
 

@@ -159,9 +159,10 @@ class _Iteration:
                 case Store(array):
                     value = self.value(one.value)
                     # a number of its own, and not what a row is made of
-                    held = tuple((n, v) for n, v in self.held.items() if v in parts_of(value))
+                    named = {n: self.value(v) for n, v in one.held} | self.held
+                    held = tuple((n, v) for n, v in named.items() if v in parts_of(value))
                     self.forget(array)
-                    made.append(replace(one, value=value, held=(*one.held, *held)))
+                    made.append(replace(one, value=value, held=held))
                 case Choice(condition=condition) if condition is not None:
                     made += self.choice(one, self.value(condition))
                 case Loop() if not written(one) & self.bound:

@@ -109,11 +109,12 @@ def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
     return replace(then, value=value, in_place=False, held=first.held + then.held)
 
 
-def _parts_of(one: Statement) -> Iterator[Value]:
-    """Yield what a statement computes for all elements: not what it does under a mask."""
+def _computed(one: Statement) -> Iterator[tuple[Value, bool]]:
+    """Yield what a statement computes, and whether it does for all elements: not under a mask."""
     under = masked(one) if isinstance(one, Store) else None
-    for value in values_of(one) if under is None else under[:1]:
-        yield from told(value)
+    for number, value in enumerate(values_of(one) if under is None else under):
+        for part in told(value):
+            yield part, under is None or number == 0
 
 
 def _is_short(value: Value) -> bool:
@@ -128,9 +129,9 @@ def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | 
     """Return the largest array that is computed more than once, and which statement needs it."""
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
-        for part in _parts_of(one):
-            computed = isinstance(part, _COMPUTED)
-            if computed and not _is_short(part):
+        for part, of_all in _computed(one):
+            # what only masks choose may fail elsewhere
+            if isinstance(part, _COMPUTED) and not _is_short(part) and (of_all or part in uses):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
     for value in sorted(uses, key=lambda one: -sizes[one]):
