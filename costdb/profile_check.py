@@ -26,7 +26,7 @@ from costdb.machines import (
     place_of,
     read_document,
 )
-from costdb.store.database import Report, now, report_to_stderr, transaction, writing
+from costdb.store.database import now, transaction, writing
 from costdb.store.extract import store_path
 
 if TYPE_CHECKING:
@@ -217,9 +217,7 @@ def _one_line(text: str) -> str:
 # A user's own profiles, kept after the full check.
 
 
-def import_profile(
-    path: Path, *, replace: bool = False, report: Report = report_to_stderr
-) -> Machine:
+def import_profile(path: Path, *, replace: bool = False) -> Machine:
     """Check a profile in full and keep it in the store under its own name.
 
     Raises
@@ -233,16 +231,10 @@ def import_profile(
     problems = check_profile(document, str(path))
     if problems:
         raise MachineError(problems[0])
-    return store_profile(document, str(path), replace=replace, report=report)
+    return store_profile(document, str(path), replace=replace)
 
 
-def store_profile(
-    document: dict[str, Json],
-    origin: str,
-    *,
-    replace: bool = False,
-    report: Report = report_to_stderr,
-) -> Machine:
+def store_profile(document: dict[str, Json], origin: str, *, replace: bool = False) -> Machine:
     """Keep a checked document in the store; see :func:`import_profile` for the errors."""
     machine = machine_of(document, origin)
     if machine.name in built_in_names():
@@ -254,7 +246,7 @@ def store_profile(
         now(),
     )
     statement = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
-    with writing(store_path(), report) as connection, transaction(connection):
+    with writing(store_path()) as connection, transaction(connection):
         done = connection.execute(f"{statement} INTO profiles VALUES (?, ?, ?, ?)", row)
     if done.rowcount != 1:
         raise MachineError(
@@ -264,7 +256,7 @@ def store_profile(
     return machine
 
 
-def remove_profile(name: str, *, report: Report = report_to_stderr) -> bool:
+def remove_profile(name: str) -> bool:
     """Forget an imported or calibrated profile; tell whether there was one.
 
     What a calibration measured is kept, as it is when the profile is made anew.
@@ -272,6 +264,6 @@ def remove_profile(name: str, *, report: Report = report_to_stderr) -> bool:
     path = store_path()
     if not path.is_file():
         return False
-    with writing(path, report) as connection, transaction(connection):
+    with writing(path) as connection, transaction(connection):
         done = connection.execute("DELETE FROM profiles WHERE name = ?", (name,))
     return done.rowcount == 1

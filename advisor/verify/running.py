@@ -258,7 +258,6 @@ def run_built(
     ranks: int,
     repetitions: int = 0,
     seconds: float = 1.0,
-    patience_s: float = _PATIENCE_S,
 ) -> Iterator[tuple[Ran, ...]]:
     """Yield of each case what came of its programs, as many as there are.
 
@@ -270,7 +269,6 @@ def run_built(
     ranks, repetitions : int
     seconds : float
         How long repetitions of one program may take.
-    patience_s : float
 
     Raises
     ------
@@ -294,7 +292,7 @@ def run_built(
             for one in cases
         ],
     }
-    for found in answers("advisor.verify.worker", job, patience_s, ranks, ONE_THREAD):
+    for found in answers("advisor.verify.worker", job, _PATIENCE_S, ranks, ONE_THREAD):
         yield tuple(Ran(one["differs"], tuple(one["samples_s"])) for one in found)
 
 
