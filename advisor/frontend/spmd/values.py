@@ -249,7 +249,6 @@ Value = (
 NOBODY = External("mpi4py.MPI.PROC_NULL")
 ANYBODY = External("mpi4py.MPI.ANY_SOURCE")
 IN_PLACE = External("mpi4py.MPI.IN_PLACE")
-WHOLE_SLICE = Slice(Nothing(), Nothing(), Nothing())
 
 
 @dataclass(frozen=True, slots=True)
