@@ -56,7 +56,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.finding import Applicability
-from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.memory import Order, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
@@ -76,6 +76,7 @@ from transforms.kit.ranks import is_shift, named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     before,
+    fresh_name,
     in_place_of,
     indent_at,
     starts_line,
@@ -253,16 +254,22 @@ def _receiving(program: Program, end: End, view: View) -> Edits | None:
     step, context = end.step, program.context
     if not step.blocking or step.receive is not None or "status" in step.places:
         return None
-    lines, into = [], _stored(end, view, program)
-    if into is None:
+    numpy, lines, ended = context.array_module, list[str](), list[str]()
+    into, target = _stored(end, view, program)
+    if target is not None and not is_stretch(target) and numpy is not None:
+        # what is received into is one stretch of memory
+        name = fresh_name("received", context.identifiers)
+        lines, ended = [f"{name} = {numpy}.empty_like({into})"], [f"{into} = {name}"]
+        into = name
+    elif target is None:
         shape = shape_text(view, end.function, program, step.span)
-        if not (is_simple(step, program) and shape and context.array_module and step.result):
+        if not (is_simple(step, program) and shape and numpy and step.result):
             return None
         into = step.result
-        lines = [f"{into} = {context.array_module}.empty({shape}, dtype={view.dtype!r})"]
+        lines = [f"{into} = {numpy}.empty({shape}, dtype={view.dtype!r})"]
     given = ", ".join([into, *keywords(step, ("source", "tag"), program)])
     lines.append(f"{step.receiver}.Recv({given})")
-    return in_place_of(step.statement, lines, context)
+    return in_place_of(step.statement, [*lines, *ended], context)
 
 
 def _changes(end: End, view: View) -> bool:
@@ -290,21 +297,18 @@ def _is_somebody(end: End, program: Program) -> bool:
     )
 
 
-def _stored(end: End, view: View, program: Program) -> str | None:
-    """Return where an object is stored as it comes, if its memory could be received into."""
+def _stored(end: End, view: View, program: Program) -> tuple[str, View | None]:
+    """Return where an object is stored as it comes, if it is as large: its text, and which view."""
     visit, context = end.visit, program.context
     match visit.block[visit.position + 1 : visit.position + 2]:
         case (Copy(target=target, span=span),) if end.step.statement.contains(span):
             into, equals, call = context.text(end.step.statement).partition("=")
             same = (target.shape, target.dtype) == (view.shape, view.dtype)
-            if (
-                same
-                and equals
-                and is_stretch(target)
-                and call.strip() == context.text(end.step.span)
-            ):
-                return into.strip()
-    return None
+            in_order = is_stretch(target) or target.order is Order.C
+            alone = call.strip() == context.text(end.step.span)
+            if same and equals and in_order and alone and "#" not in into:
+                return into.strip(), target
+    return "", None
 
 
 # --- shapes first -------------------------------------------------------------------------------

@@ -398,6 +398,12 @@ def _body(nodes: list[ast.stmt], parts: _Parts, program: Program) -> list[str]:
     return texts
 
 
+def _is_listed(step: Communicate) -> bool:
+    """Return whether all that a loop broadcasts goes as a pickled list of arrays."""
+    sent = step.send
+    return step.op is Op.BCAST and step.pickled and sent is not None and sent.view is not None
+
+
 def _edits(parts: _Parts, lines: list[str] | None, program: Program) -> Edits | str:
     node, context = parts.node, program.context
     place = span_of(node, context.lines)
@@ -414,7 +420,7 @@ def _steps(parts: _Parts, *, whole: bool) -> tuple[Step, ...]:
     for step in steps:
         sent = step.send
         assert sent is not None
-        if step.op is Op.SENDRECV:
+        if step.op is Op.SENDRECV or _is_listed(step):
             listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=loop.trips)
             made.append(replace(step, send=replace(listed, view=None, count=None)))
             continue
@@ -472,7 +478,7 @@ def _collected(
 ) -> ProgramProposal:
     steps = [one.step for one in parts.calls]
     rounded = any(s.op in _REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
-    exchanged = any(s.op is Op.SENDRECV for s in steps)
+    exchanged = any(s.op is Op.SENDRECV or _is_listed(s) for s in steps)
     method = steps[0].method if exchanged else steps[0].method.capitalize()
     sent = " and ".join(f"`{shortened(one.sent)}`" for one in parts.calls)
     return offer(
@@ -495,6 +501,8 @@ def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str]
         return None
     kept = any(is_used_outside(name, place, function, program) for name in parts.targets)
     if parts.before or kept or len(parts.calls) > 1:
+        if any(_is_listed(one.step) for one in parts.calls):
+            return None  # on other ranks than the root there may be nothing to copy
         inner = " " * (parts.node.body[0].col_offset - parts.node.col_offset)
         lines = [f"{one.all_sent} = []" for one in parts.calls]
         lines += [f"{parts.header}:", *_body(parts.before, parts, program)]
@@ -535,6 +543,8 @@ def _one_call(once: _Once, program: Program) -> list[str] | None:
                 f"{got} = {numpy}.array({source}, {dtype})",
                 f"{step.receiver}.Bcast({got}, root={root})",
             ]
+        case Op.BCAST:
+            return [f"{got} = {step.receiver}.bcast({listed}{given})"]
     return None
 
 
