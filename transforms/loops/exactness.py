@@ -12,6 +12,7 @@ from advisor.ir.proposal import Legality
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Store, is_total
 from advisor.ir.values import (
+    Copy,
     Elementwise,
     Gather,
     MatMul,
@@ -165,6 +166,9 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
     product = isinstance(term, Elementwise) and term.operation == "multiply"
     if kind_of_or_none(total) is Kind.INTEGER and (product or total in ("int64", "uint64")):
         # a product of whole numbers keeps their type, and wraps around where the number does not
+        return None
+    if Kind.INTEGER in kinds and any(isinstance(part, Copy) for part in parts_of(term)):
+        # what Python converts is a number of Python's, and so is their sum
         return None
     if operation in ("maximum", "minimum"):
         if named != {dtype} or dtype != "float64":
