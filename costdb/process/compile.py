@@ -11,7 +11,7 @@ result and any bound from aggregate work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from costdb.expr import (
@@ -40,8 +40,12 @@ from costdb.work import (
     SeqLoop,
     Sequential,
     Use,
+    Work,
     constant_of,
 )
+
+PriceLeaf = Callable[[Work], Expr]
+"""From the work of a leaf to its time in microseconds."""
 
 
 class ProcessError(ValueError):
@@ -82,6 +86,7 @@ _NOTHING = _Part(ZERO, ZERO, Vector())
 
 def compile_process(
     term: Process,
+    price: PriceLeaf | None = None,
     unit_us: Fraction | int = 1,
     positive: Iterable[str] = (),
     nonnegative: Iterable[str] = (),
@@ -91,6 +96,8 @@ def compile_process(
     Parameters
     ----------
     term : Process
+    price : callable, optional
+        Says the microseconds of each `Leaf`.
     unit_us : Fraction or int
         Microseconds in the unit of the result; 1 000 000 gives seconds.
     positive : iterable of str
@@ -102,11 +109,11 @@ def compile_process(
     ------
     ProcessError
         For a constant time that is negative, a probability outside 0..1, a resource that
-        serves nobody, and a cost too large to write down.
+        serves nobody, a leaf without a price, and a cost too large to write down.
     """
     tidy = knowing(positive, nonnegative)
     try:
-        part = _Compiler(num(unit_us), tidy).part(term)
+        part = _Compiler(price, num(unit_us), tidy).part(term)
         omega = largest_element(part.delta, tidy)
         return Cost(tidy(part.time), tidy(part.phi), part.delta, omega)
     except ExprError as error:
@@ -128,7 +135,8 @@ def knowing(positive: Iterable[str], nonnegative: Iterable[str]) -> Tidy:
 
 
 class _Compiler:
-    def __init__(self, unit: Expr, tidy: Tidy) -> None:
+    def __init__(self, price: PriceLeaf | None, unit: Expr, tidy: Tidy) -> None:
+        self.price = price
         self.unit = unit
         self.tidy = tidy
         # A term may be one object in many places, where equations were substituted.
@@ -147,7 +155,10 @@ class _Compiler:
             case Use():
                 return self.use(term)
             case Leaf(work):
-                raise ProcessError(f"nothing says what {work.label!r} costs")
+                if self.price is None:
+                    raise ProcessError(f"nothing says what {work.label!r} costs")
+                time = self.in_unit(self.price(work))
+                return _Part(time, time, Vector())
             case Sequential(parts):
                 return self.sequence([self.part(part) for part in parts])
             case Parallel(parts):

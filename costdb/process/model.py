@@ -14,16 +14,9 @@ from costdb.estimate import Priced, Term
 from costdb.expr import ZERO, Expr, to_text
 from costdb.expr.nodes import Rational
 from costdb.process.compile import Cost, ProcessError, compile_process, knowing
-from costdb.process.servers import largest_element
-from costdb.process.substitution import (
-    MICROSECONDS,
-    RESERVED,
-    Equation,
-    Kind,
-    ModelError,
-    Substitution,
-    read_equations,
-)
+from costdb.process.servers import Vector, largest_element
+from costdb.process.substitution import MICROSECONDS, RESERVED, Substitution
+from costdb.process.syntax import Equation, Kind, ModelError, read_equations
 from costdb.records import dataclass
 from costdb.work import Process, Resource, names_of_sizes
 
@@ -80,7 +73,7 @@ def load_model(paths: Sequence[Path]) -> Model:
         if equation.is_parameter and equation.kind is Kind.NUMERIC
     }
     process = closed[_main(equations.values(), str(paths[0])).name]
-    assert not isinstance(process, Expr | Resource)
+    assert not isinstance(process, Expr | Vector | Resource)
     sizes = frozenset(parameters.keys() & names_of_sizes(process))
     return Model(process, parameters, sizes, tuple(map(str, paths)))
 

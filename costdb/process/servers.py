@@ -139,6 +139,10 @@ class Vector:
         """Return the element of `array` at `index`."""
         return add([entry.at(index) for entry in self.entries if entry.array == array])
 
+    def total(self) -> Expr:
+        """Return the sum of all elements."""
+        return add([entry.over_loops(entry.amount) for entry in self.entries])
+
     def arrays(self) -> tuple[str, ...]:
         """Return the names of the arrays, in order of first use."""
         return tuple(dict.fromkeys(entry.array for entry in self.entries))

@@ -6,21 +6,18 @@ the variable of a loop is renamed where it would capture a symbol of the surroun
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from enum import StrEnum
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
-from costdb.expr import ONE, ZERO, Expr, ExprError, sym
+from costdb.expr import ONE, ZERO, Expr, ExprError, num, sym
 from costdb.expr.functions import fresh_name
 from costdb.expr.nodes import Rational
-from costdb.expr.parse import APART, EXPRESSION_RULES, MAX_NESTING, ExprBuilder, number_text, shown
+from costdb.expr.parse import ExprBuilder, number_text
 from costdb.expr.parse import Place as TokenPlace
-from costdb.process.compile import ProcessError
+from costdb.process.servers import Entry, Loop, Vector, largest_element
+from costdb.process.syntax import Equation, Kind, Place, first_word, parts_of, place_of, words_of
 from costdb.records import dataclass, replace
 from costdb.work import (
     NOTHING,
@@ -37,211 +34,16 @@ from costdb.work import (
 )
 
 if TYPE_CHECKING:
-    from lark import Lark, Token, Tree
+    from lark import Token
 
-    Node: TypeAlias = Tree[Token]
+    from costdb.process.syntax import Node
 
+# What expressions of a model may stand for beside numbers: servers and vectors.
 
-# Process models as text: from the source of a file to its equations.
-#
-# The expressions in it are those of :mod:`costdb.expr`. A percent sign starts
-# a comment, so a remainder is spelled ``mod``. Text is read by a grammar and in no other way.
-
-MAX_SOURCE = 50_000
-"""Characters of one file beside comments, so that refusing nonsense takes no time."""
-
-MAX_BYTES = 8 * MAX_SOURCE
-"""Bytes of one file with its comments."""
-
-MAX_DEPTH = 100
-"""Levels of nesting of one equation, whether by brackets or by loops and signs."""
-
-_WORDS = (
-    "numeric", "resource", "process", "parameter", "delay", "use", "seq", "par", "if", "else",
-)  # fmt: skip
-_GRAMMAR = (
-    r"""
-start: equation*
-equation: (NUMERIC | RESOURCE) PARAMETER? NAME formals? ("=" expression)?
-    | PROCESS PARAMETER? NAME formals? ("=" parallel)?
-formals: "(" NAME ("," NAME)* ")"
-?parallel: sequence | sequence ("||" sequence)+ -> parallel
-?sequence: part | part (";" part)+ -> sequence
-?part: DELAY "(" expression ")" -> delay
-    | USE "(" expression "," expression ")" -> use
-    | (SEQ | PAR) "(" NAME "=" expression "," expression ")" part -> loop
-    | IF "(" expression ")" part (ELSE part)? -> branch
-    | NAME ("(" expression ("," expression)* ")")? -> invoke
-    | "{" parallel "}"
-    | "{" "}" -> nothing
-"""
-    + "\n".join(f"{word.upper()}.3: /{word}{APART}/" for word in _WORDS)
-    + "\n"
-    + EXPRESSION_RULES
-    + r"""
-%ignore /[ \t\r\n]+/
-"""
-)
-_COMMENT = re.compile(r"%[^\n]*")
-_BRACKET = re.compile(r"[(){}]")
-_PARTNER = {")": "(", "}": "{"}
-
-
-class ModelError(ProcessError):
-    """A model that cannot be read; one line, ``file:line:column: message``."""
-
-
-class Kind(StrEnum):
-    """What an equation defines."""
-
-    NUMERIC = "numeric"
-    RESOURCE = "resource"
-    PROCESS = "process"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where something stands, counted from 1."""
-
-    file: str
-    line: int = 1
-    column: int = 1
-
-    def error(self, message: str) -> ModelError:
-        """Return `message` as an error at this place."""
-        return ModelError(f"{self.file}:{self.line}:{self.column}: {message}")
-
-
-def place_of(word: TokenPlace, file: str) -> Place:
-    """Return where a token of a file stands."""
-    return Place(file, word.line or 1, word.column or 1)
-
-
-def words_of(node: Node) -> list[Token]:
-    """Return the words and operators among the children of a rule's application."""
-    return [child for child in node.children if isinstance(child, str)]
-
-
-def parts_of(node: Node) -> list[Node]:
-    """Return the applications of other rules among the children."""
-    return [child for child in node.children if not isinstance(child, str)]
-
-
-def first_word(node: Node) -> Token:
-    """Return the word that comes first in the text."""
-    child = node.children[0]
-    return child if isinstance(child, str) else first_word(child)
-
-
-@dataclass(frozen=True, slots=True)
-class Equation:
-    """``kind [parameter] name(formals) = body``; a parameter may have no body."""
-
-    kind: Kind
-    name: str
-    formals: tuple[str, ...]
-    is_parameter: bool
-    body: Node | None
-    place: Place
-
-
-def read_equations(path: Path) -> tuple[Equation, ...]:
-    """Return the equations of the file at `path`, in order.
-
-    Raises
-    ------
-    ModelError
-        When the file cannot be read or its text is not in the language.
-    """
-    file = str(path)
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise Place(file).error(f"is longer than {MAX_BYTES} bytes")
-        text = data.decode()
-    except OSError as error:
-        raise Place(file).error(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Place(file, line).error("is not UTF-8 text") from None
-    text = _COMMENT.sub("", text)
-    _check_brackets(text, file)
-    if len(text) > MAX_SOURCE:
-        raise Place(file).error(f"has more than {MAX_SOURCE} characters beside comments")
-    return tuple(_equation(tree, file) for tree in parts_of(_parse(text, file)))
-
-
-def _check_brackets(text: str, file: str) -> None:
-    def place(offset: int) -> Place:
-        line = text.count("\n", 0, offset) + 1
-        return Place(file, line, offset - text.rfind("\n", 0, offset))
-
-    opened: list[tuple[str, int]] = []
-    for match in _BRACKET.finditer(text):
-        bracket, offset = match.group(), match.start()
-        if bracket not in _PARTNER:
-            opened.append((bracket, offset))
-            if len(opened) > MAX_NESTING:
-                raise place(offset).error(f"brackets nest more than {MAX_NESTING} levels deep")
-        elif not opened or opened.pop()[0] != _PARTNER[bracket]:
-            raise place(offset).error(f"{bracket!r} closes nothing")
-    if opened:
-        bracket, offset = opened[-1]
-        raise place(offset).error(f"{bracket!r} is never closed")
-
-
-@cache
-def _parser() -> Lark:
-    from lark import Lark
-
-    return Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
-
-
-def _parse(text: str, file: str) -> Node:
-    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-
-    try:
-        return _parser().parse(text)
-    except UnexpectedToken as error:
-        if error.token.type == "$END":
-            lines = text.rstrip().split("\n")
-            place = Place(file, len(lines), len(lines[-1]) + 1)
-            raise place.error("the model ends too early") from None
-        message = f"did not expect {shown(str(error.token))}"
-        raise Place(file, error.line, error.column).error(message) from None
-    except UnexpectedCharacters as error:
-        message = f"did not expect {shown(text[error.pos_in_stream :].split()[0])}"
-        raise Place(file, error.line, error.column).error(message) from None
-
-
-def _equation(tree: Node, file: str) -> Equation:
-    words, parts = words_of(tree), parts_of(tree)
-    kind, name = Kind(words[0].value), words[-1].value
-    place = place_of(words[-1], file)
-    formals: tuple[str, ...] = ()
-    if parts and parts[0].data == "formals":
-        formals = tuple(map(str, parts.pop(0).children))
-        if len(set(formals)) < len(formals):
-            raise place.error(f"two formals of {name!r} have the same name")
-    is_parameter = words[1].type == "PARAMETER"
-    if not parts and not is_parameter:
-        raise place.error(f"{name!r} is neither defined nor a parameter")
-    # level by level: recursion is what the check is to protect
-    level = parts
-    for _ in range(MAX_DEPTH):
-        level = [inner for node in level for inner in parts_of(node)]
-    if level:
-        raise place.error(f"the equation nests more than {MAX_DEPTH} levels deep")
-    return Equation(kind, name, formals, is_parameter, parts[0] if parts else None, place)
-
-
-# What expressions of a model may stand for beside numbers: servers.
-
-Quantity: TypeAlias = Expr | Resource
+Quantity: TypeAlias = Expr | Vector | Resource
 """A value of an expression."""
 
-BUILT_IN = frozenset({"max", "min", "ceil", "floor", "log2", "gcd", "if", "sum"})
+BUILT_IN = frozenset({"max", "min", "ceil", "floor", "log2", "gcd", "if", "sum", "unitvec"})
 """Functions of expressions."""
 
 RESERVED = BUILT_IN | {
@@ -273,13 +75,54 @@ class Builder(ExprBuilder):
         except ExprError as error:
             raise self.place(token).error(str(error)) from None
 
-    def built_in(self, word: Token, args: Sequence[Quantity]) -> Expr:
+    def built_in(self, word: Token, args: Sequence[Quantity]) -> Quantity:
         """Return the built-in function called `word`, applied."""
+        match word.value, args:
+            case "unitvec", [Expr() as index]:
+                return Vector((Entry("", index, ONE),))
+            case "unitvec", [*_] if all(isinstance(arg, Expr) for arg in args):
+                raise self.place(word).error(arity(word.value, 1, len(args)))
+            case "max", [Vector() as vector]:
+                return self.located(word, largest_element, vector)
+            case "sum", [Vector() as vector]:
+                return self.located(word, vector.total)
         numbers = tuple(arg for arg in args if isinstance(arg, Expr))
-        if len(numbers) < len(args):
-            kinds = " and ".join(dict.fromkeys(map(described, args)))
-            raise self.place(word).error(f"{word.value} does not take {kinds}")
-        return self.located(word, self.call_named, word.value, numbers)
+        if len(numbers) == len(args):
+            return self.located(word, self.call_named, word.value, numbers)
+        kinds = " and ".join(dict.fromkeys(map(described, args)))
+        raise self.place(word).error(f"{word.value} does not take {kinds}")
+
+    def vectors(
+        self, first: Quantity, operators: Sequence[Token], rest: Sequence[Quantity]
+    ) -> Vector:
+        """Return a chain of operators, applied from the left to numbers and vectors."""
+        result = first
+        for operator, operand in zip(operators, rest, strict=True):
+            match operator.value, result, operand:
+                case "+", Vector(), Vector():
+                    result = result + operand
+                case "*" | "/", Expr(), Expr():
+                    result = self.binary(result, operator, operand)
+                case "*", Expr(), Vector():
+                    result = operand.scaled(self.amount(result, operator))
+                case "*" | "/", Vector(), Expr():
+                    factor = self.binary(ONE, operator, operand)
+                    result = result.scaled(self.amount(factor, operator))
+                case _:
+                    raise self.place(operator).error(
+                        f"{operator.value!r} does not join {described(result)} and "
+                        f"{described(operand)}"
+                    )
+        if not isinstance(result, Vector):
+            raise self.place(operators[-1]).error("a vector is needed here")
+        return result
+
+    def amount(self, amount: Expr, word: TokenPlace) -> Expr:
+        """Return `amount`, or refuse a constant that is negative."""
+        known = constant_of(amount)
+        if known is not None and known < 0:
+            raise self.place(word).error("a vector holds amounts, which are not negative")
+        return amount
 
 
 def server(array: str, args: Sequence[Quantity], place: Place) -> Resource:
@@ -306,6 +149,8 @@ def described(value: object) -> str:
     """Return what `value` is, for messages."""
     if isinstance(value, Expr):
         return "a number"
+    if isinstance(value, Vector):
+        return "a vector"
     return "a resource" if isinstance(value, Resource) else "a process"
 
 
@@ -454,7 +299,7 @@ class Substitution:
                     return Branch(condition, then, orelse[0] if orelse else NOTHING)
                 case _:
                     found = self._named(word, [self._value(a, scope) for a in parts], scope)
-                    if isinstance(found, Expr | Resource):
+                    if isinstance(found, Expr | Vector | Resource):
                         raise place.error(f"{word.value!r} is {described(found)}, not a process")
                     return found
 
@@ -475,11 +320,27 @@ class Substitution:
         word, parts, builder = first_word(node), parts_of(node), scope.builder
         place = builder.place(word)
         with self._deeper(place):
-            if node.data == "reduction":
-                return self._reduction(node, scope, place)
+            match node.data:
+                case "vector":
+                    items = [self._number(part, scope, place) for part in parts]
+                    return Vector(
+                        tuple(
+                            Entry("", num(k), builder.amount(item, word))
+                            for k, item in enumerate(items)
+                        )
+                    )
+                case "element":
+                    vector = self._quantity(word, [], scope)
+                    if not isinstance(vector, Vector):
+                        raise place.error(f"{word.value!r} is {described(vector)}, not a vector")
+                    return vector.at("", self._number(parts[0], scope, place))
+                case "reduction":
+                    return self._reduction(node, scope, place)
             values = [self._value(part, scope) for part in parts]
             if node.data in ("name", "call"):
                 return self._quantity(word, values, scope)
+            if any(isinstance(value, Vector) for value in values):
+                return builder.vectors(values[0], words_of(node), values[1:])
             if any(isinstance(value, Resource) for value in values):
                 raise place.error("a resource is not a number")
             operands = iter(values)
@@ -487,12 +348,14 @@ class Substitution:
             result: Expr = getattr(builder, str(node.data))(*children)
             return result
 
-    def _reduction(self, node: Node, scope: _Scope, place: Place) -> Expr:
+    def _reduction(self, node: Node, scope: _Scope, place: Place) -> Quantity:
         word, variable = words_of(node)
         *bounds, body = parts_of(node)
         low, high = (self._number(bound, scope, place) for bound in bounds)
         symbol, inner = scope.loop(variable)
         value = self._value(body, inner)
+        if isinstance(value, Vector) and word.value == "sum":
+            return value.over(Loop(symbol, low, high))
         if not isinstance(value, Expr):
             raise place.error(f"{word.value} over an index does not take {described(value)}")
         reduce = scope.builder.reduce_named
@@ -500,7 +363,7 @@ class Substitution:
 
     def _quantity(self, word: Token, args: Sequence[Quantity], scope: _Scope) -> Quantity:
         found = self._named(word, args, scope)
-        if not isinstance(found, Expr | Resource):
+        if not isinstance(found, Expr | Vector | Resource):
             raise scope.builder.place(word).error(f"{word.value!r} is a process, not a number")
         return found
 

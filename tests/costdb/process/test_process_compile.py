@@ -18,6 +18,7 @@ from costdb.work import (
     NOTHING,
     Branch,
     Delay,
+    Fixed,
     Leaf,
     Parallel,
     ParLoop,
@@ -106,6 +107,7 @@ def assert_equals_enumeration(term: Process, scope: Mapping[str, int]) -> None:
     agrees(cost.omega, scope, expected.omega)
     for (array, index), work in expected.delta.items():
         agrees(cost.delta.at(array, num(index)), scope, work)
+    agrees(cost.delta.total(), scope, sum(expected.delta.values()))
 
 
 N, P, B = sym("N"), sym("P"), sym("B")
@@ -253,6 +255,14 @@ def test_a_triangular_nest_over_cyclic_columns_is_not_enumerated_twice() -> None
     for n in range(6):
         for p in range(1, 5):
             assert_equals_enumeration(term, {"N": n, "P": p})
+
+
+def test_leaves_are_priced_by_the_caller() -> None:
+    term = SeqLoop("i", num(1), N, Leaf(Fixed(num(7), "solver")))
+    cost = compile_process(term, price=lambda work: sym(f"{work.label}.us"), positive=["N"])
+    assert N * sym("solver.us") == cost.T
+    with pytest.raises(ProcessError, match="nothing says what 'solver' costs"):
+        compile_process(term)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from costdb.choosing import RefusedError
 from costdb.expr import evaluate, num, parse, sym
 from costdb.process.model import Model, ProcessSubject, compile_model, load_model
-from costdb.process.substitution import ModelError
+from costdb.process.syntax import ModelError
 from costdb.work import (
     NOTHING,
     Branch,
@@ -99,12 +99,19 @@ def test_grouping(model: Loader, text: str, expected: object) -> None:
         ("sum (i = 1, 0) i", 0),
         ("max (i = 1, 4) i", 4),
         ("max(2, 3) * (2 <= 3)", 3),
+        ("max([1, 5, 2])", 5),
+        ("sum([1, 5, 2])", 8),
+        ("max(unitvec(1) * 3 + unitvec(1) + 2 * unitvec(0))", 4),
+        ("max(sum (i = 0, 9) unitvec(i mod 4) * 2)", 6),
+        ("v[1] + v[7]", 5),
+        ("max(v / 2)", 2.5),
         ("if(1 > 2, 3, 4)", 4),
         ("0.1 + 0.2 == 0.3", 1),
     ],
 )
 def test_numeric_expressions(model: Loader, expression: str, value: float) -> None:
-    assert seconds(model(f"process main = delay({expression})")) == value
+    text = f"numeric v = [1, 5, 2]\nprocess main = delay({expression})"
+    assert seconds(model(text)) == value
 
 
 def test_main_is_found_by_name_and_else_is_the_last(model: Loader) -> None:
@@ -170,6 +177,9 @@ BACKWARDS = "\n".join(f"numeric a{i} = a{i - 1} + 1" for i in range(1000, 0, -1)
         ("process main = delay(fcfs(0))", "1:16: a number is needed here, not a resource"),
         ("process main = delay(fcfs(0) + 1)", "1:22: a resource is not a number"),
         ("numeric r = fcfs(0)\nprocess main = {}", "1:9: 'r' is a numeric, but .* a resource"),
+        ("process main = delay([1, 2])", "1:16: a number is needed here, not a vector"),
+        ("process main = delay(max([1] - [2]))", "1:30: '-' does not join"),
+        ("process main = delay(max([0 - 1]))", "1:27: .*not negative"),
         ("numeric a = 1\nnumeric a = 2\nprocess main = {}", "2:9: 'a' is defined in line 1"),
         ("numeric f(x, x) = 1\nprocess main = {}", "1:9: two formals of 'f'"),
         ("numeric max(x) = 1\nprocess main = {}", "1:9: 'max' is a word of the language"),
