@@ -20,6 +20,7 @@ from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
 from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
 from costdb.expr import Expr, sym, to_text
+from costdb.expr.functions import is_name
 from costdb.records import dataclass, field
 
 Entry = TypeVar("Entry")
@@ -286,7 +287,7 @@ class Scope:
                                 self.later_texts[extent] = f"{name}.shape[{axis}]"
                 return True
         elif isinstance(what, SeenNumber) and not self.has_array(name):
-            if once and what.dtype == "int" and (what.value or 0) > 0:
+            if once and what.dtype == "int" and (what.value or 0) > 0 and is_name(name):
                 self.bind_scalar(name, sym(name))
                 self.later_texts[name] = name
             else:

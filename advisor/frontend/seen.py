@@ -81,7 +81,7 @@ def as_seen(
     for name in sizes:
         if name in items:
             scope.later_texts[size_of(name)] = name
-        else:
+        elif is_name(name):
             scope.scalars.setdefault(name, sym(name))
     for name, dtype in _other_numbers(seen).items():
         if name in {*parameters, *items} and name not in scope.scalars.keys() | sizes:

@@ -531,21 +531,42 @@ def _one_call(once: _Once, program: Program) -> list[str] | None:
         case Op.SENDRECV:
             nobody = f" or [None] * len({listed})"
             return [f"{got} = {step.receiver}.sendrecv({listed}{given}){nobody}"]
+        case Op.ALLREDUCE if not (scalar or _one_shape(sent, program)):
+            # nothing says that all of them have one shape
+            parts = f"{numpy}.split({got}, {numpy}.cumsum([one.size for one in {listed}])[:-1])"
+            flat = f"{numpy}.empty(0, {dtype}), *(one.ravel() for one in {listed})"
+            return [
+                f"{got} = {numpy}.concatenate([{flat}])",
+                f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
+                f"{got} = [part.reshape(one.shape) for part, one in zip({parts}, {listed})]",
+            ]
         case Op.ALLREDUCE:
             return [
                 f"{got} = {numpy}.array({listed}, {dtype})",
                 f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
             ]
-        case Op.BCAST if scalar or not step.pickled:
+        case Op.BCAST if scalar or (_one_shape(sent, program) and not step.pickled):
             at_root = f"{step.receiver}.Get_rank() == {root}"
             source = f"{listed} if {at_root} else [0] * len({listed})" if scalar else listed
             return [
                 f"{got} = {numpy}.array({source}, {dtype})",
                 f"{step.receiver}.Bcast({got}, root={root})",
             ]
-        case Op.BCAST:
+        case Op.BCAST if step.pickled:
             return [f"{got} = {step.receiver}.bcast({listed}{given})"]
     return None
+
+
+def _one_shape(sent: Payload, program: Program) -> bool:
+    """Return whether all iterations send arrays of one shape: rows of one, or of known sizes."""
+    view = sent.view
+    if view is None or not view.shape:
+        return False
+    extents = view.buffer.extents or ()
+    if len(extents) > len(view.shape) and extents[-len(view.shape) :] == view.shape:
+        return True
+    sizes = [program.sizes.get(name) for one in view.shape for name in free_symbols(one)]
+    return all(one is not None and (one.value or one.derived) for one in sizes)
 
 
 def _used(parts: _Parts, program: Program) -> list[str]:
