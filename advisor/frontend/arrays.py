@@ -50,6 +50,7 @@ from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
+    ROWS,
     Shape,
     ShapeConflict,
     broadcast,
@@ -753,7 +754,9 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
     return Copy(operand, strong(dtype))
 
 
-_OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
+_ANGLES = ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")
+_RENAMED = {"pow": "power"} | {f"a{name}": f"arc{name}" for name in _ANGLES}
+"""Functions of `math` that NumPy calls otherwise."""
 _WHOLE = frozenset({"floor", "ceil", "trunc", "gcd", "lcm", "isqrt", "comb", "perm", "factorial"})
 
 
@@ -763,14 +766,18 @@ def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         return None
     parts = [value_of(argument.value, scope) for argument in given]
     numbers = [part.text for part in parts if isinstance(part, Scalar)]
+    name = full.removeprefix("math.")
     if len(numbers) == len(parts):
-        name = full.removeprefix("math.")
         dtype = "bool" if name.startswith("is") and name != "isqrt" else PYTHON_FLOAT
         dtype = PYTHON_INTEGER if name in _WHOLE else dtype
         return Scalar(f"{full}({', '.join(numbers)})", dtype)
-    if full in _OF_MATH and len(parts) == 1 and not scope.type_of(parts[0]).extents:
-        return Elementwise(full.removeprefix("math."), (Copy(parts[0], "float64"),))
-    return None
+    operation = _RENAMED.get(name, name)
+    row, single = ROWS.get(operation), not any(scope.type_of(part).extents for part in parts)
+    if row is None or row.operands != len(parts) or "f" not in row.loops or not single:
+        return None
+    floats = (part if isinstance(part, Scalar) else Copy(part, "float64") for part in parts)
+    made = Elementwise(operation, tuple(floats))
+    return Copy(made, strong(PYTHON_INTEGER)) if name in _WHOLE else made
 
 
 _OF_VECTORS = ("sum", "max", "min")
