@@ -4,6 +4,8 @@ Above each function stands what its arguments are. A name in ``LEFT`` has no arr
 """
 
 # ruff: noqa
+import math
+
 import numpy as np
 
 LEFT = {"quantiles", "whitened", "last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
@@ -672,3 +674,34 @@ def whitened(x, cov, out):
     for i in range(len(x)):
         m = cov + np.eye(3) * 20
         out[i] = np.linalg.inv(m) @ x[i]
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: y: f8[N]
+def bearings(x, y):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = math.degrees(math.atan2(y[i], x[i])) + math.asin(math.sin(math.hypot(x[i], 2.0)))
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+def whole_steps(x):
+    out = np.zeros(len(x), dtype=np.int64)
+    for i in range(len(x)):
+        out[i] = math.floor(x[i] * 3) - math.ceil(x[i])
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+def logs_of_numbers(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        if math.isnan(x[i]) or x[i] <= 0:
+            out[i] = -1.0
+        else:
+            out[i] = math.log10(x[i]) * math.erf(0.5)
+    return out
