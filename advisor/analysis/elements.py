@@ -20,6 +20,7 @@ from advisor.analysis.owners import length_of_step
 from advisor.analysis.placement import NOWHERE, Placement, local_extents, pitches_bytes
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.dtypes import itemsize_of
+from advisor.ir.concrete import rebuilt
 from advisor.ir.dependence import least_index
 from advisor.ir.nests import Nest, Reference, directions, element_reads, gathers, may_meet, slopes
 from advisor.ir.statements import Loop, Store, is_total
@@ -37,7 +38,7 @@ from costdb.expr import (
     sym,
     to_text,
 )
-from costdb.expr.nodes import Num
+from costdb.expr.nodes import Mod, Num
 from costdb.pgas.partition import Affine, Interval, Irregular, SharedArray, Spread, remote_groups
 from costdb.pgas.partition import Loop as Trips
 from costdb.pgas.partition import Reference as SharedReference
@@ -397,6 +398,14 @@ def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:
         Where the distribution and the subscripts go together in a way that has no closed form.
     """
     made: list[Process] = []
+    indices = set(nest.variables)
+
+    def ahead(one: Expr) -> Expr:
+        # an axis that goes on at its beginning is walked along as if it went on
+        at_end = isinstance(one, Mod) and not indices.isdisjoint(free_symbols(one.dividend))
+        return one.dividend if isinstance(one, Mod) and at_end else one
+
+    nest = replace(nest, body=rebuilt(nest.body, ahead))
     steps = interpretations(nest.body, ONE)
     for store, each in zip(nest.body, steps, strict=True):
         made += _Traversal(Shares(nest, store, arrays), each).work()

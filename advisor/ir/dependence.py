@@ -32,7 +32,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads, residue
 from costdb.expr import Expr, free_symbols, maximum, minimum, num, substitute, sym
 from costdb.expr.functions import Max, Min
-from costdb.expr.nodes import Add, FloorDiv, Mul, Num, Pow, Sym
+from costdb.expr.nodes import Add, FloorDiv, Mod, Mul, Num, Pow, Sym
 from costdb.records import dataclass
 
 # Signs of size expressions: enough to read slice bounds, silent where unsure.
@@ -75,6 +75,9 @@ def _least(expr: Expr) -> int | Fraction | None:
         case FloorDiv(dividend, Num(divisor)) if divisor > 0:
             inner = _least(dividend)
             return None if inner is None else inner // divisor
+        case Mod(_, divisor):
+            inner = _least(divisor)
+            return 0 if inner is not None and inner > 0 else None
         case Pow(base, _):
             inner = _least(base)
             return 0 if inner is not None and inner >= 0 else None

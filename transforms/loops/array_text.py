@@ -28,6 +28,7 @@ from advisor.ir.values import (
     Range,
     Read,
     Reduction,
+    Roll,
     Scalar,
     Scan,
     Sort,
@@ -193,6 +194,9 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
         case Called("diagonal", (operand,)):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.diagonal()"
+        case Roll(operand, axis, amount) if module is not None:
+            inner, shift = _text(operand, kernel), _size_text(amount, kernel)
+            return inner and shift and f"{module}.roll({inner}, {shift}, axis={axis})"
         case Flip(operand, axis):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}[{':, ' * axis}::-1]"

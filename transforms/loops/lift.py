@@ -27,6 +27,7 @@ from advisor.ir.values import (
     Range,
     Read,
     Reduction,
+    Roll,
     Scalar,
     Scan,
     Sort,
@@ -50,7 +51,7 @@ from advisor.numpy_table import (
     strong,
 )
 from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym, to_text
-from costdb.expr.nodes import Num
+from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
 
@@ -202,8 +203,11 @@ class Lift:
         if read.array in self.kernel.lists:
             # which has places for all iterations, and for no more
             return
-        for part, extent in zip(read.region, self._extents(read), strict=True):
-            if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
+        for axis, (part, extent) in enumerate(zip(read.region, self._extents(read), strict=True)):
+            around = self.around(read.array, read.region, axis) is not None
+            if around or not isinstance(part, Point):
+                continue
+            if self.loop.variable in free_symbols(part.at):
                 if slope_of(part.at, self.loop.variable) == -1:
                     part = self.turned_over(part)
                 low, high, _ = self._bounds(part, self.loop.high, extent)
@@ -364,7 +368,7 @@ class Lift:
                 return self._reduction(value)
             case Along():
                 return self._along(value)
-            case Windows() | Sort() | Scan() | Fourier() | Flip():
+            case Windows() | Sort() | Scan() | Fourier() | Flip() | Roll():
                 inner, place = self.value(value.operand)
                 assert place is not None
                 moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
@@ -381,6 +385,9 @@ class Lift:
         if any(map(self.is_window, region)):
             return self.windows(Read(array, region))
         moving = [n for n, part in enumerate(region) if self.loop.variable in symbols(part)]
+        around = [n for n in moving if self.around(array, region, n) is not None]
+        if around:
+            return self._rolled(array, region, around[0])
         if len(moving) == 2 and _rank(region) == 0:
             return self._diagonal(array, region, moving), 0
         try:
@@ -396,6 +403,27 @@ class Lift:
             self.needed = needed
             return Flip(Read(array, made), axis), axis
         return Read(array, made), axis
+
+    def around(self, array: str, region: Sequence[Subscript], axis: int) -> Expr | None:
+        """Return how far ahead ``a[(i + k) % len(a)]`` is of the index; None for other places."""
+        part, loop = region[axis], self.loop
+        if not isinstance(part, Point) or not isinstance(part.at, Mod):
+            return None
+        extent, ahead = self.kernel.extents(array)[axis], part.at.dividend - sym(loop.variable)
+        whole = loop.low == ZERO and loop.high == part.at.divisor == extent and loop.step == 1
+        return ahead if whole and loop.variable not in free_symbols(ahead) else None
+
+    def _rolled(self, array: str, region: tuple[Subscript, ...], number: int) -> tuple[Value, int]:
+        """Return elements of an axis that goes on at its beginning, for all iterations."""
+        ahead = self.around(array, region, number)
+        assert ahead is not None
+        here = (*region[:number], Point(sym(self.loop.variable)), *region[number + 1 :])
+        needed = self.needed
+        if Read(array, region) in needed:
+            self.needed = needed | {Read(array, here)}
+        made, axis = self._read(array, here)
+        self.needed = needed
+        return Roll(made, axis, -ahead), axis
 
     def _diagonal(self, array: str, region: tuple[Subscript, ...], moving: Sequence[int]) -> Value:
         """Return elements that move along two axes at a time."""

@@ -705,3 +705,24 @@ def logs_of_numbers(x):
         else:
             out[i] = math.log10(x[i]) * math.erf(0.5)
     return out
+
+
+# advise: kernel
+# advise: s: f8[H, W]
+def bonds(s):
+    h, w = s.shape
+    out = np.zeros((h, w))
+    for i in range(h):
+        for j in range(w):
+            out[i, j] = s[i, j] * (s[(i + 1) % h, j] + s[(i - 1) % h, j] + s[i, (j + 2) % w])
+    return out
+
+
+# advise: kernel
+# advise: x: f8[N]
+def periodic_mean(x):
+    n = len(x)
+    y = np.empty(n)
+    for i in range(n):
+        y[i] = (x[(i - 1) % n] + x[i] + x[(i + 1) % n]) / 3.0
+    return y
