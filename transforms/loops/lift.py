@@ -370,7 +370,9 @@ class Lift:
                 return self._along(value)
             case Windows() | Sort() | Scan() | Fourier() | Flip() | Roll():
                 inner, place = self.value(value.operand)
-                assert place is not None
+                amount = value.amount if isinstance(value, Roll) else ZERO
+                if place is None or self.loop.variable in free_symbols(amount):
+                    raise NotRaised
                 moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
                 return axes.windows(moved) if isinstance(moved, Windows) else moved, place
             case Expand(operand, at):
