@@ -750,7 +750,7 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
     dtype = python or dtype_of(full.removeprefix("numpy.")).name
     if isinstance(operand, Scalar):
         return Scalar(f"{full or dotted(node.func)}({operand.text})", dtype)
-    return Copy(operand, strong(dtype))
+    return Copy(operand, strong(dtype), of_python=python is not None)
 
 
 _OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
@@ -769,7 +769,7 @@ def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         dtype = PYTHON_INTEGER if name in _WHOLE else dtype
         return Scalar(f"{full}({', '.join(numbers)})", dtype)
     if full in _OF_MATH and len(parts) == 1 and not scope.type_of(parts[0]).extents:
-        return Elementwise(full.removeprefix("math."), (Copy(parts[0], "float64"),))
+        return Elementwise(full.removeprefix("math."), (Copy(parts[0], "float64", of_python=True),))
     return None
 
 
@@ -791,7 +791,7 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     if name in ("float", "int") and len(nodes) == 1:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
-            return Copy(operand, "float64" if name == "float" else "int64")
+            return Copy(operand, "float64" if name == "float" else "int64", of_python=True)
     if name in _OF_VECTORS and len(nodes) == 1 and not isinstance(nodes[0], cst.BaseComp):
         operand = value_of(nodes[0], scope)
         return Calls(_door(scope)).of_python(name, operand)
