@@ -107,13 +107,13 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
         return None
     sign, value = "=", store.value
     match value:
-        case Elementwise(operation, (left, Copy(right, of_python=True) as made)) if (
+        case Elementwise(operation, (left, Copy(right, of_python=True) as wide)) if (
             operation in _EXTREMES and left == target
         ):
             # both are numbers of Python, and so is what comes to the same by NumPy
             told = _stored(replace(store, value=replace(value, operands=(left, right))), kernel)
             of_both = None if told is None else told.removeprefix(f"{place} = ")
-            found = _made_by_python(of_both, made.dtype, kernel)
+            found = _made_by_python(of_both, wide.dtype, kernel)
             return None if found is None else f"{place} = {found}"
     alone = all(isinstance(part, Point) for part in store.region)
     module = kernel.context.array_module
