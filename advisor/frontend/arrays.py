@@ -751,7 +751,7 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
     dtype = python or dtype_of(full.removeprefix("numpy.")).name
     if isinstance(operand, Scalar):
         return Scalar(f"{full or dotted(node.func)}({operand.text})", dtype)
-    return Copy(operand, strong(dtype))
+    return Copy(operand, strong(dtype), of_python=python is not None)
 
 
 _ANGLES = ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")
@@ -775,9 +775,12 @@ def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     row, single = ROWS.get(operation), not any(scope.type_of(part).extents for part in parts)
     if row is None or row.operands != len(parts) or "f" not in row.loops or not single:
         return None
-    floats = (part if isinstance(part, Scalar) else Copy(part, "float64") for part in parts)
+    floats = (
+        part if isinstance(part, Scalar) else Copy(part, "float64", of_python=True)
+        for part in parts
+    )
     made = Elementwise(operation, tuple(floats))
-    return Copy(made, strong(PYTHON_INTEGER)) if name in _WHOLE else made
+    return Copy(made, strong(PYTHON_INTEGER), of_python=True) if name in _WHOLE else made
 
 
 _OF_VECTORS = ("sum", "max", "min")
@@ -798,7 +801,7 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     if name in ("float", "int") and len(nodes) == 1:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
-            return Copy(operand, "float64" if name == "float" else "int64")
+            return Copy(operand, "float64" if name == "float" else "int64", of_python=True)
     if name in _OF_VECTORS and len(nodes) == 1 and not isinstance(nodes[0], cst.BaseComp):
         operand = value_of(nodes[0], scope)
         return Calls(_door(scope)).of_python(name, operand)

@@ -104,10 +104,15 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A fresh array with the operand's elements (``x.copy()``, ``x.astype(...)``)."""
+    """A fresh array with the operand's elements (``x.copy()``, ``x.astype(...)``).
+
+    A number that ``float(x)`` or ``int(x)`` makes is one `of_python`; of several, the same text
+    makes NumPy's.
+    """
 
     operand: Value
     dtype: str
+    of_python: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,10 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
+from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in, masked
+from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
@@ -60,6 +62,7 @@ _SIGNS = {
     **{"logical_and": ("&", _AND), "logical_or": ("|", _OR)},
 }
 _EXTREMES = ("maximum", "minimum")
+_PYTHONS = {Kind.INTEGER: "int", Kind.FLOATING: "float"}
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -104,6 +107,15 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
     if place is None:
         return None
     sign, value = "=", store.value
+    match value:
+        case Elementwise(operation, (left, Copy(right, of_python=True) as wide)) if (
+            operation in _EXTREMES and left == target
+        ):
+            # both are numbers of Python, and so is what comes to the same by NumPy
+            told = _stored(replace(store, value=replace(value, operands=(left, right))), kernel)
+            of_both = None if told is None else told.removeprefix(f"{place} = ")
+            found = _made_by_python(of_both, wide.dtype, kernel)
+            return None if found is None else f"{place} = {found}"
     alone = all(isinstance(part, Point) for part in store.region)
     module = kernel.context.array_module
     match value:
@@ -131,6 +143,13 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
     if place == store.array and sign == "=" and not is_total(store):
         place = f"{place}[:]"
     return None if text is None else f"{place} {sign} {text}"
+
+
+def _made_by_python(text: str | None, dtype: str, kernel: Kernel) -> str | None:
+    """Return source that makes a number of Python of one of NumPy; None where none does."""
+    name = _PYTHONS.get(kind_of_or_none(dtype) or Kind.BOOLEAN)
+    known = text is not None and name is not None and name not in kernel.context.not_builtins
+    return f"{name}({text})" if known else None
 
 
 def _is_place(value: Value) -> bool:
@@ -271,6 +290,8 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             size = _size_text(rows, kernel)
             known = size is not None and "bool" not in kernel.context.not_builtins
             return f"{module}.eye({size}, dtype=bool)" if known else None
+        case Copy(operand, dtype, of_python=True) if not type_of(operand, kernel).extents:
+            return _made_by_python(_text(operand, kernel), dtype, kernel)
         case Copy(operand, dtype) if module is not None:
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}.astype({module}.{dtype})"

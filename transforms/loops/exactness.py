@@ -29,7 +29,7 @@ from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, RO
 from transforms.kit.kernels import compiled, type_of, unless_apart
 from transforms.loops.listed import doubt
 from transforms.loops.masked import overflows
-from transforms.loops.raising import combined
+from transforms.loops.raising import combined, is_of_python
 
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _EXACT_FLOATING = _CHOICES | {
@@ -61,6 +61,9 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
         argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
         if argued is None:
             return None
+        if added and is_total(one) and is_of_python((combined(one) or ("", one.value))[1]) is None:
+            words = f"{argued.argument}, and the result may be a number of NumPy"
+            argued = Legality(Applicability.UNSAFE, f"{words} where it was one of Python")
         found.append(argued)
     if left_alone is not None:
         return left_alone
@@ -221,6 +224,11 @@ def _of_whole_numbers(
         return None
     if literals and dtype == "uint64":
         return None
+    if is_total(store) and is_of_python(term):
+        return Legality(
+            Applicability.UNSAFE,
+            f"results are equal if the sum fits {dtype}: whole numbers of Python grow instead",
+        )
     return Legality(
         Applicability.SAFE,
         "the terms of whole numbers come in another order, which changes no bit, also where they"

@@ -19,9 +19,10 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in
 from advisor.ir.nests import NO_INDEX, index_name
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Loop, Store, Threads, walk
+from advisor.ir.statements import Loop, Store, Threads, is_total, walk
 from advisor.ir.values import (
     Called,
+    Copy,
     Elementwise,
     Expand,
     MatMul,
@@ -34,7 +35,14 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
-from advisor.numpy_table import PYTHON_INTEGER, REDUCTIONS, ROWS, count_of, reduced_dtype
+from advisor.numpy_table import (
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    REDUCTIONS,
+    ROWS,
+    count_of,
+    reduced_dtype,
+)
 from costdb.expr import free_symbols, sym
 from costdb.expr.functions import chance
 from costdb.wording import IDENTIFIER
@@ -259,9 +267,24 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     lift.note(store)
     own = Read(store.array, store.region)
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
+    if is_total(store) and is_of_python(term):
+        made = Copy(made, type_of(made, lift.kernel).dtype, of_python=True)
     value = Elementwise(operation, (own, made))
     held = tuple(lift.held(store, None))
     return replace(store, value=value, in_place=True, held=held)
+
+
+def is_of_python(value: Value) -> bool | None:
+    """Return whether a number is one of Python's; None where a name may hold one of NumPy's."""
+    match value:
+        case Scalar(_, dtype):
+            return True if dtype in (PYTHON_INTEGER, PYTHON_FLOAT) else None
+        case Copy():
+            return value.of_python
+        case Elementwise(operation, parts, called=False):
+            kinds = {is_of_python(one) for one in parts[operation == "where" :]}
+            return False if False in kinds else None if None in kinds else True
+    return False
 
 
 def _counts(term: Value) -> bool:
@@ -377,6 +400,7 @@ __all__ = [
     "Raised",
     "ShapeConflict",
     "combined",
+    "is_of_python",
     "is_raisable",
     "needed",
     "raised",
