@@ -210,7 +210,7 @@ class NameScope:
     bound : dict of str to list of str
         For every binding of a name the full name of what is imported, or `SOMETHING`.
     used : set of str
-        Names that stand in the scope itself.
+        Names that stand in the scope itself, and in comprehensions within.
     later : set of str
         Names that stand in scopes within, whose code may run at another time.
     elsewhere : set of str
@@ -263,7 +263,11 @@ class ScopeVisitor:
             self._alias = SOMETHING
         if type(node) in _SCOPES:
             closed = self.scopes.pop()
-            self.scopes[-1].later |= closed.used | closed.later
+            self.scopes[-1].later |= closed.later
+            # a comprehension is over before what is around it goes on
+            at_once = closed.kind is ScopeKind.COMPREHENSION and type(node) is not cst.GeneratorExp
+            names = self.scopes[-1].used if at_once else self.scopes[-1].later
+            names |= closed.used
 
     def seen(self, node: cst.CSTNode) -> None:
         """Note the names that a node uses and binds."""

@@ -19,13 +19,14 @@ from advisor.ir.kernel import FilledList
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import Bind, Store
 from advisor.ir.values import Chosen, Copy, Elementwise, Fill, Point, Read, Scalar, Value
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, UNKNOWN_DTYPE, count_of, strong
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS, UNKNOWN_DTYPE, count_of, strong
 from advisor.source import Span
 from costdb.expr import free_symbols, sym
 from costdb.expr.functions import chance
 from costdb.records import replace
 
-_CONVERTED = frozenset({"numpy.array", "numpy.asarray"})
+CONVERTED = frozenset({"numpy.array", "numpy.asarray"})
+"""Functions that make arrays of lists."""
 
 
 def row_of(part: cst.CSTNode, rest: Sequence[cst.CSTNode], scope: Scope) -> tuple[str, str] | None:
@@ -135,7 +136,7 @@ def _conversions(node: cst.CSTNode, name: str, scope: Scope) -> int:
     for one in nodes_in(node):
         match one:
             case cst.Call(args=[cst.Arg(value=cst.Name(value=given)), *_]) if given == name:
-                found += resolve(one.func, scope.imports) in _CONVERTED
+                found += resolve(one.func, scope.imports) in CONVERTED
     return found
 
 
@@ -162,8 +163,11 @@ def put(name: str, node: cst.BaseExpression, span: Span, scope: Scope) -> Sequen
     moving = frozenset(one[0] for one in scope.running[known.around :] if one is not None)
     if not moving.isdisjoint(frozenset().union(*map(free_symbols, extents))):
         raise NotUnderstood("a list to which each iteration appends another number of times")
-    if found.dtype == UNKNOWN_DTYPE or (found.extents and isinstance(value, Read)):
+    shares = isinstance(value, Read) and bool(found.extents) and known.place is None
+    if found.dtype == UNKNOWN_DTYPE or shares:
         raise NotUnderstood("a list of something other than numbers")
+    if not found.extents and not _is_of_one_type(value, scope):
+        raise NotUnderstood(f"`{name}` may hold numbers of several types")
     made = ArrayType(strong(found.dtype), (*extents, *found.extents))
     if scope.locals.setdefault(name, made) != made:
         raise NotUnderstood(f"`{name}` holds numbers of several types")
@@ -182,6 +186,21 @@ def put(name: str, node: cst.BaseExpression, span: Span, scope: Scope) -> Sequen
         scope.picked[name] = Chosen(Read(name, whole(made.extents)), held, count)
     region = (*places, *whole(found.extents))
     return (Store(name, region, value, span, held=scope.held_in(value)),)
+
+
+def _is_of_one_type(value: Value, scope: Scope) -> bool:
+    """Return whether a number has the same type whatever conditions choose."""
+    match value:
+        case Elementwise("where" | "maximum" | "minimum" as operation, parts, called=False):
+            ways = parts[operation == "where" :]
+            types = {strong(scope.type_of(one).dtype) for one in ways}
+            return len(types) == 1 and all(_is_of_one_type(one, scope) for one in ways)
+        case Elementwise(operation, parts) if ROWS[operation].result != "truth":
+            settled = [one for one in parts if _is_of_one_type(one, scope)]
+            types = {strong(scope.type_of(one).dtype) for one in settled}
+            whole_type = strong(scope.type_of(value).dtype)
+            return len(settled) == len(parts) or whole_type in types
+    return True
 
 
 def _is_of_python(value: Value, scope: Scope) -> bool | None:

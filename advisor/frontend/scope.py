@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from typing import Any, TypeVar
 
 import libcst as cst
@@ -97,8 +98,9 @@ class Scope:
     implied : set of str
         Arrays that the source needs where the statements read from it do not say so: for
         their shape or element type, say.
-    loops : dict of int to int
-        The numbers of loops by the lines in which they begin, in the order of reading.
+    loops : dict of (int, int) to int
+        The numbers of loops by the lines in which they begin, and how many of that name begin there
+        around them, in the order of reading.
     written_out : dict of str to Known
         Names of tuples and lists of numbers that stand in the source, and that nothing changes.
     times_bound : callable
@@ -167,7 +169,7 @@ class Scope:
     loop_texts: dict[str, str] = field(default_factory=dict)
     counted_down: list[tuple[str, Expr]] = field(default_factory=list)
     implied: set[str] = field(default_factory=set)
-    loops: dict[int, int] = field(default_factory=dict)
+    loops: dict[tuple[int, int], int] = field(default_factory=dict)
     written_out: dict[str, Any] = field(default_factory=dict)
     times_bound: Callable[[str], int] = field(default=lambda name: 0)
     generators: set[str] = field(default_factory=set)
@@ -196,8 +198,14 @@ class Scope:
 
     def index(self, variable: str | None, line: int) -> str:
         """Return the symbol of the index of the loop that begins in a line."""
-        number = self.loops.setdefault(line, len(self.loops) + 1)
-        return index_symbol(variable or NO_INDEX, number)
+        name, around = variable or NO_INDEX, {one[0] for one in self.running if one is not None}
+        # those of a comprehension begin in one line
+        for deep in count():
+            number = self.loops.setdefault((line, deep), len(self.loops) + 1)
+            symbol = index_symbol(name, number)
+            if symbol not in around:
+                break
+        return symbol
 
     def is_array(self, name: str) -> bool:
         """Return whether a name denotes an array or a view of one."""
@@ -361,6 +369,15 @@ class Scope:
     def restore(self, moment: Moment) -> None:
         """Let names denote what they did at a moment."""
         self.either(moment, moment)
+
+    def rename_back(self, names: Iterable[str], moment: Moment) -> None:
+        """Let names that were others for a while denote what they did at a moment."""
+        for name in names:
+            self.forget(name)
+            for table in _TABLES:
+                known = getattr(moment, table)
+                if name in known:
+                    getattr(self, table)[name] = known[name]
 
     def either(self, one: Moment, other: Moment) -> None:
         """Keep what names denote at both of two moments, of which either may have been.

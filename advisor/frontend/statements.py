@@ -17,6 +17,7 @@ from advisor.frontend.bindings import (
     resolve,
     target_names,
 )
+from advisor.frontend.comprehensions import comprehension
 from advisor.frontend.directives import spoken_of
 from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.loops import Loops
@@ -28,6 +29,7 @@ from advisor.frontend.stores import (
     truth,
 )
 from advisor.frontend.trees import NotUnderstood
+from advisor.ir.kernel import FilledList
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
     NO_PRICE,
@@ -35,7 +37,9 @@ from advisor.ir.statements import (
     Opaque,
     Stated,
     Statement,
+    Unknown,
     Unrolled,
+    walk,
 )
 from advisor.ir.values import Elementwise, Scalar, Value, reads
 from advisor.source import Span
@@ -63,6 +67,10 @@ class Body(Loops):
                 self.scope.lists[filled] = grown(filled, rest, self.scope)
                 inner = self._parts(rest, of_loop)
                 return (*found, *room(filled, self.scope.span(part), self.scope), *inner)
+            listed = self._listed(part)
+            if listed is not None:
+                found.extend(listed)
+                continue
             if isinstance(part, cst.SimpleStatementLine):
                 span = self.scope.span(part)
                 stated = spoken_of(self.pragmas.costs_us, range(span.start_line, span.end_line + 1))
@@ -76,6 +84,40 @@ class Body(Loops):
             elif isinstance(part, cst.BaseCompoundStatement):
                 found.extend(self._guarded(part, self._compound))
         return tuple(found)
+
+    def _listed(self, part: cst.CSTNode) -> Sequence[Statement] | None:
+        """Read what makes an array of a comprehension; None for any other statement.
+
+        Also where it is not understood as a loop that fills a list.
+        """
+        scope = self.scope
+        found = None if scope.calls or self.copies else comprehension(part, scope)
+        if found is None:
+            return None
+        self.bodies.originals.update(found.originals)
+        place, span = scope.span(found.after), scope.span(found.call)
+        if (
+            spoken_of(self.pragmas.costs_us, range(place.start_line, place.end_line + 1))
+            is not None
+        ):
+            return None
+        before, arrays, implied = scope.moment(), {*scope.locals}, set(scope.implied)
+        filled = FilledList(len(scope.running), found.picked, escapes=False, place=span)
+        scope.lists[found.name] = filled
+        loop = self._guarded(found.loop, self._compound)
+        made = (*room(found.name, span, scope), *loop)
+        scope.rename_back(found.own, before)
+        if found.name in scope.locals and not any(map(_is_unread, walk(made))):
+            then = self._guarded(found.after, self._accounted)
+            if not any(map(_is_unread, walk(tuple(then)))):
+                return (*made, *then)
+        scope.restore(before)
+        scope.implied = implied
+        del scope.lists[found.name]
+        scope.picked.pop(found.name, None)
+        for name in scope.locals.keys() - arrays:
+            del scope.locals[name]
+        return None
 
     def _skipping(self, node: cst.If, rest: Sequence[cst.CSTNode]) -> Sequence[Statement] | None:
         """Read ``if ...: continue`` and what follows it in the loop; None where it is unknown."""
@@ -303,6 +345,10 @@ class Body(Loops):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
+
+
+def _is_unread(statement: Statement) -> bool:
+    return isinstance(statement, Unknown | Opaque)
 
 
 def _ends(node: cst.If) -> bool:

@@ -80,6 +80,8 @@ class FilledList:
         How many loops fill it, one within the other.
     of_python : bool or None
         Whether it holds Python's numbers, and not NumPy's; None where it may hold either.
+    place : Span or None
+        Of the call that makes an array of it, where it is a comprehension and has no name.
     """
 
     around: int
@@ -87,6 +89,7 @@ class FilledList:
     escapes: bool
     places: int = 0
     of_python: bool | None = None
+    place: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from transforms.kit.rewrite import (
 from transforms.loops.array_text import counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.exactness import legality_of
-from transforms.loops.listed import edits_of
+from transforms.loops.listed import comprehended, edits_of, in_statement
 from transforms.loops.raising import (
     METHODS,
     WORD,
@@ -283,6 +283,9 @@ def _is_of_elements(store: Store) -> bool:
 def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
     known = lines(after, _with_names_in(loop, kernel))
+    within = comprehended(stores_in(after), kernel)
+    if known is not None and within is not None:
+        return in_statement(within, known, kernel) if within == loop.span else ()
     if known is None or not _is_all_of(loop, after, "\n".join(known), kernel):
         return ()
     if not stands_alone(kernel.context, loop.span):

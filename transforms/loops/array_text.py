@@ -99,7 +99,10 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
         whole = filled(store, kernel)
         inner = None if whole is None else _text(whole, kernel)
         made = None if inner is None else in_list(inner, store, kernel)
-        return None if made is None else f"{store.array} = {made}"
+        if made is None or kernel.lists[store.array].place is not None:
+            # a comprehension has no name
+            return made
+        return f"{store.array} = {made}"
     target = Read(store.array, store.region)
     # the source goes on with the number that the element is made of
     own = store.array if is_total(store) else store.variable
@@ -502,6 +505,8 @@ def read_text(
     """
     if not read.region:
         return read.array
+    if read.array in kernel.lists and kernel.lists[read.array].place is not None:
+        return None
     extents = kernel.extents(read.array)
     parts: list[str] = []
     sizes = {

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Chosen, Elementwise, Read, Value, parts_of, reads
-from advisor.source import Edit
+from advisor.source import Edit, Span
 from costdb.expr import ONE
+from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import type_of
-from transforms.kit.rewrite import replace_statement, span_of, statements_at
+from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
 from transforms.loops.lift import NotRaised
 from transforms.loops.masked import always, guarded, is_loud
 
+_WORD = re.compile(IDENTIFIER)
 _ALONE = ast.Name | ast.Subscript | ast.Call | ast.Attribute
 
 
@@ -126,10 +129,55 @@ def doubt(store: Store, kernel: Kernel) -> str:
     return "results are equal if something is appended: NumPy makes float64 of nothing"
 
 
+def comprehended(stores: Sequence[Store], kernel: Kernel) -> Span | None:
+    """Return where the comprehension stands that stores fill an array for; None for none."""
+    found = [kernel.lists[one.array].place for one in stores if one.array in kernel.lists]
+    return next((place for place in found if place is not None), None)
+
+
+def in_statement(call: Span, lines: list[str], kernel: Kernel) -> tuple[Edit, ...]:
+    """Return what puts an array in the place of a comprehension, and names it needs before it.
+
+    Parameters
+    ----------
+    call : Span
+        Of what makes an array of the comprehension.
+    lines : list of str
+        The last one is the array.
+    kernel : Kernel
+    """
+    context = kernel.context
+    around = (
+        (span_of(node, context.lines), node)
+        for (line, _), node in statements_at(context).items()
+        if line == call.start_line
+    )
+    found = [(place, node) for place, node in around if place.contains(call)]
+    if len(found) != 1 or not stands_alone(context, found[0][0]):
+        return ()
+    place, node = found[0]
+    own = {
+        name.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.comprehension)
+        for name in ast.walk(one.target)
+        if isinstance(name, ast.Name)
+    }
+    if (place.end_line, place.end_column) != (call.end_line, call.end_column):
+        return ()
+    if own.intersection(_WORD.findall("\n".join(lines))):
+        # names that only the comprehension knows
+        return ()
+    ahead = Span(place.start_line, place.start_column, call.start_line, call.start_column)
+    *before, made = lines
+    return (replace_statement(place, [*before, f"{context.text(ahead)}{made}"], context),)
+
+
 def edits_of(stores: tuple[Store, ...], kernel: Kernel) -> Iterator[Edit]:
     """Yield what else changes where arrays take the place of lists."""
     context = kernel.context
     names = {one.array for one in stores if one.array in kernel.lists and not one.variable}
+    names = {name for name in names if kernel.lists[name].place is None}
     first, last = context.whole
     for (line, _), node in statements_at(context).items():
         inside = first <= line <= last

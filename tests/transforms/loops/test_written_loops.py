@@ -231,6 +231,61 @@ def test_traps_stay(name: str) -> None:
     assert proposals(source_of(STAYS[name])) == []
 
 
+COMPREHENSIONS = {
+    "return np.array([x[i] * t for i in range(len(x))])": "return x * t",
+    "out = np.array([v * t for v in x])\nreturn out + 1": "out = x * t",
+    "out = np.array([x[i] for i in range(len(x)) if n[i] > 0])\nreturn out": "out = x[n > 0]",
+    "return np.asarray([a * b for a, b in zip(x, y)])": "return x * y",
+    "return np.array([x[i] - y[k[i]] for i in range(len(x)) if n[i] > 0])": (
+        "mask = n > 0\n    return x[mask] - y[k[mask]]"
+    ),
+    "return np.array([[1.0 if c == v else 0.0 for c in range(4)] for v in n])": (
+        "return np.where(np.arange(4) == n[:, None], 1.0, 0.0)"
+    ),
+    "return np.array([[v * w for w in y] for v in x])": "return x[:, None] * y",
+    "return np.array([v * w for w in y for v in x])": "return (x * y[:, None]).ravel()",
+    "return np.array([row for row in g])": "return g.copy()",
+    "return np.array([row.sum() for row in g])": "return g.sum(axis=1)",
+    "return np.array([i for i in range(len(x))])": "return np.arange(x.shape[0])",
+    "return np.array([v > t for v in x if v != 0 if v < 2])": "return x[(x != 0) & (x < 2)] > t",
+    "return np.array([\n    # twice\n    2 * v\n    for v in x\n])": "# twice\n    return 2 * x",
+    "i = 1\nout = np.array([x[i] for i in range(len(x))])\nout[i:] += i\nreturn out": (
+        "out = x.copy()"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", COMPREHENSIONS)
+def test_comprehensions_come_to_the_same(body: str) -> None:
+    source = source_of(body)
+    assert any(COMPREHENSIONS[body] in edited for _, edited in proposals(source))
+    assert all(check(source, seed) for seed in range(4))
+
+
+STAYING = {
+    "numbers of two kinds": "np.array([1.0 if v > 0 else 0 for v in x])",
+    "two kinds, by an extreme": "np.array([max(v, 0) for v in x])",
+    "rows of several lengths": "np.array([[v for v in x[:i]] for i in range(len(x))])",
+    "a row that conditions shorten": "np.array([[v for v in x if v > w] for w in x])",
+    "what it binds": "np.array([(z := v) for v in x])",
+    "a name of the function that is an array": "np.array([x for x in x])",
+    "functions": "np.array([lambda: v for v in x])",
+    "a list that stays one": "[v * t for v in x]",
+    "another type of elements": "np.array([v * t for v in x], dtype='f4')",
+    "several lines ahead": "(\n        np.array([v * t for v in x])\n    )",
+}
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_other_comprehensions_stay(name: str) -> None:
+    assert proposals(source_of(f"return {STAYING[name]}")) == []
+
+
+def test_a_comprehension_in_a_loop_comes_to_the_same() -> None:
+    body = "for j in range(len(x)):\n    new = np.array([v * w for v, w in zip(x, y)])\n"
+    assert check(source_of(f"{body}    x[j] = new[0]\nreturn x"), 1)
+
+
 NARROW = """\
 import numpy as np
 
