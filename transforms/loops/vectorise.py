@@ -75,6 +75,7 @@ from advisor.ir.proposal import Proposal
 from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
+from transforms.loops.placed import placed
 from transforms.loops.running_sums import running_sums
 from transforms.loops.scatters import scattered_stores
 
@@ -85,6 +86,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         yield from running_sums(kernel)
         yield from array_statements(kernel, of_elements=True)
         yield from scattered_stores(kernel)
+        yield from placed(kernel)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)
