@@ -50,6 +50,9 @@ NaN or a zero with a sign may come out otherwise. What may fail, a division or a
 under a mask, for those elements only that need it. Python's comparisons pass over a NaN, as
 `np.fmax.accumulate` does and `np.maximum.accumulate` does not; one that is there first stays.
 
+What loops add, or store, at places that only the data know is one call for all of them. Where
+several statements add floating-point numbers to one array, their terms come in another order.
+
 Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
 of floating-point numbers are unsafe, for their terms come in another order, and extremes of them
 for what a NaN does. Prefix sums add in the order of the loop, and are safe, but for floating-point
