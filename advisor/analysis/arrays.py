@@ -69,7 +69,7 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_functions import spelled
-from advisor.numpy_table import IN_PYTHON, strong
+from advisor.numpy_table import IN_PYTHON, broadcast, strong
 from costdb.expr import ONE, ZERO, Expr
 from costdb.records import dataclass, field, replace
 from costdb.work import (
@@ -552,7 +552,7 @@ class Arrays:
         if not all(isinstance(dim, NotDistributed) for dim in self.placement(statement.array).dims):
             raise NotPriced("places of what is distributed")
         types = [describe(one, self.type_of) for one in statement.all_places]
-        count = calls.product(max((one.extents for one in types), key=len))
+        count = calls.product(broadcast([one.extents for one in types]))
         values = (*statement.all_places, statement.value)
         if statement.by_element:
             loads = sum(len(reads(one)) for one in values) + (statement.operation != SET)

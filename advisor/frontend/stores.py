@@ -213,8 +213,9 @@ def scattered(
     value = value_of(node, scope)
     if single and not is_of_elements(value):
         raise NotUnderstood("an increment by something other than numbers and elements")
+    held = tuple(one for part in (*places, value) for one in scope.held_in(part)) if single else ()
     scope.changed(name)
-    return Scatter(name, places[0], value, operation, span, single, tuple(places[1:]))
+    return Scatter(name, places[0], value, operation, span, single, tuple(places[1:]), held)
 
 
 def extreme(node: cst.If, span: Span, scope: Scope) -> Store | None:

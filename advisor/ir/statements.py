@@ -121,6 +121,7 @@ class Scatter:
     ``np.add.at(array, places, value)``; repeated places count each time. Where the `operation` is
     `SET`, they are stored, and the last one stays. Where it is `by_element`, the source has loops
     that do so one by one. The places are along the first axis, `others` along those after it.
+    Values that are `held` are in variables of these names.
     """
 
     array: str
@@ -130,6 +131,7 @@ class Scatter:
     span: Span
     by_element: bool = False
     others: tuple[Value, ...] = ()
+    held: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
 
     @property
     def all_places(self) -> tuple[Value, ...]:

@@ -12,7 +12,7 @@ from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in, masked
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Bind, Loop, Statement, Store, is_total
+from advisor.ir.statements import SET, Bind, Loop, Scatter, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
     Called,
@@ -88,10 +88,27 @@ def lines(statements: Sequence[Statement], kernel: Kernel) -> list[str] | None:
             case Store():
                 text = _stored(one, kernel)
                 inner = None if text is None else [text]
+            case Scatter():
+                text = _combined(one, kernel)
+                inner = None if text is None else [text]
         if inner is None:
             return None
         made += inner
     return made
+
+
+def _combined(one: Scatter, kernel: Kernel) -> str | None:
+    """Return the source of what is combined, or stored, at places."""
+    texts = [_text(value, kernel) for value in (*one.all_places, one.value)]
+    known = [text for text in texts if text is not None]
+    module = kernel.context.array_module
+    if len(known) < len(texts) or module is None:
+        return None
+    at = ", ".join(known[:-1])
+    if one.operation == SET:
+        return f"{one.array}[{at}] = {known[-1]}"
+    places = f"({at})" if one.others else at
+    return f"{module}.{one.operation}.at({one.array}, {places}, {known[-1]})"
 
 
 def _stored(store: Store, kernel: Kernel) -> str | None:

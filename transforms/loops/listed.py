@@ -59,6 +59,9 @@ def filled(store: Store, kernel: Kernel) -> Value | None:
     grows = any(read.array == store.array for read in reads(value))
     if grows or found.extents != type_of(own, kernel).extents:
         return None
+    if mask is not None and not type_of(mask, kernel).extents:
+        # one truth for all is no mask, but a new axis
+        return None
     return value if mask is None else Chosen(value, mask, ONE)
 
 

@@ -21,6 +21,7 @@ from advisor.ir.statements import (
     Choice,
     Loop,
     ScalarBind,
+    Scatter,
     Statement,
     Store,
     mentioned,
@@ -133,7 +134,9 @@ def _under(test: Value, one: Statement) -> Statement:
     """Return a statement that changes something only where a condition holds."""
     if isinstance(one, Loop):
         return replace(one, body=tuple(_under(test, inner) for inner in one.body))
-    assert isinstance(one, Store)
+    if not isinstance(one, Store):
+        # at places that are not chosen nothing may be looked for
+        raise NotRaised
     chosen = Elementwise("where", (test, one.value, _place(one)))
     return replace(one, value=chosen, in_place=False)
 
@@ -163,6 +166,13 @@ class _Iteration:
                     held = tuple((n, v) for n, v in named.items() if v in parts_of(value))
                     self.forget(array)
                     made.append(replace(one, value=value, held=held))
+                case Scatter(array) if array not in self.bound:
+                    first, *others = map(self.value, one.all_places)
+                    value = self.value(one.value)
+                    names = {n: self.value(v) for n, v in one.held} | self.held
+                    self.forget(array)
+                    found = replace(one, places=first, others=tuple(others), value=value)
+                    made.append(replace(found, held=tuple(names.items())))
                 case Choice(condition=condition) if condition is not None:
                     made += self.choice(one, self.value(condition))
                 case Loop() if not written(one) & self.bound:

@@ -9,7 +9,16 @@ from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel
 from advisor.ir.masks import masked
 from advisor.ir.shapes import is_whole, whole
-from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, values_of, written
+from advisor.ir.statements import (
+    Bind,
+    Loop,
+    Scatter,
+    Statement,
+    Store,
+    is_total,
+    values_of,
+    written,
+)
 from advisor.ir.values import (
     Along,
     Called,
@@ -42,6 +51,9 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
             inner, kernel = tidied(store.body, kernel)
             made.append(replace(store, body=inner))
             continue
+        if isinstance(store, Scatter):
+            made.append(replace(store, by_element=False))
+            continue
         assert isinstance(store, Store)
         last = made[-1] if made else None
         joined = _joined(last, store, kernel) if isinstance(last, Store) else None
@@ -56,7 +68,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         made += stores
     while (found := _repeated(made, kernel)) is not None:
         value, first = found
-        held = (named for one in made if isinstance(one, Store) for named in one.held)
+        held = (named for one in made if isinstance(one, Store | Scatter) for named in one.held)
         wanted = next((name for name, known in held if known == value), None)
         taken = {*kernel.arrays, *kernel.locals}
         if wanted is None:
@@ -73,7 +85,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
 def _with(one: Statement, value: Value, read: Read) -> Statement:
     if isinstance(one, Store | Bind):
         return replace(one, value=with_part(one.value, value, read))
-    return one
+    return with_part(one, value, read) if isinstance(one, Scatter) else one
 
 
 def _masked(store: Store, kernel: Kernel) -> Store:

@@ -50,6 +50,9 @@ NaN or a zero with a sign may come out otherwise. What may fail, a division or a
 under a mask, for those elements only that need it. Python's comparisons pass over a NaN, as
 `np.fmax.accumulate` does and `np.maximum.accumulate` does not; one that is there first stays.
 
+What loops add, or store, at places that only the data know is one call for all of them. Where
+several statements add floating-point numbers to one array, their terms come in another order.
+
 Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
 of floating-point numbers are unsafe, for their terms come in another order, and extremes of them
 for what a NaN does. Prefix sums add in the order of the loop, and are safe, but for floating-point
@@ -75,6 +78,7 @@ from advisor.ir.proposal import Proposal
 from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
+from transforms.loops.placed import placed
 from transforms.loops.running_sums import running_sums
 from transforms.loops.scatters import scattered_stores
 
@@ -85,6 +89,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         yield from running_sums(kernel)
         yield from array_statements(kernel, of_elements=True)
         yield from scattered_stores(kernel)
+        yield from placed(kernel)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)

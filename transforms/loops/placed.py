@@ -1,0 +1,173 @@
+"""Loops that combine elements at places that only the data know, each as one call for all of it.
+
+``g[at[i]] += w[i]; g[at[i] + 1] += v[i]`` is ``np.add.at(g, at, w); np.add.at(g, at + 1, v)``: the
+indices of all loops around become axes of the places, which calls go through in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.statements import SET, Loop, Scatter, Store, walk
+from advisor.ir.values import Copy, Gather, Read, Scalar, Value, parts_of, reads
+from advisor.numpy_table import broadcast, promote
+from costdb.expr import ONE
+from transforms.kit.kernels import compiled, proofs, type_of, unless_apart
+from transforms.loops.array_statements import edit, given, loops, on, proposal
+from transforms.loops.exactness import inexact
+from transforms.loops.masked import guarded
+from transforms.loops.raising import Lift, NotRaised, ShapeConflict, is_raisable, needed
+from transforms.loops.substituted import substituted
+from transforms.loops.temporaries import tidied
+
+
+def placed(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield one call for each statement of a loop that combines at places, or stores there."""
+    for outer, loop in loops(kernel.body):
+        if not any(isinstance(one, Scatter) for one in walk(loop.body)):
+            continue
+        plain, within, conditions = substituted(loop, outer, kernel)
+        if conditions:
+            continue
+        for known, condition in given(plain, within):
+            try:
+                after = _over_all(plain, outer, known)
+                argued = _legality(after, known)
+                statements, variant = tidied(after, known)
+            except (NotRaised, ShapeConflict):
+                continue
+            argued = on(argued, condition) if condition else argued
+            if any(isinstance(one, Loop) for one in loop.body):
+                argued = on(argued, "if the terms of all iterations fit in memory")
+            edits = partial(edit, loop, statements, variant)
+            if edits():
+                sets = all(one.operation == SET for one in after)
+                by = "assignments to places" if sets else "`add.at`"
+                yield proposal(loop, statements, variant, argued, edits, True, by)
+            break
+
+
+def _as_stores(one: Scatter, kernel: Kernel) -> tuple[Store, Store]:
+    """Return what is read for the places, and for the values, as stores that read it."""
+    region = whole(kernel.extents(one.array))
+    places = Gather(Read(one.array, region), one.places, one.others)
+    return Store(one.array, region, places, one.span), Store(one.array, region, one.value, one.span)
+
+
+def _over_all(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Scatter, ...]:
+    """Return what the statements in a loop do in all iterations, one after the other.
+
+    Raises
+    ------
+    NotRaised
+        They have to take turns, or something has no form for all iterations.
+    """
+    if not is_raisable(loop, kernel) or loop.step != 1:
+        raise NotRaised
+    body: list[Scatter] = []
+    for one in loop.body:
+        if isinstance(one, Loop):
+            body += _over_all(one, (*outer, loop), kernel)
+        elif isinstance(one, Scatter) and one.by_element:
+            body.append(one)
+        else:
+            raise NotRaised
+    needs = {read.array for one in body for v in (*one.all_places, one.value) for read in reads(v)}
+    for one in body:
+        ways = {other.operation for other in body if other.array == one.array}
+        several = sum(other.array == one.array for other in body) > 1
+        if one.array in needs or len(ways) > 1 or (several and SET in ways):
+            raise NotRaised
+    lift = Lift(loop, outer, kernel, proofs(kernel, outer))
+    stores = [store for one in body for store in _as_stores(one, kernel)]
+    lift.needed = frozenset(read for store in stores for read in needed(store))
+    for store in stores:
+        if not lift.is_there(store):
+            raise NotRaised
+        lift.note(store)
+    return tuple(_lifted(one, lift) for one in body)
+
+
+def _lifted(one: Scatter, lift: Lift) -> Scatter:
+    """Return a statement for all iterations, which come first in the order of its places."""
+    values = (*one.all_places, one.value)
+    rank = max(map(lift.rank, values))
+
+    def lifted(value: Value) -> Value:
+        made, place = lift.value(value, rank)
+        return lift.aligned(made, place, lift.rank(value), rank, 0)
+
+    first, *others = map(lifted, one.all_places)
+    extents = broadcast([type_of(one, lift.kernel).extents for one in (first, *others)])
+    if len(extents) <= rank or ONE in extents:
+        # places that are the same ones in each iteration
+        raise NotRaised
+    held = []
+    for name, value in one.held:
+        try:
+            held.append((name, lifted(value)))
+        except NotRaised:
+            continue
+    return Scatter(
+        one.array,
+        first,
+        lifted(one.value),
+        one.operation,
+        lift.loop.span,
+        by_element=True,
+        others=tuple(others),
+        held=tuple(held),
+    )
+
+
+def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
+    """Return why results stay what they are.
+
+    Raises
+    ------
+    NotRaised
+        They may not.
+    """
+    stores = [store for one in after for store in _as_stores(one, kernel)]
+    for one in after:
+        target, found = kernel.dtype(one.array), type_of(one.value, kernel).dtype
+        number = isinstance(one.value, Scalar) and promote(target, found) == target
+        if not (number or target == found):
+            raise NotRaised
+        if any(guarded(value, kernel) for value in (*one.all_places, one.value)):
+            raise NotRaised
+    known = compiled(kernel)
+    if known is not None:
+        return known
+    apart = unless_apart(stores, kernel)
+    argued = apart or Legality(
+        Applicability.SAFE, "the same terms are combined in the same order, each place for itself"
+    )
+    arrays = [one.array for one in after]
+    rounded = [n for n in arrays if kind_of_or_none(kernel.dtype(n)) is not Kind.INTEGER]
+    if len(rounded) > len(set(rounded)):
+        words = "what several statements add to the same elements comes in another order"
+        argued = Legality(Applicability.UNSAFE, f"{words}, so results agree to rounding")
+        argued = on(argued, "if no two arrays overlap in memory") if apart else argued
+    if any(one.operation == SET for one in after):
+        argued = on(argued, "if no place comes twice, or NumPy stores in their order, as it does")
+    doubts = (words for store in stores for words in inexact(store, kernel))
+    for words in dict.fromkeys(doubts):
+        argued = Legality(Applicability.UNSAFE, f"{argued.argument}, and {words}")
+    if any(_made_whole(part, kernel) for store in stores for part in parts_of(store.value)):
+        argued = on(argued, "if all that is made a whole number is finite and fits int64")
+    return argued
+
+
+def _made_whole(value: Value, kernel: Kernel) -> bool:
+    """Return whether a number with a fraction is made a whole one, which NaN is in NumPy alone."""
+    match value:
+        case Copy(operand, dtype) if kind_of_or_none(dtype) is Kind.INTEGER:
+            return kind_of_or_none(type_of(operand, kernel).dtype) is Kind.FLOATING
+    return False
