@@ -39,6 +39,7 @@ from advisor.frontend.indices import (
 )
 from advisor.frontend.others import work_of
 from advisor.frontend.scope import looks_up, part_of
+from advisor.frontend.seen_names import name_node
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.stores import (
     bind_item,
@@ -51,14 +52,18 @@ from advisor.ir.statements import (
     Loop,
     Opaque,
     ScalarBind,
+    Scatter,
     Statement,
+    Store,
     Unrolled,
+    walk,
 )
 from advisor.ir.values import Point, Read, Scalar, Value
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, minimum, num, sym
 from costdb.expr.functions import trips as number_of_trips
+from costdb.expr.nodes import Num
 
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
@@ -86,6 +91,9 @@ class Loops(Besides):
     def _for_each(self, node: cst.For, trips: Expr | None, span: Span) -> Sequence[Statement]:
         if self.scope.seen.around.intersection(target_names(node.target)):
             raise NotUnderstood("a loop whose index is an attribute")
+        rows = node if trips is not None else self._row_by_row(node)
+        if rows is not node:
+            return self._through_rows(node, rows, span)
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
         bounds = range_of(node.iter, self.scope)
@@ -178,7 +186,69 @@ class Loops(Besides):
                     return None
                 if isinstance(value, Read) and (extents := self.scope.type_of(value).extents):
                     return [(name, value, extents[0])]
+            case cst.Name() | cst.Subscript(), cst.Tuple(elements=elements):
+                return self._columns([one.value for one in elements], given)
         return None
+
+    def _columns(
+        self, targets: Sequence[cst.BaseExpression], given: cst.BaseExpression
+    ) -> Sequence[Item] | None:
+        """Return the names that go through the columns of an array; None where anything else is."""
+        try:
+            value = value_of(given, self.scope)
+        except NotUnderstood:
+            return None
+        extents = self.scope.type_of(value).extents
+        plain = [one.value for one in targets if isinstance(one, cst.Name)]
+        if not isinstance(value, Read) or len(extents) < 2 or len(plain) < len(targets):
+            return None
+        if isinstance(extents[1], Num) and extents[1] != num(len(plain)):
+            return None
+        rows, rest = whole(extents[:1]), whole(extents[2:])
+        return [
+            (name, part_of(value, (*rows, Point(num(place)), *rest)), extents[0])
+            for place, name in enumerate(plain)
+        ]
+
+    def _through_rows(self, node: cst.For, rows: cst.For, span: Span) -> Sequence[Statement]:
+        """Read a loop over all elements of an array, given as loops over rows."""
+        through = self.scope.behind(names_in(node.iter))
+        made = self._for_each(rows, None, span)
+        changed = {one.array for one in walk(tuple(made)) if isinstance(one, Store | Scatter)}
+        if through & changed:
+            # which of its elements are copies depends on how it is stored
+            raise NotUnderstood("a loop that changes what it goes through")
+        return made
+
+    def _row_by_row(self, node: cst.For) -> cst.For:
+        """Return a loop over all elements of an array as loops over rows and what is in them."""
+        match node.iter:
+            case cst.Call(cst.Attribute(given, cst.Name("ravel" | "flatten")), []) | cst.Attribute(
+                given, cst.Name("flat")
+            ) if isinstance(given, cst.Name | cst.Subscript):
+                pass
+            case _:
+                return node
+        try:
+            rank = len(self.scope.type_of(value_of(given, self.scope)).extents)
+        except NotUnderstood:
+            return node
+        if not rank or (rank > 1 and _may_be_left(node.body)):
+            return node
+        around = [name_node(f"<rows {n}>") for n in range(rank - 1)]
+        targets: list[cst.BaseAssignTargetExpression] = [*around, node.target]
+        iters: list[cst.BaseExpression] = [given, *around]
+        made: cst.For | None = None
+        for target, given in zip(reversed(targets), reversed(iters), strict=True):
+            body = node.body if made is None else cst.IndentedBlock([made])
+            made = cst.For(target, given, body)
+            # what stands in the source is all of them
+            self.bodies.originals |= {made: node.iter, target: node.target}
+            if body is not node.body and isinstance(body, cst.IndentedBlock):
+                self.bodies.originals |= {body: node.iter, body.header: node.iter}
+        assert made is not None
+        self.bodies.originals[made] = node
+        return made
 
     def _written_out(
         self, node: cst.For, bounds: tuple[Expr, Expr, int] | None

@@ -281,6 +281,38 @@ def test_other_comprehensions_stay(name: str) -> None:
     assert proposals(source_of(f"return {STAYING[name]}")) == []
 
 
+PAIRS = "p = np.zeros((len(x), 2), dtype={})\np[:, 0] = {}\np[:, 1] = {}\n"
+THROUGH = {
+    "out = np.zeros(g.shape[0])\nfor v in g.ravel():\n    out[0] += v\nreturn out": "g.sum()",
+    "return np.array([v * t for v in g.ravel()])": "return (g * t).ravel()",
+    "return np.array([v * t for v in g.T.copy().flat])": "",
+    "p = g.T\nreturn np.array([v * t for v in p.flat])": "(p * t).ravel()",
+    "h = np.zeros(9, dtype=int)\nfor v in k.flatten():\n    h[v] += 1\nreturn h": "h",
+    f"{PAIRS.format('float', 'x', 'y')}return np.array([a * b for a, b in p])": (
+        "return p[:, 0] * p[:, 1]"
+    ),
+    f"{PAIRS.format('float', 'x', 'y')}out = np.zeros(len(x))\nfor i, (a, b) in enumerate(p):\n"
+    "    out[i] = a - b\nreturn out": "out[:] = p[:, 0] - p[:, 1]",
+    f"{PAIRS.format('int', 'k', 'k')}for a, b in p:\n    g[a, b] += 1\nreturn g": (
+        "np.add.at(g, (p[:, 0], p[:, 1]), 1)"
+    ),
+    # columns that are not there, and what changes on the way
+    f"{PAIRS.format('float', 'x', 'y')}return np.array([a for a, b, c in p])": "",
+    "for v in g.flatten():\n    g[0] += v\nreturn g": "",
+    "out = np.zeros(g.shape)\nfor v in g.ravel():\n    if v > t:\n        break\n    out += v\n"
+    "return out": "",
+}
+
+
+@pytest.mark.parametrize("body", THROUGH)
+def test_loops_through_all_elements_and_columns_come_to_the_same(body: str) -> None:
+    source = source_of(body)
+    offered = proposals(source)
+    assert any(THROUGH[body] in edited for _, edited in offered) or not THROUGH[body], offered
+    for seed in range(4):
+        check(source, seed)
+
+
 def test_a_comprehension_in_a_loop_comes_to_the_same() -> None:
     body = "for j in range(len(x)):\n    new = np.array([v * w for v, w in zip(x, y)])\n"
     assert check(source_of(f"{body}    x[j] = new[0]\nreturn x"), 1)
