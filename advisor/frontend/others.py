@@ -119,7 +119,10 @@ def _look(node: cst.CSTNode, work: Work, scope: Scope, reading: Reading | None) 
                     return
                 raise refused
             parts = (base,)
-        case cst.Subscript(value=base) if _is_array(base, scope):
+        case cst.Subscript(value=base) if _is_array(base, scope) or (
+            resolve(base, scope.imports) or ""
+        ).startswith("numpy."):
+            # a part of an array, or what np.mgrid and np.r_ make
             raise refused
         case cst.Comparison(comparisons=[cst.ComparisonTarget(cst.Is() | cst.IsNot())]):
             pass

@@ -18,6 +18,7 @@ from costdb.profile_parts import lacking
 from costdb.quantity import Provenance, Quantity
 from costdb.work import (
     COMBINING,
+    ArrayOperation,
     Collective,
     CollectiveKind,
     Message,
@@ -26,6 +27,7 @@ from costdb.work import (
     Statement,
 )
 
+_VIEW = ArrayOperation.VIEW
 HALVING = Quantity(
     1.0,
     0.5,
@@ -227,7 +229,7 @@ def price_statement(work: Statement, machine: Machine) -> Priced | Missing:
         if work.calls is None:
             return price_loop(work, machine)
         return price_calls(work.calls, machine, work.together)
-    if work.calls and not work.accesses:
+    if not work.accesses and any(one.operation is not _VIEW for one in work.calls or ()):
         return lacking(machine, "arrays.rates")
     bill = Bill(machine)
     bill.charge("operations", "statement", "phi_us_per_operation", work.operations)

@@ -122,9 +122,11 @@ def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     }
     assert sizes == {(30, 20): 5}
 
-    document = json.loads(user.advises(file, "--output-format", "json").stdout)
+    document = json.loads(user.advises(file, "--output-format", "json", code=1).stdout)
     assert document["coverage"]["analysed"] == ["__init__", "total", "once"]
-    told = flat(user.advises(file).stdout)
+    # a product of arrays that is stored to be summed
+    assert [one["code"] for one in document["findings"]] == ["ADV505"]
+    told = flat(user.advises(file, code=1).stdout)
     # its columns come with a stride that no declaration says
     assert "`columns`: `a` came with strides" in told
     # what no run saw stays named, and what is in no function

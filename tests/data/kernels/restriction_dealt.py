@@ -7,4 +7,4 @@ import numpy as np
 def restrict(coarse, fine):
     for i in range(coarse.shape[0]):
         coarse[i] = 0.5 * (fine[2 * i] + fine[2 * i + 1])
-# noted: no prediction: slices with different steps along a dimension that is dealt out
+# noted: no prediction: a slice with a step of pieces dealt out that are no multiple
