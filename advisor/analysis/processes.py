@@ -9,7 +9,7 @@ from advisor.analysis.placement import Placement, ranks_of
 from advisor.ir.concrete import rebuilt
 from costdb.expr import ONE, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
-from costdb.lines.coefficients import region_line_bounds
+from costdb.lines.symbolic import region_line_bounds
 from costdb.records import dataclass, replace
 from costdb.wording import counted
 from costdb.work import (

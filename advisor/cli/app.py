@@ -44,8 +44,8 @@ _GROUPS = {
 }
 """Commands as help lists them."""
 _ELSEWHERE = {
-    **{"choose": "predict", "rule": "explain", "validate": "calibrate", "run": "build"},
-    **{"annotate": "build", "lsp": "plumbing", "clean": "plumbing", "version": "plumbing"},
+    **{"choose": "predict", "rule": "explain", "validate": "calibrate", "run": "annotate"},
+    **{"lsp": "plumbing", "clean": "plumbing", "version": "plumbing"},
 }
 COMMANDS = {
     name: f"advisor.cli.commands.{_ELSEWHERE.get(name, name)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
@@ -34,34 +34,19 @@ from advisor.config.files import (
     NoMachineError,
     shown_path,
     system_error,
-    wrong_use,
 )
-from advisor.engine import FileResult, Options
-from advisor.files import SourceFile, decode_source, read_bytes, read_source, replace_file
-from advisor.finding import (
-    NOTHING_SEEN,
-    OUTSIDE,
-    SIZES,
-    Applicability,
-    Coverage,
-    Finding,
-    NotUnderstood,
-    Remark,
-    coverage_of,
-    may_use_arrays,
-    not_read,
-)
+from advisor.engine import FileResult
+from advisor.files import SourceFile, decode_source, read_bytes
+from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
 from advisor.report.model import Curve, Report, renderer
 from advisor.source import (
     NOTEBOOK,
-    CellsLost,
-    EditError,
     NotPython,
     SourceProblem,
-    apply_edits,
     file_and_cell,
     unified_diff,
 )
+from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
 
@@ -294,7 +279,7 @@ class Check:
             file.path, source.text, answer.findings, answer.remarks, coverage=answer.coverage
         )
         if self.fix or self.diff:
-            from advisor.cli.checking import apply_fixes, write_back
+            from advisor.cli.fixing import apply_fixes, write_back
 
             fixed = apply_fixes(result, options, unsafe=self.unsafe_fixes)
             if self.diff:
@@ -570,128 +555,3 @@ def _begin_work() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.setrecursionlimit(RECURSION_LIMIT)
-
-
-# Fix one file: apply what may be applied, and write it back.
-
-SAFE = frozenset((Applicability.SAFE,))
-SAFE_AND_UNSAFE = frozenset((Applicability.SAFE, Applicability.UNSAFE))
-
-# Far above what a file of kernels needs; a pair of rules that undo each other stops here.
-_MOST_FIXES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """The state of a file after its fixes.
-
-    Attributes
-    ----------
-    result : FileResult
-        Of the text as it is now.
-    applied : tuple of Finding
-        In the order in which they were applied.
-    """
-
-    result: FileResult
-    applied: tuple[Finding, ...]
-
-
-def _best_step(
-    result: FileResult, allowed: Collection[Applicability], seen: Collection[str]
-) -> tuple[Finding, str] | None:
-    """Return the highest gain that leads to a text not seen before, and that text."""
-    by_gain = sorted(result.findings, key=lambda finding: -finding.speedup)
-    for finding in by_gain:
-        fix = finding.fix
-        if fix is None or fix.applicability not in allowed or not fix.edits:
-            continue
-        try:
-            text = apply_edits(result.source, fix.edits)
-        except EditError as error:
-            raise CommandError(
-                f"{finding.path}: the fix of {finding.code} cannot be applied ({error}); "
-                "nothing was changed, please report it"
-            ) from error
-        if text not in seen:
-            return finding, text
-    return None
-
-
-def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
-    """Return the state of a file when no fix is left, the highest gain first; nothing is written.
-
-    The text is checked again after each one, because it may remove the ground of another, and
-    moves what lies below it.
-
-    Parameters
-    ----------
-    result : FileResult
-        Of the file as it is.
-    options : Options
-    unsafe : bool
-        Whether unsafe fixes are applied too.
-
-    Raises
-    ------
-    CommandError
-        A fix cannot be carried out, or breaks the file: a bug of its rule.
-    """
-
-    def check(text: str) -> FileResult:
-        from costdb.machines import MachineError
-
-        if not options.observed and not engine.needs_reading(text, result.path):
-            return FileResult(result.path, text, (), ())
-        try:
-            return engine.check_source(result.path, text, options)
-        except MachineError as error:
-            raise wrong_use(str(error)) from error
-
-    allowed = SAFE_AND_UNSAFE if unsafe else SAFE
-    applied: list[Finding] = []
-    seen = {result.source}
-    while len(applied) < _MOST_FIXES:
-        step = _best_step(result, allowed, seen)
-        if step is None:
-            break
-        finding, text = step
-        try:
-            result = check(text)
-        except SourceProblem as problem:
-            raise CommandError(
-                f"{finding.path}: the fix of {finding.code} breaks the file "
-                f"({problem.message}); nothing was changed, please report it"
-            ) from problem
-        seen.add(text)
-        applied.append(finding)
-    return Fixed(result, tuple(applied))
-
-
-def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
-    """Write a fixed text to its file if anything was fixed, or always to standard output.
-
-    Raises
-    ------
-    CommandError
-        It does not fit into the file's encoding, the file has changed since it was read, or the
-        system refuses; the file is as it was.
-    """
-    path, text = fixed.result.path, fixed.result.source
-    try:
-        data = file.encode(text)
-    except UnicodeEncodeError as error:
-        raise wrong_use(f"{path}: the fixed text does not fit into {file.encoding}") from error
-    except CellsLost as error:
-        raise wrong_use(f"{path}: not fixed: {error}") from error
-    if to_output:
-        write_out(file.written(text))
-    elif fixed.applied:
-        try:
-            if read_source(path) != file:
-                raise wrong_use(f"{path}: has changed since it was read; not fixed")
-            replace_file(path, data)
-        except SourceProblem as problem:
-            raise CommandError(str(problem)) from problem
-        except OSError as error:
-            raise system_error(error, path) from error

@@ -7,7 +7,6 @@ from itertools import islice
 
 from advisor.analysis.lower import Unpriced
 from advisor.finding import (
-    NO_RULE,
     NOTHING_SEEN,
     Alternative,
     Applicability,
@@ -63,6 +62,7 @@ from advisor.ranking.worth import (
     weighed,
 )
 from advisor.source import Span
+from advisor.unread import NO_RULE
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
 from costdb.expr import ExprError

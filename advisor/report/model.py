@@ -10,13 +10,8 @@ from importlib import import_module
 from shlex import quote
 
 from advisor.finding import (
-    NO_ARRAYS,
-    NO_RULE,
-    NOT_CALLED,
     NOTHING_SEEN,
     OBSERVED,
-    OUTSIDE,
-    SIZES,
     Applicability,
     Coverage,
     EvidenceTerm,
@@ -29,6 +24,7 @@ from advisor.finding import (
 )
 from advisor.ir.rule import Rule
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
+from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED
 from costdb.records import dataclass
 

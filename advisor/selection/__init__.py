@@ -1,5 +1,5 @@
 """Choosing among variants of a function at run time, by predicted cost at the actual sizes."""
 
-from advisor.selection.plans import Selection, select
+from advisor.selection.choosing import Selection, select
 
 __all__ = ["Selection", "select"]

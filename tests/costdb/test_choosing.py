@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb import evaluate as crossovers
+from costdb import crossovers
 from costdb.choosing import Bound, Chosen, RefusedError, SubjectError, possible_values, rank
+from costdb.crossovers import _DENSE, crossover
 from costdb.estimate import Missing, Priced, Term
-from costdb.evaluate import _DENSE, crossover
 from costdb.expr import Expr, ExprError, evaluate, parse
 
 LARGEST = 14

@@ -18,7 +18,8 @@ from costdb.calibration.section import Effort, Point
 from costdb.calibration.section import Section as Measured
 from costdb.calibration.supersteps import SECTION as SUPERSTEPS
 from costdb.expr import evaluate
-from costdb.lines.coefficients import bytes_of, region_line_bounds
+from costdb.lines.coefficients import bytes_of
+from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import load_machine
 from costdb.store.database import writing
 from costdb.store.extract import store_path

@@ -168,13 +168,13 @@ def test_an_error_of_ours_takes_the_first(monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*_: object) -> None:
         raise RuntimeError("ours")
 
-    monkeypatch.setattr("advisor.selection.plans.plan_for", fail)
+    monkeypatch.setattr("advisor.selection.choosing.plan_for", fail)
     best = select(kernels.few_passes, kernels.many_passes, machine="t3e")
     assert np.array_equal(best(np.ones((2, 2)), 2), 3 * np.ones((2, 2)))
 
 
 def test_decisions_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advisor.selection.plans.MOST_DECISIONS", 8)
+    monkeypatch.setattr("advisor.selection.choosing.MOST_DECISIONS", 8)
     best = select(kernels.few_passes, kernels.many_passes, machine="t3e")
     image = np.ones((4, 4))
     for b in range(1, 40):

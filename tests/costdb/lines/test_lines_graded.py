@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from costdb.arrays.model import price_calls
 from costdb.estimate import Missing
 from costdb.expr import Expr, evaluate, num, sym
-from costdb.lines.coefficients import marshalling_of, region_line_bounds
+from costdb.lines.coefficients import marshalling_of
 from costdb.lines.model import price_message, price_scan
+from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile

@@ -1,0 +1,158 @@
+"""Fix one file: apply what may be applied, and write it back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from advisor import engine
+from advisor.cli.common import (
+    write_out,
+)
+from advisor.config.files import (
+    CommandError,
+    system_error,
+    wrong_use,
+)
+from advisor.engine import FileResult, Options
+from advisor.files import SourceFile, read_source, replace_file
+from advisor.finding import (
+    Applicability,
+    Finding,
+)
+from advisor.source import (
+    CellsLost,
+    EditError,
+    SourceProblem,
+    apply_edits,
+)
+from costdb.records import dataclass
+
+_MOST_NAMES = 4
+_IDENTITY = ("path", "code", "span", "title")
+"""What a finding of a file is known by."""
+if TYPE_CHECKING:
+    pass
+
+
+SAFE = frozenset((Applicability.SAFE,))
+SAFE_AND_UNSAFE = frozenset((Applicability.SAFE, Applicability.UNSAFE))
+
+# Far above what a file of kernels needs; a pair of rules that undo each other stops here.
+_MOST_FIXES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The state of a file after its fixes.
+
+    Attributes
+    ----------
+    result : FileResult
+        Of the text as it is now.
+    applied : tuple of Finding
+        In the order in which they were applied.
+    """
+
+    result: FileResult
+    applied: tuple[Finding, ...]
+
+
+def _best_step(
+    result: FileResult, allowed: Collection[Applicability], seen: Collection[str]
+) -> tuple[Finding, str] | None:
+    """Return the highest gain that leads to a text not seen before, and that text."""
+    by_gain = sorted(result.findings, key=lambda finding: -finding.speedup)
+    for finding in by_gain:
+        fix = finding.fix
+        if fix is None or fix.applicability not in allowed or not fix.edits:
+            continue
+        try:
+            text = apply_edits(result.source, fix.edits)
+        except EditError as error:
+            raise CommandError(
+                f"{finding.path}: the fix of {finding.code} cannot be applied ({error}); "
+                "nothing was changed, please report it"
+            ) from error
+        if text not in seen:
+            return finding, text
+    return None
+
+
+def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
+    """Return the state of a file when no fix is left, the highest gain first; nothing is written.
+
+    The text is checked again after each one, because it may remove the ground of another, and
+    moves what lies below it.
+
+    Parameters
+    ----------
+    result : FileResult
+        Of the file as it is.
+    options : Options
+    unsafe : bool
+        Whether unsafe fixes are applied too.
+
+    Raises
+    ------
+    CommandError
+        A fix cannot be carried out, or breaks the file: a bug of its rule.
+    """
+
+    def check(text: str) -> FileResult:
+        from costdb.machines import MachineError
+
+        if not options.observed and not engine.needs_reading(text, result.path):
+            return FileResult(result.path, text, (), ())
+        try:
+            return engine.check_source(result.path, text, options)
+        except MachineError as error:
+            raise wrong_use(str(error)) from error
+
+    allowed = SAFE_AND_UNSAFE if unsafe else SAFE
+    applied: list[Finding] = []
+    seen = {result.source}
+    while len(applied) < _MOST_FIXES:
+        step = _best_step(result, allowed, seen)
+        if step is None:
+            break
+        finding, text = step
+        try:
+            result = check(text)
+        except SourceProblem as problem:
+            raise CommandError(
+                f"{finding.path}: the fix of {finding.code} breaks the file "
+                f"({problem.message}); nothing was changed, please report it"
+            ) from problem
+        seen.add(text)
+        applied.append(finding)
+    return Fixed(result, tuple(applied))
+
+
+def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
+    """Write a fixed text to its file if anything was fixed, or always to standard output.
+
+    Raises
+    ------
+    CommandError
+        It does not fit into the file's encoding, the file has changed since it was read, or the
+        system refuses; the file is as it was.
+    """
+    path, text = fixed.result.path, fixed.result.source
+    try:
+        data = file.encode(text)
+    except UnicodeEncodeError as error:
+        raise wrong_use(f"{path}: the fixed text does not fit into {file.encoding}") from error
+    except CellsLost as error:
+        raise wrong_use(f"{path}: not fixed: {error}") from error
+    if to_output:
+        write_out(file.written(text))
+    elif fixed.applied:
+        try:
+            if read_source(path) != file:
+                raise wrong_use(f"{path}: has changed since it was read; not fixed")
+            replace_file(path, data)
+        except SourceProblem as problem:
+            raise CommandError(str(problem)) from problem
+        except OSError as error:
+            raise system_error(error, path) from error
