@@ -80,7 +80,7 @@ class Installed:
 
     def propose(self, kernel: Kernel) -> Iterable[Proposal]:
         """Yield what the rule proposes for a kernel."""
-        if self.needs and "rule" not in vars(self) and self.needs.isdisjoint(held(kernel)):
+        if self.needs and self.needs.isdisjoint(held(kernel)):
             return ()
         found: Iterable[Proposal] = self.rule.propose(kernel)
         return found
