@@ -93,6 +93,7 @@ from transforms.kit.rewrite import (
     starts_line,
     statement_at,
     stretch,
+    suite_at,
     together,
 )
 from transforms.messages.buffers import Writer
@@ -376,6 +377,12 @@ def _exchange(
         given += [f"{names[0]}{payload.text}", f"{names[1]}={end.text.format(nobody=nobody)}"]
         given += [] if tag is None else [f"{names[2]}={tag}"]
     place = stretch(pattern.steps[0].span, max(send.statement, receive.statement))
+    nodes, at = suite_at(place, context) or ([], 0)
+    nodes = nodes[at : at + len(pattern.steps)]
+    place = stretch(place, max([place, *(span_of(one, context.lines) for one in nodes)]))
+    # what makes no step of its own is seen in the source only
+    held = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.stmt)]
+    stated = [span_of(one, context.lines) for one in held if not isinstance(one, ast.If)]
     begins = context.lines[place.start_line - 1][place.start_column :]
     simple = [is_simple(end, program) for end in _ends_in(pattern)]
     edits: Edits | str = in_place_of(
@@ -387,10 +394,8 @@ def _exchange(
         edits = "the branch does not begin its line"
     elif isinstance(pattern.steps[0], Branch) and not begins.startswith("if"):
         edits = "the branch is one of several"
-    elif isinstance(pattern.steps[0], Communicate) and (
-        send.statement.start_line != receive.statement.end_line + 1
-    ):
-        edits = "something stands between the messages"
+    elif sorted(stated) != sorted(end.statement for end in _ends_in(pattern)):
+        edits = "something else stands among the messages"
     yield offer(
         function,
         pattern.visit,
