@@ -230,7 +230,10 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     if not is_counted(loop) or loop.trips is None or loop.by_rank or step not in loop.body:
         return None
     others = [one for one in loop.body if one != step]
+    # a barrier goes only where all ranks leave it out
     if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
+        return None
+    if others and step.op not in _ELEMENTWISE:
         return None
     fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
     if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
