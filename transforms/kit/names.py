@@ -215,14 +215,20 @@ def loaded_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
 def bound_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Return the names that some code binds, or whose objects it changes or may change.
 
-    A method that is called for nothing but its effect changes its object.
+    What is called for nothing but its effect changes its object or any of its arguments, `out`
+    where it has one.
     """
     found: set[str] = set()
     for part in (part for node in nodes for part in ast.walk(node)):
         found |= set(_bound(part))
         match part:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed))):
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed, attr="append"))):
                 found |= words(ast.unparse(changed))
+            case ast.keyword(arg="out", value=changed):
+                found |= words(ast.unparse(changed))
+            case ast.Expr(value=ast.Call(keywords=given) as changed):
+                if all(one.arg != "out" for one in given):
+                    found |= words(ast.unparse(changed))
     return frozenset(found)
 
 

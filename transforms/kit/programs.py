@@ -12,7 +12,7 @@ from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit, Wait
 from advisor.source import Span
 from costdb.records import dataclass, replace
-from transforms.kit.names import bound_in_lines, is_used_outside, words
+from transforms.kit.names import bound_in_lines, bound_names, is_used_outside, words
 from transforms.kit.rewrite import (
     Edits,
     in_place_of,
@@ -145,6 +145,8 @@ def instead(
                 part, ast.For | ast.If | ast.Assign | ast.Expr | ast.AugAssign
             ):
                 return "the loop does more"
+            if isinstance(part, ast.Expr) and span_of(part.value, context.lines) not in calls:
+                names |= bound_names([part])
             if isinstance(part, ast.Call) and not _is_plain(part, calls, context.lines):
                 return f"`{ast.unparse(part.func)}` is called besides"
     for name in sorted(names):

@@ -32,9 +32,9 @@ for j in range(n):
 
 ```python
 sent = [a[:, j].sum() for j in range(n)]
-received = np.array(sent, dtype='float64')
-comm.Allreduce(MPI.IN_PLACE, received)
-out[:len(received)] = received
+received = comm.allreduce(np.array(sent, dtype=object))
+for j, one in zip(range(n), received):
+    out[j] = one
 ```
 
 **When it stays quiet.** Loops of messages that do anything besides; loops of collectives that end
@@ -359,8 +359,10 @@ def _one_list(program: Program, send: End, receive: End) -> Iterator[ProgramProp
     ]
     if "tag" in receive.step.places and (tags[0] != tags[1] or giver.low != taker.low):
         return
-    # a tag that counts messages is no longer needed
+    # a tag that counts messages is no longer needed where nothing else may take the list
     counts = any("k" in free_symbols(tag) for tag in tags if tag is not None)
+    buffers = (end for ends in meetings(program, pickled=False) for side in ends for end in side)
+    meets = counts and any(_may_meet(send, one) or _may_meet(one, receive) for one in buffers)
     names = ("dest", "source") if counts else ("dest", "source", "tag")
     given = [", ".join(keywords(end.step, names, program)) for end in (send, receive)]
     node, obj = statement_at(giver.span, program.context), argument(step, "obj", program)
@@ -376,7 +378,9 @@ def _one_list(program: Program, send: End, receive: End) -> Iterator[ProgramProp
     edits: Edits | str = (
         "the loop's index is used elsewhere, or what receives is no loop of its own"
     )
-    if taking is not None and not kept and starts_line(place, program.context):
+    if meets:
+        edits = "what else is sent there is told from it by its tag"
+    elif taking is not None and not kept and starts_line(place, program.context):
         edits = together(in_place_of(place, [line], program.context), taking)
     listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=giver.trips)
     yield offer(

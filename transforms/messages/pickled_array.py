@@ -40,7 +40,7 @@ repeat a measurement.
 
 **Fix safety.** Results are the same where elements only move, and where whole numbers are summed.
 Sums of floating-point numbers are collected in another order, so they agree to rounding, and the
-fix is unsafe. It is unsafe, too, where a list of arrays becomes one array, or shapes are told
+fix is unsafe. It is unsafe, too, where the arrays of a list become rows of one, or shapes are told
 first. Where the memory to receive into cannot be written, the suggestion is shown only.
 
 **Models used.** Pickle (serialisation, copies, the algorithms of the lower-case collectives), lines
@@ -120,7 +120,7 @@ def _collective(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate, view: View
 ) -> Iterator[ProgramProposal]:
     """Yield the buffer form of a call that is both ends of its messages."""
-    safe, form = False, "same"
+    safe, form, ended = False, "same", list[str]()
     match step.op:
         case Op.ALLREDUCE | Op.REDUCE if step.operation in _SUMS | _BITS:
             safe = view.dtype in INTEGERS or step.operation in _BITS
@@ -133,8 +133,7 @@ def _collective(
         case Op.BCAST:
             words = f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy"
         case Op.GATHER | Op.ALLGATHER if not step.varying:
-            words = f"{_MOVED}, but in one array, of which each rank's is a row, not in a list"
-            form = "rows"
+            words, form = f"{_MOVED}, as the rows of one array that a list is made of", "rows"
         case Op.SENDRECV if is_shift(step):
             safe, words = True, f"{_MOVED}: every rank makes this exchange"
         case _:
@@ -144,7 +143,10 @@ def _collective(
         if step.op is Op.BCAST:
             lines = _broadcast(program, function, step, view)
         elif step.receive is None and "status" not in step.places:
-            lines = Writer(program, step, step.op).alike(view, step.result, form, [])
+            writer = Writer(program, step, step.op)
+            if form == "rows":
+                ended = [writer.made(step.result, f"list({step.result})")]
+            lines = writer.alike(view, step.result, form, ended)
     yield offer(
         function,
         visit,
