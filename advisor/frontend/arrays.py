@@ -754,9 +754,18 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
     return Copy(operand, strong(dtype), of_python=python is not None)
 
 
-_ANGLES = ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")
-_RENAMED = {"pow": "power"} | {f"a{name}": f"arc{name}" for name in _ANGLES}
-"""Functions of `math` that NumPy calls otherwise."""
+_ALIKE = (
+    *("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "hypot", "fmod"),
+    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "degrees", "radians"),
+    *("fabs", "floor", "ceil", "trunc", "copysign", "isnan", "isinf", "isfinite"),
+)
+_ARCS = ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")
+_OF_MATH = (
+    {name: name for name in _ALIKE}
+    | {f"a{name}": f"arc{name}" for name in _ARCS}
+    | {"pow": "power"}
+)
+"""What NumPy calls a function of `math`; `remainder` means something else there."""
 _WHOLE = frozenset({"floor", "ceil", "trunc", "gcd", "lcm", "isqrt", "comb", "perm", "factorial"})
 
 
@@ -771,9 +780,9 @@ def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         dtype = "bool" if name.startswith("is") and name != "isqrt" else PYTHON_FLOAT
         dtype = PYTHON_INTEGER if name in _WHOLE else dtype
         return Scalar(f"{full}({', '.join(numbers)})", dtype)
-    operation = _RENAMED.get(name, name)
-    row, single = ROWS.get(operation), not any(scope.type_of(part).extents for part in parts)
-    if row is None or row.operands != len(parts) or "f" not in row.loops or not single:
+    operation = _OF_MATH.get(name)
+    single = not any(scope.type_of(part).extents for part in parts)
+    if operation is None or ROWS[operation].operands != len(parts) or not single:
         return None
     floats = (
         part if isinstance(part, Scalar) else Copy(part, "float64", of_python=True)

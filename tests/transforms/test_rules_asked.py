@@ -13,6 +13,7 @@ from advisor.transform_registry import Installed, held, program_transforms, tran
 ROOT = Path(__file__).parent.parent.parent
 PLACES = ("examples", "tests/data/kernels", "tests/data/judged", "tests/transforms/cases")
 FILES = sorted(file for place in PLACES for file in (ROOT / place).rglob("*.py"))
+FILES.append(ROOT / "tests" / "transforms" / "loops" / "element_programs.py")
 
 
 def kernels() -> list[Kernel]:

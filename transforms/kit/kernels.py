@@ -97,25 +97,45 @@ def compiled(kernel: Kernel) -> Legality | None:
     )
 
 
-def unless_apart(stores: Iterable[Store], kernel: Kernel) -> Legality | None:
-    """Return why results may change where memory overlaps, None where no two names share any."""
+def overlaps(stores: Sequence[Store], kernel: Kernel) -> str:
+    """Return which names an edit needs to share no memory, in words; empty where none may."""
     stored = dict.fromkeys(store.array for store in stores)
     named = sorted({read.array for store in stores for read in reads(store.value)})
-    for one in stored:
-        for other in (*stored, *named):
-            given = one in kernel.arrays and other in kernel.arrays
-            renamed = one in kernel.aliases or other in kernel.aliases
-            if one != other and (given or renamed):
-                return overlapping(one, other)
-    return None
+    shared = dict.fromkeys(
+        name
+        for one in stored
+        for other in (*stored, *named)
+        if one != other
+        and (
+            (one in kernel.arrays and other in kernel.arrays)
+            or not kernel.aliases.isdisjoint((one, other))
+        )
+        for name in (one, other)
+    )
+    return apart(list(shared))
 
 
-def overlapping(one: str, other: str) -> Legality:
-    """Return what is told of an edit that two names of the same memory would spoil."""
+def apart(names: Sequence[str]) -> str:
+    """Return in words that names share no memory."""
+    shown = [f"`{name}`" for name in names]
+    if len(shown) > 2:
+        return f"no two of {', '.join(shown)} overlap in memory"
+    if len(shown) == 1:
+        return f"nothing that is changed overlaps with {shown[0]} in memory"
+    return f"{' and '.join(shown)} do not overlap in memory" if shown else ""
+
+
+def unless_apart(stores: Iterable[Store], kernel: Kernel) -> Legality | None:
+    """Return why results may change where memory overlaps, None where no two names share any."""
+    shared = overlaps(tuple(stores), kernel)
+    return overlapping(shared) if shared else None
+
+
+def overlapping(shared: str) -> Legality:
+    """Return what is told of an edit that names of the same memory would spoil."""
     return Legality(
         Applicability.UNSAFE,
-        f"results are equal bit for bit if `{one}` and `{other}` do not overlap in memory, which"
-        " is up to the caller",
+        f"results are equal bit for bit if {shared}, which is up to the caller",
     )
 
 

@@ -179,7 +179,7 @@ def _condition(value: Value) -> str:
         case Called("searchsorted"):
             return "if the limits of groups ascend"
         case Tally(Read()):
-            return "if no group is negative"
+            return "if no group is negative, or far beyond the last"
     return ""
 
 

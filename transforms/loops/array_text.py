@@ -235,7 +235,8 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return None if inner is None else f"{inner}.diagonal()"
         case Roll(operand, axis, amount) if module is not None:
             inner, shift = _text(operand, kernel), _size_text(amount, kernel)
-            return inner and shift and f"{module}.roll({inner}, {shift}, axis={axis})"
+            along = f", axis={axis}" * (len(type_of(operand, kernel).extents) > 1)
+            return inner and shift and f"{module}.roll({inner}, {shift}{along})"
         case Flip(operand, axis):
             inner = _text(operand, kernel, _TIGHT)
             return None if inner is None else f"{inner}[{':, ' * axis}::-1]"

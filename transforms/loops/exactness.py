@@ -26,7 +26,7 @@ from advisor.ir.values import (
     parts_of,
 )
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote
-from transforms.kit.kernels import compiled, type_of, unless_apart
+from transforms.kit.kernels import compiled, overlaps, type_of, unless_apart
 from transforms.loops.listed import doubt
 from transforms.loops.masked import overflows
 from transforms.loops.raising import combined, is_of_python
@@ -49,6 +49,8 @@ _ROUNDED = (
     "{} may be rounded otherwise for arrays than for single numbers, so results agree to rounding"
 )
 
+WHOLE = "if all that is made a whole number is finite and fits int64"
+
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
@@ -67,10 +69,23 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
         found.append(argued)
     if left_alone is not None:
         return left_alone
-    unsafe = [one for one in found if one.applicability is not Applicability.SAFE]
-    if unsafe:
-        return unsafe[0]
-    return unless_apart([one for one in before if not is_total(one)], kernel) or found[0]
+    unsafe = [one.argument for one in found if one.applicability is not Applicability.SAFE]
+    named = [one for one in before if not is_total(one)]
+    if any(made_whole(part, kernel) for one in before for part in parts_of(one.value)):
+        unsafe.append(f"results are equal {WHOLE}")
+    if not unsafe:
+        return unless_apart(named, kernel) or found[0]
+    if shared := overlaps(named, kernel):
+        unsafe.append(f"if {shared}")
+    return Legality(Applicability.UNSAFE, ", and ".join(dict.fromkeys(unsafe)))
+
+
+def made_whole(value: Value, kernel: Kernel) -> bool:
+    """Return whether a number with a fraction is made a whole one, which NaN is in NumPy alone."""
+    match value:
+        case Copy(operand, dtype) if kind_of_or_none(dtype) is Kind.INTEGER:
+            return kind_of_or_none(type_of(operand, kernel).dtype) is Kind.FLOATING
+    return False
 
 
 def reductions_in(store: Store) -> int:
@@ -88,7 +103,7 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
         return None
     if reductions_in(store) and kind is not Kind.INTEGER:
         return Legality(Applicability.UNSAFE, "sums are rounded in another order")
-    doubtful = [next(inexact(store, kernel), ""), doubt(store, kernel)]
+    doubtful = dict.fromkeys([*inexact(store, kernel), doubt(store, kernel)])
     if any(doubtful):
         return Legality(Applicability.UNSAFE, ", and ".join(filter(None, doubtful)))
     return Legality(

@@ -69,7 +69,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text
-from transforms.kit.kernels import compiled, is_spread, overlapping, renamed, with_statement
+from transforms.kit.kernels import apart, compiled, is_spread, overlapping, renamed, with_statement
 from transforms.kit.rewrite import (
     before,
     first_line,
@@ -157,9 +157,9 @@ def _legality(statement: Statement, array: str, kernel: Kernel) -> Legality:
     stored = (
         sorted(written(statement) & kernel.arrays.keys()) if isinstance(statement, Loop) else []
     )
-    renamed = array in kernel.aliases or bool(kernel.aliases & written(statement))
-    if stored or renamed:
-        return overlapping(array, stored[0] if stored else array)
+    stored += sorted(kernel.aliases & written(statement) - {array, *stored})
+    if stored or array in kernel.aliases:
+        return overlapping(apart([array, *stored]))
     return Legality(
         Applicability.SAFE,
         "nothing changes the array before its copy is read, so every result is equal bit for bit",

@@ -413,7 +413,7 @@ class Lift:
             return None
         extent, ahead = self.kernel.extents(array)[axis], part.at.dividend - sym(loop.variable)
         whole = loop.low == ZERO and loop.high == part.at.divisor == extent and loop.step == 1
-        return ahead if whole and loop.variable not in free_symbols(ahead) else None
+        return ahead if whole and isinstance(ahead, Num) else None
 
     def _rolled(self, array: str, region: tuple[Subscript, ...], number: int) -> tuple[Value, int]:
         """Return elements of an axis that goes on at its beginning, for all iterations."""

@@ -15,12 +15,12 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.statements import SET, Loop, Scatter, Store, walk
-from advisor.ir.values import Copy, Gather, Read, Scalar, Value, parts_of, reads
+from advisor.ir.values import Gather, Read, Scalar, Value, parts_of, reads
 from advisor.numpy_table import broadcast, promote
 from costdb.expr import ONE
 from transforms.kit.kernels import compiled, proofs, type_of, unless_apart
 from transforms.loops.array_statements import edit, given, loops, on, proposal
-from transforms.loops.exactness import inexact
+from transforms.loops.exactness import WHOLE, inexact, made_whole
 from transforms.loops.masked import guarded
 from transforms.loops.raising import Lift, NotRaised, ShapeConflict, is_raisable, needed
 from transforms.loops.substituted import substituted
@@ -155,19 +155,19 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
         words = "what several statements add to the same elements comes in another order"
         argued = Legality(Applicability.UNSAFE, f"{words}, so results agree to rounding")
         argued = on(argued, "if no two arrays overlap in memory") if apart else argued
-    if any(one.operation == SET for one in after):
-        argued = on(argued, "if no place comes twice, or NumPy stores in their order, as it does")
+    stored = [
+        broadcast([type_of(place, kernel).extents for place in one.all_places])
+        for one in after
+        if one.operation == SET
+    ]
+    if stored:
+        # through places of several axes NumPy goes as they lie in memory
+        ordered = all(len(places) == 1 for places in stored)
+        words = ", or NumPy stores in their order, as it does" * ordered
+        argued = on(argued, f"if no place comes twice{words}")
     doubts = (words for store in stores for words in inexact(store, kernel))
     for words in dict.fromkeys(doubts):
         argued = Legality(Applicability.UNSAFE, f"{argued.argument}, and {words}")
-    if any(_made_whole(part, kernel) for store in stores for part in parts_of(store.value)):
-        argued = on(argued, "if all that is made a whole number is finite and fits int64")
+    if any(made_whole(part, kernel) for store in stores for part in parts_of(store.value)):
+        argued = on(argued, WHOLE)
     return argued
-
-
-def _made_whole(value: Value, kernel: Kernel) -> bool:
-    """Return whether a number with a fraction is made a whole one, which NaN is in NumPy alone."""
-    match value:
-        case Copy(operand, dtype) if kind_of_or_none(dtype) is Kind.INTEGER:
-            return kind_of_or_none(type_of(operand, kernel).dtype) is Kind.FLOATING
-    return False

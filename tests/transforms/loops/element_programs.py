@@ -8,7 +8,17 @@ import math
 
 import numpy as np
 
-LEFT = {"quantiles", "whitened", "last_seen", "floyd", "floyd_if", "mandelbrot", "gauss_seidel"}
+LEFT = {
+    "signed_rests",
+    "quantiles",
+    "whitened",
+    "last_seen",
+    "floyd",
+    "floyd_if",
+    "mandelbrot",
+    "gauss_seidel",
+    "shifted_by_argument",
+}
 """Recurrences, an end that hangs on what is computed, functions of what an iteration binds."""
 
 
@@ -726,3 +736,34 @@ def periodic_mean(x):
     for i in range(n):
         y[i] = (x[(i - 1) % n] + x[i] + x[(i + 1) % n]) / 3.0
     return y
+
+
+# advise: kernel
+# advise: g: f8[N]
+# advise: at: i8[M]
+# advise: v: f8[M]
+def stored_at_places(g, at, v):
+    for i in range(at.shape[0]):
+        g[at[i]] = v[i]
+
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: w: f8[N]
+def signed_rests(x, w):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = math.remainder(x[i], 0.7) + math.fmod(w[i], 0.3)
+    return out
+
+
+# advise: kernel
+# advise: s: f8[H, W]
+# advise: k: int
+def shifted_by_argument(s, k):
+    h, w = s.shape
+    out = np.zeros((h, w))
+    for i in range(h):
+        for j in range(w):
+            out[i, j] = s[(i + k) % h, j]
+    return out

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.finding import Applicability
+from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Proposal
 from advisor.ir.statements import Unknown, walk
 from tests.transforms.generated.loop_programs import (
@@ -141,3 +142,43 @@ def test_floating_point_numbers_of_ranks_are_added_in_parts(over: str) -> None:
 def test_types_that_cumsum_widens_or_rounds_otherwise_are_left_alone(dtype: str) -> None:
     lines = ["for i in range(1, N):", "    v[i] = v[i - 1] + w[i]"]
     assert not running_sums(program(lines, (("v", 1), ("w", 1)), dtype))
+
+
+DOUBTS = {
+    "whole": ("for i in range(N):\n        y[i] = int(x[i])", ["finite and fits int64"]),
+    "floor": ("for i in range(N):\n        y[i] = math.floor(x[i])", ["finite and fits int64"]),
+    "counted": (
+        "for i in range(N):\n        if int(x[i]) > 0:\n            n += 1",
+        ["finite and fits int64"],
+    ),
+    "of all": (
+        "for i in range(N):\n        y[i] = math.exp(z[i])\n        m = max(m, x[i])",
+        ["`exp` on float64", "no element is NaN"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTS)
+def test_every_doubt_is_told(name: str) -> None:
+    body, words = DOUBTS[name]
+    lines = [
+        "import math", "import numpy as np", "# advise: kernel", "# advise: x: f8[N]",
+        "# advise: z: f8[N]", "def program(x, z, N: int):", "    y = np.zeros(N)", "    n = 0",
+        "    m = -1.0", f"    {body}", "    return y, n, m", "",
+    ]  # fmt: skip
+    (kernel,) = read_kernels("f.py", "\n".join(lines))
+    proposals = list(TRANSFORM.propose(kernel))
+    assert proposals
+    for proposal in proposals:
+        assert proposal.legality.applicability is Applicability.UNSAFE
+        assert all(part in proposal.legality.argument for part in words), proposal.legality
+
+
+def test_all_names_that_may_share_memory_are_told() -> None:
+    lines = [
+        "# advise: kernel", "# advise: a: f8[N]", "# advise: b: f8[N]", "# advise: c: f8[N]",
+        "def program(a, b, c, N: int):", "    for i in range(N):", "        a[i] = b[i] + c[i]", "",
+    ]  # fmt: skip
+    (kernel,) = read_kernels("f.py", "import numpy as np\n" + "\n".join(lines))
+    for proposal in TRANSFORM.propose(kernel):
+        assert "no two of `a`, `b`, `c` overlap" in proposal.legality.argument
