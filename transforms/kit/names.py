@@ -244,7 +244,7 @@ def is_binding(place: Span, program: Program) -> bool:
     return place in _index(program.context.source).given
 
 
-def is_used_outside(name: str, place: Span, function: SpmdFunction, program: Program) -> bool:
+def _is_used_outside(name: str, place: Span, function: SpmdFunction, program: Program) -> bool:
     """Return whether what a place binds a name to may be asked for elsewhere in a function.
 
     A loop that binds the name itself means its own.
@@ -266,6 +266,13 @@ def is_used_outside(name: str, place: Span, function: SpmdFunction, program: Pro
         )
         for one in occurrences(name, function, program)
     )
+
+
+def used_outside(
+    names: Iterable[str], place: Span, function: SpmdFunction, program: Program
+) -> str | None:
+    """Return the first of what a place binds that may be asked for elsewhere in a function."""
+    return next((n for n in sorted(names) if _is_used_outside(n, place, function, program)), None)
 
 
 def is_measured(place: Span, program: Program) -> bool:

@@ -78,8 +78,10 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import (
     argument,
+    bound_names,
     is_simple,
-    is_used_outside,
+    used_outside,
+    words,
 )
 from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.rewrite import (
@@ -236,9 +238,12 @@ def _edits_of_buffers(
         for end, text in zip((root, other), found.texts, strict=True)
     )
     gone = [root.statement, *([found.handled.span] if found.handled is not None else [])]
-    into = "" if found.handled is None or root.receive is None else root.receive.text
-    if is_used_outside(into, span_of(node, context.lines), function, program):
-        return f"`{into}` is used elsewhere"
+    names = bound_names([node.target])
+    if found.handled is not None and root.receive is not None:
+        names |= words(root.receive.text)
+    kept = used_outside(names, span_of(node, context.lines), function, program)
+    if kept is not None:
+        return f"`{kept}` is used elsewhere"
     inner = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
     held = [*inner, *node.body[1:]] if inner is not node.body else inner
     if any(span_of(one, context.lines) not in gone for one in held):

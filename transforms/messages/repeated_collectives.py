@@ -35,10 +35,10 @@ from transforms.kit.names import (
     argument,
     bound_names,
     is_uniform,
-    is_used_outside,
     keywords,
     loaded_names,
     occurrences,
+    used_outside,
     words,
 )
 from transforms.kit.programs import collective, offer, shortened
@@ -50,6 +50,7 @@ from transforms.kit.rewrite import (
     span_of,
     starts_line,
     statement_at,
+    tree_of,
 )
 
 _REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
@@ -142,9 +143,11 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        if len(steps) == 1 and _only_adds(parts, function, program):
+        lines = program.context.lines
+        adds = len(steps) == 1 and _only_adds(parts, function, program)
+        if adds and _is_free(parts, frozenset(), lines):
             yield _added_first(program, function, visit, parts)
-        elif _is_distributable(parts, program.context.lines):
+        elif _is_distributable(parts, lines):
             yield _collected(program, function, visit, parts)
 
 
@@ -154,7 +157,10 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
 def _calls(program: Program, loop: Loop) -> list[Communicate]:
     """Return the calls of a loop, which every iteration makes; none where one cannot be one."""
     inside = [one.step for one in walk(loop.body)]
-    calls = [s for s in inside if isinstance(s, Communicate) and s.op is not Op.BARRIER]
+    every = [s for s in inside if isinstance(s, Communicate)]
+    calls = [s for s in every if s.op is not Op.BARRIER]
+    if len(calls) < len(every) and len({s.receiver for s in every}) > 1:
+        return []  # others may wait at the barrier
     if loop.kind not in (LoopKind.COUNTED, LoopKind.ELEMENTS):
         return []
     if any(isinstance(one, Unknown | Call | Leave | Wait) for one in inside):
@@ -197,8 +203,11 @@ def _dtype(payload: Payload) -> str:
 def _parts(program: Program, loop: Loop, steps: list[Communicate]) -> _Parts | None:
     context = program.context
     node = statement_at(loop.span, context)
+    tries = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.Try))
     if not isinstance(node, ast.For) or node.orelse:
         return None
+    if any(span_of(one, context.lines).contains(loop.span) for one in tries):
+        return None  # what was done before an exception stays done
     barriers = {s.statement for s in loop.body if isinstance(s, Communicate) and s.op is Op.BARRIER}
     calls: list[_Once] = []
     ahead, behind = list[ast.stmt](), list[ast.stmt]()
@@ -240,8 +249,9 @@ def _once(
         if not isinstance(call, ast.Expr) or received is None or not received.text.isidentifier():
             return None
         into = received.text
-        # memory that the loop made is another one each time
-        used = f"{into if into in bound_names(ahead) else f'{into}[...]'} = {one}"
+        # memory that the loop makes is another one each time
+        made = {ast.unparse(t) for n in ahead if isinstance(n, ast.Assign) for t in n.targets}
+        used = f"{into if into in made else f'{into}[...]'} = {one}"
     text = next((t for name in _SENT if (t := argument(step, name, program)) is not None), None)
     if text is None or "#" in context.text(step.statement):
         return None
@@ -378,7 +388,8 @@ def _calls_nothing(nodes: list[ast.stmt]) -> bool:
             called = ast.unparse(part.func)
             first, _, rest = called.partition(".")
             plain = first in ("np", "numpy", "math") or rest == "append" or called in _PLAIN_CALLS
-            if not plain:
+            # what is drawn next depends on what was drawn before
+            if not plain or "random" in called:
                 return False
     return True
 
@@ -523,8 +534,8 @@ def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str]
     context, place = program.context, span_of(parts.node, program.context.lines)
     if context.array_module is None or program.mpi_module is None:
         return None
-    kept = any(is_used_outside(name, place, function, program) for name in parts.targets)
-    if parts.before or kept or len(parts.calls) > 1:
+    kept = used_outside(parts.targets, place, function, program)
+    if parts.before or kept is not None or len(parts.calls) > 1:
         inner = " " * (parts.node.body[0].col_offset - parts.node.col_offset)
         lines = [f"{one.all_sent} = []" for one in parts.calls]
         lines += [f"{parts.header}:", *_body(parts.before, parts, program)]

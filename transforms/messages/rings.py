@@ -23,9 +23,9 @@ from transforms.kit.memory import (
 from transforms.kit.names import (
     BASE,
     bound_names,
-    is_used_outside,
     loaded_names,
     occurrences,
+    used_outside,
     words,
 )
 from transforms.kit.programs import collective, instead, offer
@@ -111,7 +111,7 @@ def _all_reduce(
         return None
     # of what the loop leaves, only the total is there without it
     left = bound_names([node]) - {total, block, *words(step.receiver)}
-    if any(is_used_outside(name, place, function, program) for name in left):
+    if used_outside(left, place, function, program) is not None:
         return None
     memory = payload_of(new_array(total, sent.dtype, (elements(sent),), step.span), step.span)
     call = replace(collective(step, Op.ALLREDUCE, None, memory), pickled=False, operation="SUM")
