@@ -56,7 +56,7 @@ import ast
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import Order, Part
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Branch,
@@ -98,7 +98,7 @@ from transforms.kit.rewrite import (
     suite_at,
     together,
 )
-from transforms.messages.buffers import Writer
+from transforms.messages.buffers import Writer, shapes_of
 from transforms.messages.collectives import Instead, at_root, for_each, is_changed
 from transforms.messages.patterns import Kind, Pattern, patterns
 from transforms.messages.rings import rings
@@ -201,9 +201,7 @@ def _instead_of_fan(
         alone = other if gathers else root.step
         before_, after = (replace(loop, body=(alone,)),), (call,)
         if not call.pickled:
-            number = Payload(PayloadKind.SCALAR, "shape", loop.span, dtype="int", count=num(1))
-            shapes = replace(call, pickled=True, varying=False, send=number, method=call.op.value)
-            after = (shapes, call)
+            after = (shapes_of(call), call)
     does = f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
     does += " not a loop over them"
     if call.op is Op.REDUCE:

@@ -571,16 +571,7 @@ def _one_call(once: _Once, program: Program) -> list[str] | None:
                 given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
             objects = f"{numpy}.array({listed}, dtype=object)"
             return [f"{got} = {step.receiver}.allreduce({objects}{given})"]
-        case Op.ALLREDUCE if not _one_shape(sent, program):
-            # nothing says that all of them have one shape
-            parts = f"{numpy}.split({got}, {numpy}.cumsum([one.size for one in {listed}])[:-1])"
-            flat = f"{numpy}.empty(0, {dtype}), *(one.ravel() for one in {listed})"
-            return [
-                f"{got} = {numpy}.concatenate([{flat}])",
-                f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
-                f"{got} = [part.reshape(one.shape) for part, one in zip({parts}, {listed})]",
-            ]
-        case Op.ALLREDUCE:
+        case Op.ALLREDUCE if _one_shape(sent, program):
             return [
                 f"{got} = {numpy}.array({listed}, {dtype})",
                 f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
