@@ -559,29 +559,22 @@ def _one_call(once: _Once, program: Program) -> list[str] | None:
     step, sent, numpy = once.step, once.step.send, program.context.array_module
     if sent is None:
         return None
-    listed, got, root = once.all_sent, once.received, argument(step, "root", program) or "0"
-    given, dtype = ", ".join(["", *once.given]), f"dtype={_dtype(sent)!r}"
+    listed, got, given = once.all_sent, once.received, "".join(f", {one}" for one in once.given)
     match step.op:
-        case Op.SENDRECV:
-            nobody = f" or [None] * len({listed})"
-            return [f"{got} = {step.receiver}.sendrecv({listed}{given}){nobody}"]
+        case Op.SENDRECV | Op.BCAST if step.pickled:
+            nobody = f" or [None] * len({listed})" * (step.op is Op.SENDRECV)
+            return [f"{got} = {step.receiver}.{step.method}({listed}{given}){nobody}"]
         case Op.ALLREDUCE if sent.kind is PayloadKind.SCALAR:
             # numbers stay what they were, be they Python's, NumPy's or of several kinds
             if step.operation in _OF_OBJECTS:
                 given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
             objects = f"{numpy}.array({listed}, dtype=object)"
             return [f"{got} = {step.receiver}.allreduce({objects}{given})"]
-        case Op.ALLREDUCE if _one_shape(sent, program):
+        case Op.ALLREDUCE | Op.BCAST if _one_shape(sent, program):
+            own = f"{program.mpi_module}.IN_PLACE, " * (step.op is Op.ALLREDUCE)
             return [
-                f"{got} = {numpy}.array({listed}, {dtype})",
-                f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
-            ]
-        case Op.BCAST if step.pickled:
-            return [f"{got} = {step.receiver}.bcast({listed}{given})"]
-        case Op.BCAST if _one_shape(sent, program):
-            return [
-                f"{got} = {numpy}.array({listed}, {dtype})",
-                f"{step.receiver}.Bcast({got}, root={root})",
+                f"{got} = {numpy}.array({listed}, dtype={_dtype(sent)!r})",
+                f"{step.receiver}.{step.op.capitalize()}({own}{got}{given})",
             ]
     return None
 
