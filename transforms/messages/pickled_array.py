@@ -40,7 +40,7 @@ repeat a measurement.
 
 **Fix safety.** Results are the same where elements only move, and where whole numbers are summed.
 Sums of floating-point numbers are collected in another order, so they agree to rounding, and the
-fix is unsafe. It is unsafe, too, where a list of arrays becomes one array, or shapes are told
+fix is unsafe. It is unsafe, too, where the arrays of a list become rows of one, or shapes are told
 first. Where the memory to receive into cannot be written, the suggestion is shown only.
 
 **Models used.** Pickle (serialisation, copies, the algorithms of the lower-case collectives), lines
@@ -134,8 +134,7 @@ def _collective(
         case Op.BCAST:
             words = f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy"
         case Op.GATHER | Op.ALLGATHER if not step.varying:
-            words = f"{_MOVED}, but in one array, of which each rank's is a row, not in a list"
-            form = "rows"
+            words, form = f"{_MOVED}, as the rows of one array that a list is made of", "rows"
         case Op.SENDRECV if is_exchange(step):
             safe, words = True, f"{_MOVED}: every rank makes this exchange"
             if step.source is not None and step.source.may_be_nobody:
@@ -158,7 +157,10 @@ def _collective(
         if step.op is Op.BCAST:
             lines = _broadcast(program, function, step, view)
         elif step.receive is None and "status" not in step.places:
-            lines = Writer(program, step, step.op).alike(view, step.result, form, ended)
+            writer = Writer(program, step, step.op)
+            if form == "rows":
+                ended = [writer.made(step.result, f"list({step.result})")]
+            lines = writer.alike(view, step.result, form, ended)
     yield offer(
         function,
         visit,
