@@ -478,7 +478,7 @@ class FileReader(ScopeVisitor):
         if not isinstance(node, cst.FunctionDef):
             return
         qualified = ".".join((*self._qualified, node.name.value))
-        self.functions.nodes[qualified] = node, tuple(self.scopes)
+        self.functions.named.setdefault(node.name.value, []).append((node, tuple(self.scopes)))
         self._qualified += (node.name.value, "<locals>")
         sizes: dict[str, SizeBinding] = {}
         numbers: set[str] = set()

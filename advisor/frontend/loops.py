@@ -49,6 +49,7 @@ from advisor.frontend.trees import NotUnderstood, nodes_in, parts_of
 from advisor.ir.dependence import least_index
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
+    NO_PRICE,
     Loop,
     Opaque,
     ScalarBind,
@@ -114,17 +115,27 @@ class Loops(Besides):
                 counter, extent, named = each
                 made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
                 return (scattered_at_once(made),)
-        work = work_of(node.iter, self.scope, self.reading)
+        work, found = work_of(node.iter, self.scope, self.reading), self._effects(node.iter)
         self.scope.relate({*target_names(node.target)} | roots(node.iter, self.reading))
         needed = [self._computed(value, span) for value in work.values]
-        return (*needed, *self._untold(node, trips, span))
+        changes = self._changes(found)
+        self._related(found)
+        reason = f"what this goes through {NO_PRICE}"
+        # each iteration may change that
+        ahead = [Opaque(reason, changes, span, changes=changes)] if changes else []
+        return (*needed, *self._untold(node, trips, span, ahead))
 
     def _untold(
-        self, node: cst.For | cst.While, trips: Expr | None, span: Span
+        self,
+        node: cst.For | cst.While,
+        trips: Expr | None,
+        span: Span,
+        each: Sequence[Statement] = (),
     ) -> Sequence[Statement]:
         """Read a loop of which the source does not show how often it runs."""
         times = number_of_trips(span.start_line) if trips is None else trips
-        loop = _stated_trips(self._looped(node, None, num(0), times, 1, span))
+        looped = self._looped(node, None, num(0), times, 1, span)
+        loop = _stated_trips(replace(looped, body=(*each, *looped.body)))
         return (loop,) if trips is not None else (Opaque(UNTOLD, frozenset(), span), loop)
 
     def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[Item]] | None:
@@ -371,20 +382,21 @@ class Loops(Besides):
                 node, variable, symbol, low, changed, {**carried, **totals}, index, items, passed
             )
 
-        kin = dict(scope.kin)
+        kin, kept = dict(scope.kin), set(scope.kept)
         # what only the loop makes arrays of is none when it begins
         unknown = {name for name in changed if not scope.has_array(name)}
 
         def settled() -> bool:
             types = {**dict.fromkeys(scope.scalars, PYTHON_INTEGER), **scope.numbers}
             same = all(types.get(name) == dtype for name, dtype in carried.items())
-            same = same and scope.kin == kin
+            same = same and scope.kin == kin and scope.kept == kept
             return same and scope.lost <= before.lost | unknown and scope.strided == strided
 
         def again() -> tuple[Statement, ...]:
             scope.restore(before)
             scope.lost |= unknown
             kin.update(scope.kin)
+            kept.update(scope.kept)
             return once_around()
 
         body = once_around()

@@ -72,6 +72,25 @@ def kind_of(node: cst.BaseExpression | None, scope: Scope) -> str:
     return _KINDS.get(type(node), OBJECT) if node is not None else "None"
 
 
+def seen_kind(node: cst.BaseExpression, scope: Scope) -> str:
+    """Return what an expression is: also an array, a number or NumPy's generator of numbers."""
+    match node:
+        case cst.Name(value=name) if name in scope.generators:
+            return "generator"
+        case cst.Name(value=name) if scope.times_bound(name) and not scope.is_array(name):
+            known = name in scope.scalars or name in scope.numbers or name in scope.elements
+            return "number" if known else kind_of(node, scope)
+        case cst.Integer() | cst.Float() | cst.Comparison():
+            return "number"
+        case cst.BinaryOperation(left=left, right=right):
+            return "array" if _is_array(left, scope) or _is_array(right, scope) else OBJECT
+        case cst.Call(func=cst.Attribute(value=owner)) if _is_array(owner, scope):
+            return "array"
+        case cst.Call() if (resolve(node.func, scope.imports) or "").startswith("numpy."):
+            return "array"
+    return "array" if _is_array(node, scope) else kind_of(node, scope)
+
+
 def is_inert(node: cst.CSTNode, scope: Scope) -> bool:
     """Return whether evaluating an expression reads no array's elements and does nothing else."""
     work = Work()

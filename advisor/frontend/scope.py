@@ -116,7 +116,9 @@ class Scope:
     listed : dict of str to (Expr, str)
         Names of lists of numbers that the kernel leaves as they are: their lengths and types.
     kin : dict of str to frozenset of str
-        Names that may lead to the same memory, by statements that are not understood.
+        Names that may lead to the same memory, other than by regions of one array.
+    kept : set of str
+        Names of what code that nobody knows may have kept.
     later_texts : dict of str to str
         For sizes that are known once a name is bound: source that has their values from there on.
     counts : dict of Value to Expr
@@ -178,6 +180,7 @@ class Scope:
     seen: SeenNames = field(default_factory=SeenNames)
     listed: dict[str, tuple[Expr, str]] = field(default_factory=dict)
     kin: dict[str, frozenset[str]] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
     later_texts: dict[str, str] = field(default_factory=dict)
     counts: dict[Value, Expr] = field(default_factory=dict)
     running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
@@ -411,7 +414,7 @@ class Scope:
         return given | {self.views[name].array for name in given & self.views.keys()}
 
     def relate(self, names: Iterable[str]) -> None:
-        """Note that a statement which is not understood may let names lead to the same memory."""
+        """Note that names may lead to the same memory, other than by regions of one array."""
         numbers = self.scalars.keys() | self.numbers.keys()
         related = frozenset(
             name
@@ -421,12 +424,16 @@ class Scope:
         related = related.union(*(self.kin.get(name, frozenset()) for name in related))
         self.kin |= dict.fromkeys(related, related)
 
+    def share(self, name: str, base: str) -> None:
+        """Note that an array shares memory with another in a way that regions cannot express."""
+        self.strided |= {name, base}
+        self.relate({name, base})
+
     @property
     def related(self) -> frozenset[str]:
-        """Arrays that the kernel makes or is given, one of which may be part of another."""
-        own = self.locals.keys()
+        """Arrays that may share memory with another."""
         groups = (self.arrays_among(group) for group in {*self.kin.values()})
-        return frozenset().union(*(one for one in groups if one & own and one - own))
+        return frozenset().union(*(one for one in groups if len(one) > 1))
 
     def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
         """Return the arrays that names denote, or once denoted."""

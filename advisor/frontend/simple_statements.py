@@ -241,7 +241,7 @@ class SimpleStatements:
             if self._is_rebound(name) and not scope.has_array(name):
                 # elsewhere it is another array, and here nothing is made
                 scope.bind_local(name, found)
-                scope.strided |= {name, value.array}
+                scope.share(name, value.array)
                 return ()
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
@@ -249,7 +249,7 @@ class SimpleStatements:
         base = base_of(value) or self._maybe_shared(node, value)
         scope.bind_local(name, found)
         if base is not None:
-            scope.strided |= {name, base}
+            scope.share(name, base)
         return (Bind(name, value, span),)
 
     def _left_by_call(self, name: str, value: Read, span: Span) -> Sequence[Statement]:

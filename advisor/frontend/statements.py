@@ -206,10 +206,12 @@ class Body(Loops):
         full = resolve(call.func, self.scope.imports) if isinstance(call, cst.Call) else None
         if full != "numpy.errstate" or len(node.items) != 1 or not isinstance(call, cst.Call):
             entered = cst.With(node.items, cst.SimpleStatementSuite([cst.Pass()]))
-            changes = self._changes(self._effects(entered))
+            found = self._effects(entered)
+            changes = self._changes(found)
             for item in node.items:
                 for name in () if item.asname is None else target_names(item.asname.name):
                     self.scope.forget(name)
+            self._related(found)
             mentions = self.scope.behind(names_in(entered)) | changes
             entering = Opaque(f"what `with` does {NO_PRICE}", mentions, span, changes=changes)
             return (Unrolled((entering, *self.block(node.body), entering), span),)

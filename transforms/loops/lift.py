@@ -494,9 +494,13 @@ class Lift:
         if self.kernel.context.scalar_texts.get(self.loop.variable) != name or self.loop.step != 1:
             raise NotRaised
         try:
-            made = self._counted(ast.parse(value.text, mode="eval").body, value.dtype, name)
+            node = ast.parse(value.text, mode="eval").body
         except SyntaxError:
             raise NotRaised from None
+        if _degree(node) > 2:
+            # whole numbers of Python do not wrap around
+            raise NotRaised
+        made = self._counted(node, value.dtype, name)
         if type_of(made, self.kernel).dtype != strong(value.dtype):
             raise NotRaised
         return made
@@ -507,9 +511,6 @@ class Lift:
                 low = self.loop.low
                 first = "" if low == ZERO else f" {to_text(low)}"
                 return Fill(f"{COUNTED}{first}", (self.loop.high - low,), "int64")
-            case ast.Call(ast.Name("power"), [_, ast.Constant(int(power))]) if power > 3:
-                # whole numbers of Python do not wrap around
-                raise NotRaised
             case ast.Call(ast.Name(operation), parts) if operation in ROWS:
                 return Elementwise(
                     operation, tuple(self._counted(one, dtype, name) for one in parts)
@@ -653,3 +654,17 @@ def times_from_left(vector: Value, matrix: Value, like: Reduction) -> Reduction:
 def turned(matrix: Value) -> Value:
     """Return the transpose of a matrix."""
     return Transpose(matrix, (1, 0))
+
+
+def _degree(node: ast.expr) -> int:
+    """Return how many numbers that are not written out a formula multiplies, at most."""
+    match node:
+        case ast.Call(ast.Name("multiply"), [left, right]):
+            return _degree(left) + _degree(right)
+        case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
+            return _degree(base) * power
+        case ast.Call(_, parts):
+            return max(map(_degree, parts))
+        case ast.UnaryOp(_, operand):
+            return _degree(operand)
+    return int(isinstance(node, ast.Name))
