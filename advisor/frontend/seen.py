@@ -10,7 +10,7 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.bindings import NameScope, assigned_names
+from advisor.frontend.bindings import assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, known, pairs
 from advisor.frontend.scope import KINDS, Scope, is_kept
@@ -18,7 +18,6 @@ from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
-from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.source import Span
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym
@@ -73,6 +72,8 @@ def as_seen(
     for name, array in found.items():
         if name in own:
             scope.declared.setdefault(name, array)
+    # how elements lie in memory is a matter of their price, but for who changes them
+    scope.strided |= {one.name for one in (*given, *later) if one.layout == "A"}
     shown = {name: array for name, array in found.items() if name in arrays}
     scope.seen = replace(scope.seen, arrays=shown)
     for name, kind in seen.others:
@@ -119,26 +120,6 @@ def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
     return named if known else ("its caller",)
 
 
-def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknown, ...]:
-    """Return an unknown for an array of which nothing says how it lies in memory.
-
-    Parameters
-    ----------
-    seen : Seen
-    own : NameScope
-        Names of the function.
-    scope : Scope
-        With what is declared.
-    span : Span
-        The place to name.
-    """
-    for array in seen.arrays:
-        if array.layout == "A" and array.name in own.used and array.name not in scope.declared:
-            reason = f"`{array.name}` came with strides that its type does not tell (layout A)"
-            return (Unknown(reason, frozenset((array.name,)), span, of_all=True),)
-    return ()
-
-
 def unusable(seen: Seen) -> dict[str, str]:
     """Return for arguments that no model knows what they were."""
     types = {
@@ -146,14 +127,8 @@ def unusable(seen: Seen) -> dict[str, str]:
         for array in seen.arrays
         if _kind(array.dtype) is None
     }
-    strided = {
-        array.name: f"`{array.name}` came with strides that its type does not tell"
-        for array in seen.arrays
-        if array.layout == "A"
-    }
     return {
         **types,
-        **strided,
         **{name: f"`{name}` came as {type_}" for name, type_ in seen.others},
     }
 
@@ -167,8 +142,8 @@ def _declared(
 ) -> dict[str, DeclaredArray]:
     """Return arrays that were seen as declarations of arrays that are not distributed.
 
-    Arrays whose strides the type does not tell, and those of element types that no model knows,
-    are left out: the statements that use them become unknown, and say so.
+    Those of element types that no model knows are left out: the statements that use them become
+    unknown, and say so.
 
     Parameters
     ----------
@@ -330,7 +305,7 @@ def _order(array: SeenArray) -> StorageOrder:
 
 
 def _is_usable(array: SeenArray) -> bool:
-    return array.ndim > 0 and array.layout != "A" and _kind(array.dtype) is not None
+    return array.ndim > 0 and _kind(array.dtype) is not None
 
 
 def _kind(dtype: str) -> Kind | None:

@@ -227,7 +227,8 @@ class SimpleStatements:
             # it may be another number in each iteration
             return (ScalarBind(name, value, span),) if of_numbers else ()
         found = scope.type_of(value)
-        if not found.extents and scope.by_element and is_of_elements(value):
+        carried = name in scope.carried
+        if not found.extents and scope.by_element and is_of_elements(value) and not carried:
             scope.bind_element(name, value)
             return ()
         if not found.extents:

@@ -58,15 +58,17 @@ def _is_pure(call: ast.Call, modules: Collection[str]) -> bool:
     return False
 
 
+def carried(loop: ast.For | ast.While) -> tuple[str, ...]:
+    """Return the names that an iteration may need as an earlier one left them."""
+    assigned = set(_targets(ast.Module(loop.body, [])))
+    known = set(_targets(loop.target)) if isinstance(loop, ast.For) else set()
+    return tuple(n for n in dict.fromkeys(_needed_first(loop.body, known)) if n in assigned)
+
+
 def _carried(loop: ast.For) -> str:
-    """Return the first number that an iteration needs from an earlier one; empty for none."""
-    assigned = {one.id for one in _names(loop, ast.Store)}
-    needed = dict.fromkeys(_needed_first(loop.body, set(_targets(loop.target))))
     combined = _combined(loop)
-    for name in needed:
-        if name in assigned and name not in combined:
-            return f"`{name}` is what the iteration before left"
-    return ""
+    waiting = (name for name in carried(loop) if name not in combined)
+    return next((f"`{name}` is what the iteration before left" for name in waiting), "")
 
 
 def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
@@ -155,7 +157,8 @@ def _passed_by_elements(loop: ast.For) -> str:
 
 def _is_own(place: str, indices: Collection[str]) -> bool:
     """Return whether no two iterations have one place: all of their indices stand in it."""
-    node = ast.parse(place, mode="eval").body
+    node = ast.parse(f"_[{place}]", mode="eval").body
+    node = node.slice if isinstance(node, ast.Subscript) else node
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     return set(indices) <= {one.id for one in parts if isinstance(one, ast.Name)}
 
