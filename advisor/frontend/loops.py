@@ -447,7 +447,8 @@ class Loops(Besides):
         except (SyntaxError, ValueError):
             # what is read as loops, and is none in the source
             return frozenset()
-        return frozenset(carried_by(found)) if isinstance(found, ast.For | ast.While) else frozenset()
+        is_loop = isinstance(found, ast.For | ast.While)
+        return frozenset(carried_by(found)) if is_loop else frozenset()
 
     def _start(self, name: str) -> Value:
         """Return what a number holds before a loop, by its name where nothing else is known."""

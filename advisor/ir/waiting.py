@@ -176,7 +176,8 @@ def _elements(loop: ast.For) -> tuple[Stores, Mapping[str, list[str]], Collectio
     def look(node: ast.AST) -> None:
         match node:
             case ast.Subscript(ast.Name() | ast.Attribute() as base, place, context):
-                name, text = ast.unparse(base), ast.unparse(place)
+                parts = place.elts if isinstance(place, ast.Tuple) and place.elts else [place]
+                name, text = ast.unparse(base), ", ".join(map(ast.unparse, parts))
                 if isinstance(context, ast.Load):
                     read.setdefault(name, []).append(text)
                 else:

@@ -519,7 +519,7 @@ def _what_waits(text: str, line: int, kernel: Kernel) -> str:
     for node in ast.walk(ast.parse(kernel.context.source)) if text.startswith("for ") else ():
         if isinstance(node, ast.For) and node.lineno == line:
             waits = what_waits(node, {kernel.context.array_module or "numpy", "math"})
-            return f"{waits}, so a compiler is what helps; " if waits else ""
+            return f"{waits}, so a scan or a compiler is what helps; " if waits else ""
     return ""
 
 
