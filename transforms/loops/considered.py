@@ -26,7 +26,18 @@ from advisor.ir.statements import (
     Unrolled,
     is_total,
 )
-from advisor.ir.values import Copy, Elementwise, Fill, Gather, Read, Reduction, Scalar, Value
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Fill,
+    Gather,
+    Read,
+    Reduction,
+    Scalar,
+    Subscript,
+    Value,
+    reads,
+)
 from advisor.ir.waiting import what_waits
 from advisor.numpy_table import strong
 from costdb.expr import ONE, Expr, floor_div, num, substitute
@@ -57,6 +68,7 @@ def _in_block(body: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]
             if waits:
                 raise NotRaised
             made.block((one,), ONE, {})
+            made.refuse_shared()
         except (NotRaised, ShapeConflict):
             yield from _in_block(one.body, kernel)
             continue
@@ -93,6 +105,19 @@ class _Made:
     kernel: Kernel
     arrays: dict[str, ArrayType] = field(default_factory=dict)
     body: list[Statement] = field(default_factory=list)
+    changed: dict[str, set[tuple[Subscript, ...]]] = field(default_factory=dict)
+    read: set[Read] = field(default_factory=set)
+
+    def refuse_shared(self) -> None:
+        """Refuse elements that are read where others may have been stored, under whatever name."""
+        arrays = {one.array for one in self.read}
+        for array, places in self.changed.items():
+            read = {one.region for one in self.read if one.array == array}
+            others = {array, *arrays} & self.kernel.aliases
+            if (read and (len(places) > 1 or read != places)) or (
+                array in others and len(others) > 1
+            ):
+                raise NotRaised
 
     def block(self, body: tuple[Statement, ...], count: Expr, middle: Mapping[str, Expr]) -> None:
         for one in body:
@@ -117,8 +142,11 @@ class _Made:
                     whole_sum = Reduction(term, None, operation, strong(dtype))
                     self.body.append(ScalarBind(self.name(), whole_sum, one.span))
                 case Store() | ScalarBind() | Bind():
+                    if isinstance(one, Store):
+                        self.changed.setdefault(one.array, set()).add(one.region)
                     self.bind(one.value, count, one)
                 case Scatter() if one.by_element:
+                    self.changed.setdefault(one.array, set()).add(())
                     first, *others = (self.over_all(at, count) for at in one.all_places)
                     value = self.over_all(one.value, count)
                     self.body.append(
@@ -155,6 +183,7 @@ class _Made:
                 return value
             case Read():
                 found = type_of(value, self.kernel)
+                self.read.add(value)
                 if found.extents:
                     raise NotRaised
                 name = f"<{found.dtype} {len(self.arrays)}>"
@@ -167,6 +196,7 @@ class _Made:
             case Copy(operand, dtype):
                 return Copy(self.over_all(operand, count), dtype)
             case Gather(operand) if not type_of(value, self.kernel).extents:
+                self.read.update(reads(operand))
                 first, *others = (self.over_all(at, count) for at in value.all_places)
                 return Gather(operand, first, tuple(others))
         raise NotRaised
