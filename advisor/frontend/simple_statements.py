@@ -201,7 +201,8 @@ class SimpleStatements:
             scope.written_out[name] = node
             return ()
         if bound_to_number(name, node, scope):
-            return ()
+            carried = name in scope.carried and scope.by_element
+            return (ScalarBind(name, scope.started[name], span),) if carried else ()
         if is_generator(node, scope) and scope.times_bound(name) == 1:
             scope.generators.add(name)
             return ()
