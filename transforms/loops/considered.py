@@ -15,11 +15,9 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, ShapeConflict, whole
 from advisor.ir.statements import (
-    NO_PRICE,
     Bind,
     Choice,
     Loop,
-    Opaque,
     ScalarBind,
     Scatter,
     Statement,
@@ -53,9 +51,6 @@ _UNTOUCHED = Legality(
 )
 
 
-_BESIDES = f"what else the array statements take {NO_PRICE}"
-
-
 def considered(kernel: Kernel) -> Iterator[Proposal]:
     """Yield for each outermost loop over elements that does not wait what arrays would take."""
     yield from _in_block(kernel.body, kernel)
@@ -74,7 +69,6 @@ def _in_block(body: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]
                 raise NotRaised
             made.block((one,), ONE, {})
             made.refuse_shared()
-            made.body.append(Opaque(_BESIDES, frozenset(), one.span))
         except (NotRaised, ShapeConflict):
             yield from _in_block(one.body, kernel)
             continue
@@ -84,7 +78,8 @@ def _in_block(body: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]
             f"`{part.id}`" for part in ast.walk(node.target) if isinstance(part, ast.Name)
         )
         yield Proposal(
-            f"write the loop over {names} as array statements, or compile it",
+            f"write the loop over {names} as array statements, each operation once over all,"
+            " or compile it",
             f"every element costs the interpreter its steps; {_to_use(node)}",
             first_line(one.span, kernel.context),
             variant.with_body(with_statement(kernel.body, one, tuple(made.body))),
