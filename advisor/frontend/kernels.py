@@ -36,7 +36,7 @@ from advisor.frontend.directives import (
 from advisor.frontend.effects import Reading
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
-from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, unusable
+from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
 from advisor.frontend.seen_names import as_names, names_around
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
@@ -175,6 +175,7 @@ def _kernel(
     pragmas = read_pragmas(path, own)
     body = Body(scope, reader.declarations, pragmas, threads, reading).block(node.body)
     if seen is not None:
+        body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
         counted = scope.scalars.keys() | scope.later_texts.keys()
         sizes |= seen_sizes(seen, declared | scope.declared, counted, span_of(node.name))
     texts = {**scope.later_texts, **texts}

@@ -10,7 +10,7 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.bindings import assigned_names
+from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, known, pairs
 from advisor.frontend.scope import KINDS, Scope, is_kept
@@ -18,6 +18,7 @@ from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
+from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.source import Span
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym
@@ -69,11 +70,12 @@ def as_seen(
     own = {array.name for array in given}
     later = [array for name, array in arrays.items() if name not in own]
     found = _declared((*given, *later), function.node, places, once, known)
+    # how elements lie in memory is a matter of their price, but for who changes them
+    strided = {one.name for one in (*given, *later) if one.layout == "A"}
+    scope.strided |= strided - scope.declared.keys()
     for name, array in found.items():
         if name in own:
             scope.declared.setdefault(name, array)
-    # how elements lie in memory is a matter of their price, but for who changes them
-    scope.strided |= {one.name for one in (*given, *later) if one.layout == "A"}
     shown = {name: array for name, array in found.items() if name in arrays}
     scope.seen = replace(scope.seen, arrays=shown)
     for name, kind in seen.others:
@@ -118,6 +120,26 @@ def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
     # of an undecorated function whose calls a run saw, or the file shows, the text itself runs
     known = named or function.marked or seen.source in ("call", "text")
     return named if known else ("its caller",)
+
+
+def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknown, ...]:
+    """Return an unknown for an array of which nothing says how a compiled loop walks through it.
+
+    Parameters
+    ----------
+    seen : Seen
+    own : NameScope
+        Names of the function.
+    scope : Scope
+        With what is declared.
+    span : Span
+        The place to name.
+    """
+    for array in seen.arrays if seen.source == "numba" else ():
+        if array.name in own.used and array.name in scope.strided:
+            reason = f"`{array.name}` came with strides that its type does not tell (layout A)"
+            return (Unknown(reason, frozenset((array.name,)), span, of_all=True),)
+    return ()
 
 
 def unusable(seen: Seen) -> dict[str, str]:
@@ -301,7 +323,9 @@ def _mesh_sizes(seen: Seen, arrays: Iterable[DeclaredArray]) -> Iterable[tuple[s
 
 def _order(array: SeenArray) -> StorageOrder:
     # numba calls a vector C, whichever it is
-    return "F" if array.layout == "F" and array.ndim > 1 else "C"
+    walked = array.strides_bytes or ()
+    turned = array.layout == "A" and len(walked) > 1 and abs(walked[0]) < abs(walked[-1])
+    return "F" if (array.layout == "F" and array.ndim > 1) or turned else "C"
 
 
 def _is_usable(array: SeenArray) -> bool:

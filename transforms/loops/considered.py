@@ -99,7 +99,7 @@ def _to_use(node: ast.For) -> str:
         found.append("a reduction for what is added up")
     if any(isinstance(one, ast.Subscript) for one in adds):
         found.append("np.bincount or np.add.at for what is added at places")
-    return "consider " + ", ".join(found)
+    return f"consider {', '.join(found)}; arrays round and wrap around otherwise than numbers may"
 
 
 @dataclass(slots=True)
