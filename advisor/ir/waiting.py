@@ -36,7 +36,8 @@ def what_waits(loop: ast.For, modules: Collection[str]) -> str:
             return "it may be left early, or does more than assign"
         if isinstance(one, ast.Call) and not _is_pure(one, modules):
             return f"nobody knows what `{ast.unparse(one.func)}` changes"
-        if isinstance(one, ast.NamedExpr | ast.Attribute) and not isinstance(one.ctx, ast.Load):
+        attribute = isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)
+        if attribute or isinstance(one, ast.NamedExpr):
             return "it changes more than elements and numbers"
     return _carried(loop) or _passed_by_elements(loop)
 
@@ -46,6 +47,8 @@ def _has_else(one: ast.stmt) -> bool:
 
 
 def _is_pure(call: ast.Call, modules: Collection[str]) -> bool:
+    if any(one.arg in ("out", None) for one in call.keywords):
+        return False
     match call.func:
         case ast.Name(name):
             return name in PURE or name in ("enumerate", "zip", "reversed")
@@ -95,9 +98,11 @@ def _needed_first(body: Sequence[ast.stmt], known: set[str]) -> Iterator[str]:
                 yield from (n.id for n in _names(given, ast.Load) if n.id not in known)
                 yield from _needed_first(inner, known | set(_targets(target)))
             case _:
-                changes = isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)
-                used = [*_names(one, ast.Load), *([one.target] if changes else [])]
-                yield from (n.id for n in used if n.id not in known)
+                used = [name.id for name in _names(one, ast.Load)]
+                match one:
+                    case ast.AugAssign(ast.Name(name)):
+                        used.append(name)
+                yield from (name for name in used if name not in known)
                 known |= set(_targets(one))
 
 
