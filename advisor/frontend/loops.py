@@ -447,8 +447,9 @@ class Loops(Besides):
         except (SyntaxError, ValueError):
             # what is read as loops, and is none in the source
             return frozenset()
-        is_loop = isinstance(found, ast.For | ast.While)
-        return frozenset(carried_by(found)) if is_loop else frozenset()
+        if not isinstance(found, ast.For | ast.While):
+            return frozenset()
+        return frozenset(carried_by(found))
 
     def _start(self, name: str) -> Value:
         """Return what a number holds before a loop, by its name where nothing else is known."""

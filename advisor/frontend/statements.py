@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -151,7 +151,7 @@ class Body(Loops):
         self,
         made: Sequence[Statement],
         known: Mapping[str, Value],
-        assigned: Collection[str],
+        assigned: frozenset[str],
         span: Span,
     ) -> Sequence[Statement]:
         """Return a statement after numbers that are needed later, and that it leaves no element."""
