@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,12 @@ class Changed:
 
 def read(path: Path) -> str:
     return path.read_bytes().decode("utf-8")
+
+
+def sections(path: Path) -> list[tuple[str, str]]:
+    """Return what stands below each line ``=== head`` of a document, with its head."""
+    parts = iter(re.split(r"^=== (.*)\n", read(path), flags=re.M)[1:])
+    return [(head, next(parts).rstrip("\n") + "\n") for head in parts]
 
 
 def changed(code: str, file: str) -> list[Changed]:

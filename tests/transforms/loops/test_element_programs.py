@@ -8,7 +8,6 @@ of what an iteration binds. Above a function stands what its arguments are.
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,14 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Unknown, walk
 from advisor.source import apply_edits
 from costdb.expr import evaluate, free_symbols
-from tests.transforms.case_files import CASES, read
+from tests.transforms.case_files import CASES, sections
 from transforms.loops import raised, vectorise
 from transforms.loops.array_statements import IF_NOT_EMPTY
 
-_, *PARTS = re.split(r"^=== (\w+): (\w+)\n", read(CASES / "loops" / "elements.txt"), flags=re.M)
 HEAD = "import math\n\nimport numpy as np\n\n\n"
-SOURCES = {name: HEAD + text for name, text in zip(PARTS[::3], PARTS[2::3], strict=True)}
-LEFT = {name for name, verdict in zip(PARTS[::3], PARTS[1::3], strict=True) if verdict == "left"}
+PARTS = [(*head.split(": "), text) for head, text in sections(CASES / "loops" / "elements.txt")]
+SOURCES = {name: HEAD + text for name, _, text in PARTS}
+LEFT = {name for name, verdict, _ in PARTS if verdict == "left"}
 RULES = (vectorise.TRANSFORM, raised.TRANSFORM)
 NUMBERS = {"w": 2, "maxiter": 3}
 
