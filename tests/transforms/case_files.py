@@ -29,6 +29,15 @@ def sections(path: Path) -> list[tuple[str, str]]:
     return [(head, next(parts).rstrip("\n") + "\n") for head in parts]
 
 
+def bodies(file: str, verdict: str) -> dict[str, tuple[str, str]]:
+    """Return bodies of functions by their titles, and what stands below their ``---``."""
+    parts = (
+        (head.removesuffix(f": {verdict}"), head, text) for head, text in sections(CASES / file)
+    )
+    split = {title: text.partition("---\n") for title, head, text in parts if title != head}
+    return {title: (text, below) for title, (text, _, below) in split.items()}
+
+
 def changed(code: str, file: str) -> list[Changed]:
     """Return the programs that a text file describes by their differences."""
     folder = CASES / code
