@@ -56,7 +56,7 @@ def smaller(source: str) -> str:
 
 
 def options(machine: str) -> Options:
-    return Options(machine, {"P": 4}, (), (), 1.0, everything=True)
+    return Options(machine, {"P": 4}, (), (), 1.0, details=False, everything=True)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
