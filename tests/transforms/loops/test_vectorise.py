@@ -183,5 +183,7 @@ def test_all_names_that_may_share_memory_are_told() -> None:
         "def program(a, b, c, N: int):", "    for i in range(N):", "        a[i] = b[i] + c[i]", "",
     ]  # fmt: skip
     (kernel,) = read_kernels("f.py", "import numpy as np\n" + "\n".join(lines))
-    for proposal in TRANSFORM.propose(kernel):
+    proposals = list(TRANSFORM.propose(kernel))
+    assert proposals
+    for proposal in proposals:
         assert "no two of `a`, `b`, `c` overlap" in proposal.legality.argument
