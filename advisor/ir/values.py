@@ -34,7 +34,7 @@ class Strided:
     ----------
     start, stop : Expr
     step : int
-        At least 2.
+        At least 2; of an array of an MPI program negative where a view goes backwards.
     """
 
     start: Expr
@@ -44,7 +44,7 @@ class Strided:
     @property
     def count(self) -> Expr:
         """Number of indices, ``ceil((stop - start) / step)``."""
-        return ceil_steps(self.stop - self.start, self.step)
+        return ceil_steps(self.stop - self.start, abs(self.step))
 
     @property
     def last(self) -> Expr:

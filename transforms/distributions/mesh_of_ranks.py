@@ -42,15 +42,13 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from advisor.ir.spmd.memory import (
-    At,
-    Index,
     Order,
     View,
-    Whole,
 )
 from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, SpmdFunction, with_derived
 from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step
+from advisor.ir.values import Point, Range, Subscript
 from advisor.source import Span
 from costdb.expr import ExprError, evaluate, num
 from costdb.records import dataclass, replace
@@ -142,7 +140,7 @@ def _face(step: Communicate) -> View | None:
     view = sent.view.buffer.allocation.copied or sent.view
     if view.region is None or view.buffer.order is Order.UNKNOWN or view.buffer.extents is None:
         return None
-    single = sum(isinstance(index, At) for index in view.region)
+    single = sum(isinstance(index, Point) for index in view.region)
     plain = len(view.region) == _AXES and not (view.transposed or view.flat)
     return view if plain and single == 1 else None
 
@@ -151,7 +149,7 @@ def _cut(face: Face) -> tuple[int, int]:
     """Return along which axis of the mesh a face goes, and of which dimension it is one index."""
     partner = face.step.dest
     assert partner is not None and partner.axis is not None and face.view.region is not None
-    return partner.axis, [isinstance(index, At) for index in face.view.region].index(True)
+    return partner.axis, [isinstance(index, Point) for index in face.view.region].index(True)
 
 
 def _numbers(program: Program, communicator: Communicator) -> tuple[int, ...] | None:
@@ -224,8 +222,8 @@ def _scaled(view: View, scales: Mapping[int, Fraction]) -> View:
     extents = tuple(
         extent * num(scales.get(k, Fraction(1))) for k, extent in enumerate(view.buffer.extents)
     )
-    region: tuple[Index, ...] = tuple(
-        At(num(0)) if isinstance(index, At) else Whole(extent)
+    region: tuple[Subscript, ...] = tuple(
+        Point(num(0)) if isinstance(index, Point) else Range(num(0), extent)
         for index, extent in zip(view.region, extents, strict=True)
     )
     return replace(view, buffer=replace(view.buffer, extents=extents), region=region)

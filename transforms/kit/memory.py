@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from advisor.ir.dependence import bounds_of
+from advisor.ir.shapes import whole
 from advisor.ir.spmd.memory import (
     Allocation,
-    At,
     Buffer,
     Contiguity,
-    Index,
     Order,
     Origin,
-    Part,
     View,
-    Whole,
     contiguity,
+    extent_of,
 )
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import RANKS, Program
@@ -35,6 +34,7 @@ from advisor.ir.spmd.steps import (
     Visit,
     Wait,
 )
+from advisor.ir.values import Point, Range, Strided, Subscript
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.expr.nodes import FloorDiv, Num
@@ -62,7 +62,7 @@ def new_array(
 ) -> View:
     """Return all of an array that a variant makes."""
     memory = Buffer(text, -1, dtype, shape, order, Allocation(Origin.NEW, text, span))
-    return View(memory, tuple(map(Whole, shape)), text, span)
+    return View(memory, whole(shape), text, span)
 
 
 def payload_of(view: View, span: Span) -> Payload:
@@ -92,9 +92,7 @@ def symbols_of(view: View) -> frozenset[str]:
     return frozenset().union(*(_symbols(index) for index in view.region or ()))
 
 
-def _symbols(index: Index) -> frozenset[str]:
-    if isinstance(index, Whole):
-        return frozenset()
+def _symbols(index: Subscript) -> frozenset[str]:
     low, high = bounds_of(index)
     return free_symbols(low) | free_symbols(high)
 
@@ -104,19 +102,18 @@ def swept(view: View, variable: str, low: Expr, high: Expr) -> View | None:
 
     None where that is not piece after piece of one dimension.
     """
-    found: list[Index] = []
+    found: list[Subscript] = []
     moved = 0
     for part in view.region or ():
         if variable not in _symbols(part):
             found.append(part)
             continue
         moved += 1
-        length = part.count
+        length = extent_of(part)
         offset = expand(bounds_of(part)[0] - length * sym(variable))
-        stepped = isinstance(part, Part) and part.step != 1
-        if stepped or variable in free_symbols(length) | free_symbols(offset):
+        if isinstance(part, Strided) or variable in free_symbols(length) | free_symbols(offset):
             return None
-        found.append(Part(expand(length * low + offset), expand(length * high + offset)))
+        found.append(Range(expand(length * low + offset), expand(length * high + offset)))
     return replace(view, region=tuple(found)) if moved == 1 else None
 
 
@@ -134,11 +131,11 @@ def by_rank(view: View, variable: str, partner: Expr, size: Expr) -> View | None
     size : Expr
     """
     offset = partner - sym(variable)
-    whole = swept(view, variable, -offset, size - offset)
-    if whole is None or not whole.region or not is_whole_behind(whole.region):
+    every = swept(view, variable, -offset, size - offset)
+    if every is None or not every.region or not is_whole_behind(every):
         return None
-    first = whole.region[0]
-    return whole if bounds_of(first)[0] == num(0) and is_stretch(whole) else None
+    begins, _ = bounds_of(every.region[0])
+    return every if begins == num(0) and is_stretch(every) else None
 
 
 def is_stretch(view: View) -> bool:
@@ -224,21 +221,10 @@ def written_sizes(program: Program) -> dict[str, Expr]:
     }
 
 
-def _apart(one: Index, other: Index, sizes: Mapping[str, Expr]) -> bool:
+def _apart(one: Subscript, other: Subscript, sizes: Mapping[str, Expr]) -> bool:
     low, high = bounds_of(one)
     low_2, high_2 = bounds_of(other)
     return _not_above(high, low_2, sizes) or _not_above(high_2, low, sizes)
-
-
-def bounds_of(index: Index) -> tuple[Expr, Expr]:
-    """Return the half-open interval of the indices of one dimension."""
-    match index:
-        case Whole(high=high):
-            return num(0), high
-        case Part(low=low, high=high):
-            return low, high
-        case At(index=place):
-            return place, place + 1
 
 
 def _not_above(one: Expr, other: Expr, sizes: Mapping[str, Expr]) -> bool:
@@ -316,15 +302,15 @@ def reads_of(step: Step) -> tuple[View, ...]:
     return ()
 
 
-def block_of(index: Index, visit: Visit, communicator: Communicator) -> Expr | None:
+def block_of(index: Subscript, visit: Visit, communicator: Communicator) -> Expr | None:
     """Return the length of the own rank's block, if an index goes over that and nothing else.
 
     Blocks lie one after the other in the order of ranks, all of one length.
     """
     match index:
-        case Part(low=low, high=high, step=1):
+        case Range(low, high):
             return own_block(low, high, communicator.rank)
-        case At(index=place):
+        case Point(place):
             for loop in visit.loops:
                 if (
                     loop.variable
@@ -345,6 +331,7 @@ def blocks_fit(length: Expr, ranks: Expr, extent: Expr) -> bool:
     return known.proves_at_least(extent, length * ranks)
 
 
-def is_whole_behind(region: tuple[Index, ...]) -> bool:
-    """Return whether a region takes all of every dimension but the first."""
-    return all(isinstance(index, Whole) for index in region[1:])
+def is_whole_behind(view: View) -> bool:
+    """Return whether a view takes all of every dimension but the first."""
+    extents = view.buffer.extents or ()
+    return bool(view.region) and (view.region or ())[1:] == whole(extents)[1:]

@@ -41,7 +41,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from advisor.ir.spmd.memory import Order, Part, View
+from advisor.ir.spmd.memory import Order, View, extent_of
 from advisor.ir.spmd.program import RANK, RANKS, Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Branch,
@@ -55,7 +55,7 @@ from advisor.ir.spmd.steps import (
     Visit,
     walk,
 )
-from advisor.ir.values import Elementwise, MatMul, Reduction
+from advisor.ir.values import Elementwise, MatMul, Range, Reduction, Strided
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from transforms.kit.memory import is_counted
 from transforms.kit.programs import ProgramRule, offer
@@ -157,7 +157,7 @@ def _is_every_other(view: View) -> bool:
     if not view.region or view.buffer.order is Order.UNKNOWN or view.transposed or view.flat:
         return False
     last = view.region[0] if view.buffer.order is Order.F else view.region[-1]
-    return isinstance(last, Part) and last.step != 1 and last.low == sym(RANK)
+    return isinstance(last, Strided) and last.start == sym(RANK)
 
 
 def _as_block(view: View) -> View:
@@ -166,8 +166,8 @@ def _as_block(view: View) -> View:
     place = 0 if view.buffer.order is Order.F else len(view.region) - 1
     part = view.region[place]
     # as many on each rank: those of the first
-    count = substitute(part.count, {RANK: num(0)})
-    block = Part(sym(RANK) * count, sym(RANK) * count + count)
+    count = substitute(extent_of(part), {RANK: num(0)})
+    block = Range(sym(RANK) * count, sym(RANK) * count + count)
     region = (*view.region[:place], block, *view.region[place + 1 :])
     return replace(view, region=region)
 

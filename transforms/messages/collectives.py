@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from advisor.ir.spmd.memory import At, View
+from advisor.ir.spmd.memory import View, extent_of
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import (
@@ -17,6 +17,7 @@ from advisor.ir.spmd.steps import (
     Op,
     walk,
 )
+from advisor.ir.values import Point
 from costdb.expr import free_symbols, sym
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
@@ -108,7 +109,7 @@ def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
     block, first = pattern.visit.block, pattern.visit.position
     rank, last = pattern.communicator.rank, first + len(pattern.steps)
     own = [
-        replace(view, region=(At(rank), *(view.region or ())[1:]))
+        replace(view, region=(Point(rank), *(view.region or ())[1:]))
         if _pieces(end, view) is not None
         else view
         for end, view in ((pattern.send, sent), (pattern.take, taken))
@@ -184,8 +185,11 @@ def _pieces(end: End, view: View) -> View | None:
     if end.loop is None or end.partner is None or not view.region:
         return None
     first, variable, partner = view.region[0], end.loop.variable, end.partner
-    if isinstance(first, At) and first.index == partner:
-        view, partner = replace(view, region=(At(sym(variable)), *view.region[1:])), sym(variable)
+    if isinstance(first, Point) and first.at == partner:
+        view, partner = (
+            replace(view, region=(Point(sym(variable)), *view.region[1:])),
+            sym(variable),
+        )
     size = end.step.communicator.size
     if free_symbols(partner) != {variable}:
         return None
@@ -197,7 +201,7 @@ def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
     base, extents = BASE.fullmatch(payload.text.strip()), whole.buffer.extents
     if base is None or "." in base[1] or whole.region is None or extents is None:
         return None
-    stop, size = whole.region[0].count, end.step.communicator.size
+    stop, size = extent_of(whole.region[0]), end.step.communicator.size
     if stop == extents[0]:
         return base[1]
     return f"{base[1]}[:{end.step.receiver}.Get_size()]" if stop == size else None

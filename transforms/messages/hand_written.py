@@ -55,7 +55,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import Order, Part
+from advisor.ir.dependence import bounds_of
+from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
@@ -67,6 +68,7 @@ from advisor.ir.spmd.steps import (
     Step,
     walk,
 )
+from advisor.ir.values import Point
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import replace
@@ -330,7 +332,7 @@ def _fits(payload: Payload | None) -> bool:
     if view is None or view.region is None or view.buffer.extents is None:
         return False
     pairs = zip(view.region, view.buffer.extents, strict=True)
-    return all(not isinstance(i, Part) or blocks_fit(i.high, num(1), end) for i, end in pairs)
+    return all(isinstance(i, Point) or blocks_fit(bounds_of(i)[1], num(1), end) for i, end in pairs)
 
 
 def _received(program: Program, step: Communicate) -> tuple[str, list[str]] | None:

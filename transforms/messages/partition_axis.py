@@ -45,20 +45,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.ir.spmd.memory import (
-    At,
     Buffer,
     Contiguity,
-    Index,
     Order,
-    Part,
     View,
-    Whole,
     contiguity,
+    extent_of,
 )
 from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Compute, Loop, Step
-from advisor.ir.values import Called, MatMul, Reduction
+from advisor.ir.values import Called, MatMul, Point, Range, Reduction, Subscript
 from costdb.expr import free_symbols, num
 from transforms.kit.memory import carried
 from transforms.kit.names import is_name
@@ -162,10 +159,10 @@ def _turned(view: View, dimension: int, communicator: Communicator) -> View:
         extent * size if k == dimension else extent / size
         for k, extent in enumerate(view.buffer.extents)
     )
-    layers = view.region[dimension].count
-    thin: Index = At(num(0)) if layers == num(1) else Part(num(0), layers)
-    region: tuple[Index, ...] = tuple(
-        Whole(extent) if k == dimension else thin for k, extent in enumerate(extents)
+    layers = extent_of(view.region[dimension])
+    thin: Subscript = Point(num(0)) if layers == num(1) else Range(num(0), layers)
+    region: tuple[Subscript, ...] = tuple(
+        Range(num(0), extent) if k == dimension else thin for k, extent in enumerate(extents)
     )
     return replace(view, buffer=replace(view.buffer, extents=extents), region=region)
 

@@ -6,15 +6,17 @@ import ast
 import re
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import At, Order, Part, Whole
+from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.payloads import Payload, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
+from advisor.ir.values import Point, Range
 from costdb.expr import Expr, num, substitute, sym
 from costdb.records import replace
 from transforms.kit.memory import (
     SENDABLE,
     is_counted,
+    is_whole_behind,
     new_array,
     payload_of,
     plain_array,
@@ -61,7 +63,7 @@ def _all_gather(
         return None
     view = given.view
     assert view is not None and view.region is not None
-    whole = replace(view, region=(Part(num(0), step.communicator.size), *view.region[1:]))
+    whole = replace(view, region=(Range(num(0), step.communicator.size), *view.region[1:]))
     base = BASE.fullmatch(given.text.strip())
     name = base[1] if base is not None and "." not in base[1] else given.text
     received = replace(given, view=whole, count=whole.count, text=name)
@@ -175,11 +177,10 @@ def _row(payload: Payload | None, step: Communicate) -> Expr | None:
     view = plain_array(payload)
     if view is None or view.buffer.order is not Order.C or not view.region:
         return None
-    first, *others = view.region
-    if not isinstance(first, At) or not all(isinstance(index, Whole) for index in others):
+    first, extents = view.region[0], view.buffer.extents
+    if not isinstance(first, Point) or not is_whole_behind(view):
         return None
-    extents = view.buffer.extents
-    return first.index if extents and extents[0] == step.communicator.size else None
+    return first.at if extents and extents[0] == step.communicator.size else None
 
 
 def _gathers(loop: Loop, step: Communicate, sent: Expr, taken: Expr) -> bool:

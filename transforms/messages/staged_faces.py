@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import At, Index, Order, Part, View
+from advisor.ir.shapes import whole
+from advisor.ir.spmd.memory import Order, View, extent_of
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
 from advisor.ir.spmd.steps import Branch, Communicate, Copy, Loop, Op, Unknown, Visit, Wait, walk
+from advisor.ir.values import Point, Range, Strided, Subscript
 from advisor.source import Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
@@ -96,16 +98,15 @@ def dimension_of(view: View) -> int | None:
     region = view.region
     if region is None or len(region) != _PLANE or view.transposed or view.flat:
         return None
-    thin = [k for k, index in enumerate(region) if _is_thin(index)]
+    every = whole(view.buffer.extents or ())
+    thin = [k for k, index in enumerate(region) if index != every[k] and _is_thin(index)]
     return thin[0] if len(thin) == 1 else None
 
 
-def _is_thin(index: Index) -> bool:
-    if isinstance(index, At):
-        return True
-    count = index.count
+def _is_thin(index: Subscript) -> bool:
+    count = extent_of(index)
     few = isinstance(count, Num) and 0 < count.value <= _LAYERS
-    return isinstance(index, Part) and index.step == 1 and few
+    return few and not isinstance(index, Strided)
 
 
 def _face(
@@ -143,7 +144,7 @@ def _one_index(view: View) -> View:
     """Return a face of one row or column as such, where it was written as a slice."""
     assert view.region is not None
     region = tuple(
-        At(index.low) if isinstance(index, Part) and index.count == num(1) else index
+        Point(index.low) if isinstance(index, Range) and extent_of(index) == num(1) else index
         for index in view.region
     )
     return replace(view, region=region)

@@ -48,11 +48,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import At, Order, Part, View
+from advisor.ir.spmd.memory import Order, View, extent_of
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
-from advisor.ir.values import Scalar
+from advisor.ir.values import Point, Range, Scalar
 from costdb.expr import Expr, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
@@ -117,10 +117,10 @@ class _Used:
         """Return the own block, as long on every rank, not as the difference of its bounds."""
         assert self.view.region is not None
         rank, behind = step.communicator.rank, self.view.region[1:]
-        block = Part(rank * self.length, (rank + 1) * self.length)
+        block = Range(rank * self.length, (rank + 1) * self.length)
         count = self.length
         for index in behind:
-            count = count * index.count
+            count = count * extent_of(index)
         return replace(self.array, view=replace(self.view, region=(block, *behind)), count=count)
 
 
@@ -147,7 +147,7 @@ def _scattered(
         return
     assert used.view.region is not None
     size, sent = step.communicator.size, used.array
-    pieces = replace(used.view, region=(Part(num(0), used.length * size), *used.view.region[1:]))
+    pieces = replace(used.view, region=(Range(num(0), used.length * size), *used.view.region[1:]))
     scatter = replace(
         step,
         op=Op.SCATTER,
@@ -250,7 +250,7 @@ def _used(
         for one in reads_of(visit.step):
             if not _is_sent(one, step, view):
                 continue
-            if not one.region or not is_whole_behind(one.region):
+            if not one.region or not is_whole_behind(one):
                 return None
             lengths.add(block_of(one.region[0], visit, step.communicator))
             found.append(one)
@@ -277,8 +277,8 @@ def _texts(program: Program, step: Communicate, used: _Used) -> tuple[str, str] 
     """Return the blocks of all ranks, and the own one, as Python that means them at a call."""
     view, first = used.array.view, min(used.blocks, key=lambda block: block.span)
     assert first.region is not None and view is not None and view.region is not None
-    extent, size = view.region[0].count, step.communicator.size
-    if not is_simple(step, program) or not isinstance(first.region[0], Part):
+    extent, size = extent_of(view.region[0]), step.communicator.size
+    if not is_simple(step, program) or not isinstance(first.region[0], Range):
         return None
     if first.span < step.statement or not blocks_fit(used.length, size, extent):
         return None
@@ -331,11 +331,11 @@ def _own_block(
         block = target
     else:
         return None
-    if block is None or not block.region or not is_whole_behind(block.region):
+    if block is None or not block.region or not is_whole_behind(block):
         return None
     own = block.region[0]
     # a number or a row of each rank, or a block
-    at_rank = own == At(step.communicator.rank)
+    at_rank = own == Point(step.communicator.rank)
     length = num(1) if at_rank else block_of(own, visit, step.communicator)
     if length is None:
         return None
@@ -410,7 +410,7 @@ def _gather_lines(
     if not is_simple(step, program) or program.mpi_module is None:
         return None
     assert view is not None and view.region is not None
-    extent = view.region[0].count
+    extent = extent_of(view.region[0])
     if got.view.region != view.region or not blocks_fit(length, size, extent):
         return None
     text = _own_text(block, step, program)
@@ -432,9 +432,9 @@ def _own_text(block: View, step: Communicate, program: Program) -> str | None:
     text = program.context.text(block.span)
     assert block.region is not None
     own = block.region[0]
-    if not isinstance(own, At):
+    if not isinstance(own, Point):
         return text
-    found = _AT_RANK.fullmatch(text) if own.index == step.communicator.rank else None
+    found = _AT_RANK.fullmatch(text) if own.at == step.communicator.rank else None
     return None if found is None else f"{found[1]}[{found[2]} : {found[2]} + 1]"
 
 

@@ -14,13 +14,14 @@ from advisor.analysis.owners import local
 from advisor.analysis.placement import Placement
 from advisor.distribution import StorageOrder
 from advisor.ir.concrete import mapped
+from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
-from advisor.ir.spmd.memory import Index, Order, View, subscript_of
+from advisor.ir.spmd.memory import Order, View, extent_of
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.ir.statements import SET, Scatter, Store
 from advisor.ir.values import Copy as Copied
-from advisor.ir.values import Fill, Range, Read, Subscript, Transpose, Value
+from advisor.ir.values import Fill, Point, Range, Read, Strided, Subscript, Transpose, Value
 from advisor.numpy_table import UNKNOWN_DTYPE
 from costdb.expr import Expr
 from costdb.records import dataclass, field, replace
@@ -123,11 +124,13 @@ class _Memory:
     def _agreed(self, extent: Expr) -> Expr:
         return self.alike.get(extent, extent)
 
-    def _subscript(self, index: Index) -> Subscript:
-        part = subscript_of(index)
-        if isinstance(part, Range):
-            return Range(part.low, part.low + self._agreed(index.count))
-        return part
+    def _subscript(self, part: Subscript) -> Subscript:
+        """Return a subscript, in order also where a view goes backwards."""
+        if isinstance(part, Strided) and abs(part.step) > 1:
+            return replace(part, step=abs(part.step))
+        low, _ = bounds_of(part)
+        count = self._agreed(extent_of(part))
+        return part if isinstance(part, Point) else Range(low, low + count)
 
     def _arrays(self, step: Allocate | Copy | Compute) -> Arrays:
         kernel = Kernel("", step.span, {}, self.types, frozenset(), {}, (), _NO_SOURCE)

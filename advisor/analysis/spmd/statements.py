@@ -7,7 +7,7 @@ from advisor.analysis.calls import view as view_made
 from advisor.analysis.placement import pitches_bytes
 from advisor.analysis.spmd.array_steps import ASSUMED_DTYPE, NoWork, of_arrays
 from advisor.dtypes import dtype_of
-from advisor.ir.spmd.memory import Contiguity, Index, View
+from advisor.ir.spmd.memory import Contiguity, View, extent_of
 from advisor.ir.spmd.payloads import (
     Constructor,
     Payload,
@@ -16,6 +16,7 @@ from advisor.ir.spmd.payloads import (
     unknown_count,
 )
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Interpret, Op
+from advisor.ir.values import Subscript
 from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
 from costdb.lines.coefficients import bytes_of
@@ -63,12 +64,12 @@ def region_of(view: View) -> Region:
         return run_of(unknown_count(view.buffer.name), size)
     if view.contiguity is not Contiguity.NO or along is None:
         return run_of(count, size)
-    several = [(index.count, pitch) for index, pitch in along if index.count != num(1)]
+    several = [(extent_of(index), pitch) for index, pitch in along if extent_of(index) != num(1)]
     counts, pitches = zip(*several, strict=True) if several else ((num(1),), (num(size),))
     return Region(size, counts, pitches)
 
 
-def _along(view: View) -> list[tuple[Index, Expr]] | None:
+def _along(view: View) -> list[tuple[Subscript, Expr]] | None:
     """Return each index of a view's region, and the bytes from one element to the next."""
     strides, size = view.strides(), itemsize(view.dtype)
     if strides is None or view.region is None:

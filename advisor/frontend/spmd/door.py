@@ -29,7 +29,7 @@ from advisor.frontend.spmd.values import (
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.concrete import mapped, rebuilt
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
-from advisor.ir.spmd.memory import Contiguity, Order, Origin, Part, View, Whole
+from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute
 from advisor.numpy_table import (
     PYTHON_COMPLEX,
@@ -296,13 +296,13 @@ class ProgramDoor:
         view, shape = self.view(operand), self.type_of(operand).extents
         shape = resized(shape, axis, shape[axis] - before - behind)
         along = len(shape) - 1 - axis if view.transposed else axis
-        parts = [part for part in view.region or () if isinstance(part, Whole | Part)]
+        parts = [part for part in view.region or () if not isinstance(part, forms.Point)]
         steps = {getattr(part, "step", 1) for part in parts}
         plain = len(parts) == len(shape) == len(view.region or ()) and steps == {1}
         if view.flat or not plain:
             return self.value(self._seen(operand, ArrayType("", shape), kept=False))
         low = getattr(parts[along], "low", num(0)) + before
-        parts[along] = Part(low, low + shape[axis])
+        parts[along] = forms.Range(low, low + shape[axis])
         region = tuple(parts)
         text = self.run.text_of(self.span)
         return self.value(Array(replace(view, region=region, text=text, span=self.span)))

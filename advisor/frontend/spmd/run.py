@@ -26,7 +26,8 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.frontend.trees import Tree, tree_of
-from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
+from advisor.ir import shapes
+from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
 from advisor.ir.spmd.program import MODULE, CallSite
 from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Communicate, Step, Unknown
@@ -559,5 +560,5 @@ class Run:
 def whole(buffer: Buffer) -> View:
     """Return a view of all of an array."""
     extents, made = buffer.extents, buffer.allocation
-    region = None if extents is None else tuple(Whole(extent) for extent in extents)
+    region = None if extents is None else shapes.whole(extents)
     return View(buffer, region, made.text, made.span)

@@ -24,9 +24,9 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.spmd.memory import At, Index, Origin, View, inside
+from advisor.ir.spmd.memory import Origin, View, extent_of, inside
 from advisor.ir.spmd.steps import Compute, Copy
-from advisor.ir.values import Point
+from advisor.ir.values import Point, Subscript
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
 from costdb.expr import Expr, num, substitute
@@ -175,9 +175,9 @@ def part_of_view(view: View, index: Value, run: Run, span: Span, text: str) -> V
     except NotUnderstood:
         return None
     kept = iter(range(len(shape)))
-    chosen, made = iter(found.region), list[Index]()
+    chosen, made = iter(found.region), list[Subscript]()
     for outer in region:
-        if isinstance(outer, At):
+        if isinstance(outer, Point):
             made.append(outer)
             continue
         part = next(chosen)
@@ -189,7 +189,7 @@ def part_of_view(view: View, index: Value, run: Run, span: Span, text: str) -> V
     shown = None
     if found.expanded:
         # a dimension of one index changes shapes, not memory
-        along = [index.count for index in made if not isinstance(index, At)]
+        along = [extent_of(index) for index in made if not isinstance(index, Point)]
         for axis in found.expanded:
             along.insert(axis, num(1))
         shown = tuple(along)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import lru_cache
 
+from advisor.ir.shapes import whole
 from advisor.ir.values import Point, Range, Strided, Subscript, within
 from advisor.source import Span
-from costdb.expr import Expr, ceil_div, free_symbols, num
+from costdb.expr import Expr, free_symbols, num
 from costdb.expr.nodes import Num
 from costdb.expr.polynomials import expand
-from costdb.records import dataclass
+from costdb.records import dataclass, replace
 
 
 class Order(StrEnum):
@@ -41,38 +42,12 @@ class Origin(StrEnum):
     """An argument that no call in the file gives, known from annotations or from its use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """All indices of a dimension, ``0 <= i < high``."""
-
-    high: Expr
-
-    @property
-    def count(self) -> Expr:
-        """How many."""
-        return self.high
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Indices ``low <= i < high`` in steps of `step`. ``low`` may be negative only by mistake."""
-
-    low: Expr
-    high: Expr
-    step: int = 1
-
-    @property
-    def count(self) -> Expr:
-        """How many."""
-        extent = _between(self.low, self.high)
-        if self.step == 1:
-            return extent
-        return ceil_div(extent, num(abs(self.step)))
-
-
 @lru_cache(maxsize=4096)
-def _between(low: Expr, high: Expr) -> Expr:
-    """Return the length of a piece: of ``r*n : (r + 1)*n`` `n`, wherever it begins."""
+def extent_of(index: Subscript) -> Expr:
+    """Return how many indices there are: of ``r*n : (r + 1)*n`` `n`, wherever it begins."""
+    if not isinstance(index, Range):
+        return num(1) if isinstance(index, Point) else index.count
+    low, high = index.low, index.high
     extent = high - low
     if isinstance(extent, Num):
         # one that begins behind its end holds nothing
@@ -85,49 +60,20 @@ def _between(low: Expr, high: Expr) -> Expr:
     return expanded if free_symbols(expanded) < names else extent
 
 
-@dataclass(frozen=True, slots=True)
-class At:
-    """One index; the dimension is not one of the view's."""
-
-    index: Expr
-
-    @property
-    def count(self) -> Expr:
-        """One."""
-        return num(1)
-
-
-Index = Whole | Part | At
-
-
-def subscript_of(index: Index) -> Subscript:
-    """Return an index of a view as a subscript, in order also where it runs backwards."""
-    match index:
-        case At(at):
-            return Point(at)
-        case Whole(high):
-            return Range(num(0), high)
-    if index.step in (1, -1):
-        return Range(index.low, index.low + index.count)
-    return Strided(index.low, index.high, abs(index.step))
-
-
-def inside(outer: Whole | Part, part: Subscript, *, backwards: bool) -> Index | None:
-    """Return a subscript of a view's dimension as an index of the array's; None for none."""
-    base = subscript_of(outer)
-    if isinstance(part, Range) and part.low == num(0) and part.high == outer.count:
+def inside(outer: Range | Strided, part: Subscript, *, backwards: bool) -> Subscript | None:
+    """Return a subscript of a view's dimension as one of the array's; None for none."""
+    if isinstance(part, Range) and part.low == num(0) and part.high == extent_of(outer):
         if not backwards:
             return outer
-    elif isinstance(outer, Part) and outer.step < 0:
+    elif isinstance(outer, Strided) and outer.step < 0:
         return None
-    assert not isinstance(base, Point)
-    match within(base, part):
-        case Point(at):
-            return At(at)
-        case Range(low, high):
-            return Part(low, high, -1 if backwards else 1)
-        case Strided(start, stop, step):
-            return Part(start, stop, -step if backwards else step)
+    match within(outer, part):
+        case Range(low, high) if backwards:
+            return Strided(low, high, -1)
+        case Strided() as found if backwards:
+            return replace(found, step=-found.step)
+        case found:
+            return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +149,7 @@ class View:
     Attributes
     ----------
     buffer : Buffer
-    region : tuple of Index or None
+    region : tuple of Subscript or None
         One entry for each dimension of the buffer; None where it is not known.
     text : str
         As in the source.
@@ -218,7 +164,7 @@ class View:
     """
 
     buffer: Buffer
-    region: tuple[Index, ...] | None
+    region: tuple[Subscript, ...] | None
     text: str
     span: Span
     transposed: bool = False
@@ -233,7 +179,7 @@ class View:
     @property
     def is_whole(self) -> bool:
         """Whether it is all of its buffer."""
-        return self.region is not None and all(isinstance(i, Whole) for i in self.region)
+        return self.region is not None and self.region == whole(self.buffer.extents or ())
 
     @property
     def order(self) -> Order:
@@ -250,7 +196,7 @@ class View:
             return self.shown
         if self.region is None:
             return None
-        found = tuple(index.count for index in self.region if not isinstance(index, At))
+        found = tuple(extent_of(one) for one in self.region if not isinstance(one, Point))
         if self.flat:
             return None if self.count is None else (self.count,)
         return found[::-1] if self.transposed else found
@@ -261,7 +207,7 @@ class View:
         if self.region is None and self.shown is None:
             return None
         total = num(1)
-        extents = self.shown if self.region is None else tuple(i.count for i in self.region)
+        extents = self.shown if self.region is None else tuple(map(extent_of, self.region))
         for extent in extents or ():
             total = total * extent
         return total
@@ -289,19 +235,19 @@ def contiguity(view: View) -> Contiguity:
     mpi4py takes arrays that are contiguous in C or in Fortran order, and refuses others. Sizes
     are taken to be larger than 1 where nothing says otherwise.
     """
-    region = view.region
+    region, all_of = view.region, whole(view.buffer.extents or ())
     unordered = view.buffer.order is Order.UNKNOWN and not view.is_whole
     if region is None or (len(region) > 1 and unordered):
         return Contiguity.UNKNOWN
-    partial = False
-    for index in region if view.buffer.order is Order.F else region[::-1]:
-        if isinstance(index, At) or _is_one(index.count):
+    partial, pairs = False, list(zip(region, all_of, strict=True))
+    for index, every in pairs if view.buffer.order is Order.F else pairs[::-1]:
+        if isinstance(index, Point) or _is_one(extent_of(index)):
             # a later dimension that is more than one index would jump over the rest of this one
             partial = True
-        elif partial or (isinstance(index, Part) and index.step != 1):
+        elif partial or isinstance(index, Strided):
             return Contiguity.NO
         else:
-            partial = isinstance(index, Part)
+            partial = index != every
     return Contiguity.YES
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from advisor.ir.spmd.memory import At, Buffer, Order, View
+from advisor.ir.spmd.memory import Buffer, Order, View
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.ranks import Communicator, Partner
-from advisor.ir.values import Elementwise, MatMul, Reduction, Value
+from advisor.ir.values import Elementwise, MatMul, Point, Reduction, Value
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.records import dataclass, field
@@ -434,8 +434,8 @@ def follows(view: View, variable: str) -> bool:
     if len(view.region) > 1 and view.buffer.order is Order.UNKNOWN:
         return False
     *others, last = view.region[::-1] if view.buffer.order is Order.F else view.region
-    if not isinstance(last, At) or variable not in free_symbols(last.index):
+    if not isinstance(last, Point) or variable not in free_symbols(last.at):
         return False
-    if any(not isinstance(i, At) or variable in free_symbols(i.index) for i in others):
+    if any(not isinstance(i, Point) or variable in free_symbols(i.at) for i in others):
         return False
-    return substitute(last.index, {variable: sym(variable) + 1}) == last.index + 1
+    return substitute(last.at, {variable: sym(variable) + 1}) == last.at + 1
