@@ -2,7 +2,8 @@
 
 The name of an entry is the rule's code. A rule that has nothing to say of kernels without some part
 stands in a group that ends in it, as ``advise.transforms.Fourier``: the class of a statement or of
-a value, or ``Element`` for a single element. It is imported once a kernel holds that.
+a value, ``Element`` for a single element, or ``Parallel`` for a loop that may have work which waits
+for no other iteration. It is imported once a kernel holds that.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advisor.ir.concrete import symbols
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Store, values_of, walk
-from advisor.ir.values import Gather, Point, Read, parts_of
+from advisor.ir.statements import Loop, Store, values_of, walk
+from advisor.ir.values import Gather, Point, Read, parts_of, reads
 from costdb.records import dataclass
 
 if TYPE_CHECKING:
-    from advisor.ir.proposal import Proposal, Transform
-    from advisor.ir.rule import Rule
+    from advisor.ir.proposal import Proposal, Rule, Transform
     from advisor.ir.spmd.program import Program, ProgramProposal, ProgramTransform
 
 GROUP = "advise.transforms"
@@ -94,10 +95,14 @@ class Installed:
 def held(kernel: Kernel) -> frozenset[str]:
     """Return what rules may need of a kernel: the classes of its statements and values.
 
-    ``Element`` stands for a subscript, or places, that name single elements.
+    ``Element`` stands for a subscript, or places, that name single elements. ``Parallel`` stands
+    for a loop that does not merely go on from its own results: it uses its index, or arrays that
+    it does not store to.
     """
     found: set[str] = set()
     for statement in walk(kernel.body):
+        if isinstance(statement, Loop) and _is_parallel(statement):
+            found.add("Parallel")
         parts = [part for value in values_of(statement) for part in parts_of(value)]
         found.update(type(one).__name__ for one in (statement, *parts))
         for one in (statement, *parts):
@@ -106,6 +111,13 @@ def held(kernel: Kernel) -> frozenset[str]:
             ):
                 found.add("Element")
     return frozenset(found)
+
+
+def _is_parallel(loop: Loop) -> bool:
+    within = list(walk(loop.body))
+    stored = {one.array for one in within if isinstance(one, Store)}
+    used = {read.array for one in within for value in values_of(one) for read in reads(value)}
+    return loop.variable in symbols(loop.body) or not used <= stored
 
 
 @cache

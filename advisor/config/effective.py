@@ -19,7 +19,7 @@ from advisor.config.files import (
 from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Rule
 from advisor.observed import Observations
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -60,6 +61,7 @@ from advisor.ir.statements import (
     walk,
 )
 from advisor.ir.values import Point, Read, Scalar, Value
+from advisor.ir.waiting import carried as carried_by
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, minimum, num, sym
@@ -374,6 +376,12 @@ class Loops(Besides):
         counted = (changed & scope.scalars.keys()) - totals.keys() - _variables(node)
         carried |= dict.fromkeys(counted, PYTHON_INTEGER)
 
+        carrying, scope.carried = scope.carried, scope.carried | self._carried(node)
+        carried |= {
+            n: scope.type_of(v).dtype
+            for n, v in scope.elements.items()
+            if n in scope.carried - totals.keys() - scope.passed_on and n in changed
+        }
         known = symbol in scope.maxima
         scope.running.append((symbol, low, high, step) if known else None)
 
@@ -415,7 +423,7 @@ class Loops(Besides):
             body = again()
         totals = {**{n: t for n, t in carried.items() if n not in counted}, **totals, **passed}
         scope.running.pop()
-        scope.varying = varying
+        scope.varying, scope.carried = varying, carrying
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         totals |= {name: scope.totals[name].dtype for name in passed}
@@ -443,6 +451,17 @@ class Loops(Besides):
             if one.best in known:
                 found |= {one.best, one.place}
         return {name for name in found if not scope.has_array(name)}
+
+    def _carried(self, node: cst.For | cst.While) -> frozenset[str]:
+        """Return the names of a loop that an iteration needs as the one before it left them."""
+        try:
+            (found,) = ast.parse(cst.Module([]).code_for_node(node).strip()).body
+        except (SyntaxError, ValueError):
+            # what is read as loops, and is none in the source
+            return frozenset()
+        if not isinstance(found, ast.For | ast.While):
+            return frozenset()
+        return frozenset(carried_by(found))
 
     def _start(self, name: str) -> Value:
         """Return what a number holds before a loop, by its name where nothing else is known."""

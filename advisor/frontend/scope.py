@@ -79,6 +79,8 @@ class Scope:
         Numbers that the innermost loop around combines once in each iteration, and uses.
     elements : dict of str to Value
         Numbers that an iteration computes from single elements, as what they are computed from.
+    carried : frozenset of str
+        Names that iterations around need as those before them left them.
     by_element : bool
         Whether the innermost loop around holds nothing but statements on single elements.
     started : dict of str to Scalar
@@ -162,6 +164,7 @@ class Scope:
     accumulating: set[str] = field(default_factory=set)
     passed_on: set[str] = field(default_factory=set)
     elements: dict[str, Value] = field(default_factory=dict)
+    carried: frozenset[str] = frozenset()
     by_element: bool = False
     started: dict[str, Scalar] = field(default_factory=dict)
     totals: dict[str, ArrayType] = field(default_factory=dict)

@@ -201,7 +201,8 @@ class SimpleStatements:
             scope.written_out[name] = node
             return ()
         if bound_to_number(name, node, scope):
-            return ()
+            carried = name in scope.carried and scope.by_element
+            return (ScalarBind(name, scope.started[name], span),) if carried else ()
         if is_generator(node, scope) and scope.times_bound(name) == 1:
             scope.generators.add(name)
             return ()
@@ -227,7 +228,8 @@ class SimpleStatements:
             # it may be another number in each iteration
             return (ScalarBind(name, value, span),) if of_numbers else ()
         found = scope.type_of(value)
-        if not found.extents and scope.by_element and is_of_elements(value):
+        carried = name in scope.carried
+        if not found.extents and scope.by_element and is_of_elements(value) and not carried:
             scope.bind_element(name, value)
             return ()
         if not found.extents:

@@ -1,4 +1,4 @@
-"""What a transform offers: a variant of a kernel, why it is legal, and how to write it."""
+"""What a rule is, and what it offers: a variant of a kernel, why it is legal, how to write it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Protocol
 
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.rule import Rule
 from advisor.source import Edit, Span
 from costdb.records import dataclass
 
@@ -46,6 +45,30 @@ class Proposal:
     variant: Kernel
     legality: Legality
     edits: Callable[[], tuple[Edit, ...]]
+
+
+class Rule(Protocol):
+    """One kind of choice, with a page of its own."""
+
+    @property
+    def code(self) -> str:
+        """Stable code, such as ``ADV201``."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Kebab-case name of the anti-pattern."""
+        ...
+
+    @property
+    def documentation(self) -> str:
+        """The rule's page, in Markdown."""
+        ...
+
+    @property
+    def module(self) -> str:
+        """The module that it is in, which begins with its page."""
+        ...
 
 
 class Transform(Rule, Protocol):

@@ -561,7 +561,9 @@ class _Writer:
                 if path is not None:
                     return self.imported(node, path, called=called)
                 return ast.Attribute(self.expression(value), self.member(node, name))
-            case ast.Call(func=ast.Name() | ast.Attribute() | ast.Lambda() as function):
+            case ast.Call(
+                func=ast.Name() | ast.Attribute() | ast.Lambda() | ast.Call() as function
+            ):
                 own = (
                     function.attr in self.known.own - pure.MEMBERS
                     if isinstance(function, ast.Attribute)

@@ -21,8 +21,7 @@ from advisor.finding import (
 )
 from advisor.ir.concrete import symbols_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Transform
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Legality, Proposal, Rule, Transform
 from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
 from advisor.source import split_lines
 from costdb.estimate import Missing, Priced

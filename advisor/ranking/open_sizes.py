@@ -22,8 +22,7 @@ from advisor.finding import (
     Finding,
 )
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Transform
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Legality, Proposal, Rule, Transform
 from advisor.ranking.compare import (
     TRIED_TO,
     Costed,

@@ -25,7 +25,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from advisor.files import is_file_name, reported_path
 from advisor.finding import Coverage, Finding, NotUnderstood, Prediction, Remark
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Rule
 from advisor.report.model import (
     Report,
     coverage_lines,

@@ -22,7 +22,7 @@ from advisor.finding import (
     Remark,
     Verdict,
 )
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Rule
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
 from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED

@@ -141,6 +141,11 @@ class Communicator:
         if parts and self.rank == root:
             recv.reshape(-1)[:] = sum(parts)
 
+    def Allreduce(self, send: Any, recv: Array, op: object = None) -> None:
+        parts = self.all_parts(self._own(send, recv, 1))
+        if parts:
+            recv.reshape(-1)[:] = sum(parts)
+
 
 MPI = SimpleNamespace(
     IN_PLACE=IN_PLACE,

@@ -215,14 +215,20 @@ def loaded_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
 def bound_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Return the names that some code binds, or whose objects it changes or may change.
 
-    A method that is called for nothing but its effect changes its object.
+    What is called for nothing but its effect changes its object or any of its arguments, `out`
+    where it has one.
     """
     found: set[str] = set()
     for part in (part for node in nodes for part in ast.walk(node)):
         found |= set(_bound(part))
         match part:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed))):
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed, attr="append"))):
                 found |= words(ast.unparse(changed))
+            case ast.keyword(arg="out", value=changed):
+                found |= words(ast.unparse(changed))
+            case ast.Expr(value=ast.Call(keywords=given) as changed):
+                if all(one.arg != "out" for one in given):
+                    found |= words(ast.unparse(changed))
     return frozenset(found)
 
 
@@ -238,7 +244,7 @@ def is_binding(place: Span, program: Program) -> bool:
     return place in _index(program.context.source).given
 
 
-def is_used_outside(name: str, place: Span, function: SpmdFunction, program: Program) -> bool:
+def _is_used_outside(name: str, place: Span, function: SpmdFunction, program: Program) -> bool:
     """Return whether what a place binds a name to may be asked for elsewhere in a function.
 
     A loop that binds the name itself means its own.
@@ -260,6 +266,13 @@ def is_used_outside(name: str, place: Span, function: SpmdFunction, program: Pro
         )
         for one in occurrences(name, function, program)
     )
+
+
+def used_outside(
+    names: Iterable[str], place: Span, function: SpmdFunction, program: Program
+) -> str | None:
+    """Return the first of what a place binds that may be asked for elsewhere in a function."""
+    return next((n for n in sorted(names) if _is_used_outside(n, place, function, program)), None)
 
 
 def is_measured(place: Span, program: Program) -> bool:

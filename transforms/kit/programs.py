@@ -12,7 +12,7 @@ from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit, Wait
 from advisor.source import Span
 from costdb.records import dataclass, replace
-from transforms.kit.names import bound_in_lines, is_used_outside, words
+from transforms.kit.names import bound_in_lines, bound_names, used_outside, words
 from transforms.kit.rewrite import (
     Edits,
     in_place_of,
@@ -145,12 +145,12 @@ def instead(
                 part, ast.For | ast.If | ast.Assign | ast.Expr | ast.AugAssign
             ):
                 return "the loop does more"
+            if isinstance(part, ast.Expr) and span_of(part.value, context.lines) not in calls:
+                names |= bound_names([part])
             if isinstance(part, ast.Call) and not _is_plain(part, calls, context.lines):
                 return f"`{ast.unparse(part.func)}` is called besides"
-    for name in sorted(names):
-        if is_used_outside(name, place, function, program):
-            return f"`{name}` is used elsewhere"
-    return in_place_of(place, lines, context)
+    kept = used_outside(names, place, function, program)
+    return in_place_of(place, lines, context) if kept is None else f"`{kept}` is used elsewhere"
 
 
 def _is_plain(call: ast.Call, calls: set[Span], lines: list[str]) -> bool:

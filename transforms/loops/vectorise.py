@@ -72,12 +72,14 @@ Fortran Programs to Vector Form, 1987.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
+from transforms.loops.considered import considered
 from transforms.loops.placed import placed
 from transforms.loops.running_sums import running_sums
 from transforms.loops.scatters import scattered_stores
@@ -86,10 +88,14 @@ from transforms.loops.scatters import scattered_stores
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield array statements for whole nests, and for their inner loops."""
     if not is_compiled_alone(kernel):
-        yield from running_sums(kernel)
-        yield from array_statements(kernel, of_elements=True)
-        yield from scattered_stores(kernel)
-        yield from placed(kernel)
+        found = (
+            running_sums(kernel),
+            array_statements(kernel, of_elements=True),
+            scattered_stores(kernel),
+            placed(kernel),
+        )
+        made = list(chain.from_iterable(found))
+        yield from made or considered(kernel)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)

@@ -68,20 +68,23 @@ def told_first(step: Communicate, op: Op, part: Payload) -> tuple[Step, ...]:
     """Return the steps of a call that is told the shapes of its parts before it."""
     size, span = step.communicator.size, step.span
     call = carried(step, op, part.dtype, (elements(part),), varying=op is not Op.BCAST)
-    shape = Payload(PayloadKind.SCALAR, "shape", span, dtype="int", count=num(1))
+    shapes = shapes_of(call)
     packed: tuple[Step, ...] = ()
     if op in LISTS and call.send is not None and call.send.view is not None:
-        shape = Payload(PayloadKind.OBJECT, "shapes", span, parts=(shape,), length=size)
         other = new_array("others", part.dtype, call.send.view.shape or (), span)
         packed = (Copy(call.send.view, other, span, allocates=True),)
     ranks = num(1) if op in (Op.BCAST, Op.SCATTER) else size
     work = Interpret(ranks * _INTERPRETED, span)
-    return (
-        replace(call, pickled=True, varying=False, send=shape, method=op.value),
-        work,
-        *packed,
-        call,
-    )
+    return shapes, work, *packed, call
+
+
+def shapes_of(call: Communicate) -> Communicate:
+    """Return the call that tells the shapes of what another one carries."""
+    span, size = call.span, call.communicator.size
+    shape = Payload(PayloadKind.SCALAR, "shape", span, dtype="int", count=num(1))
+    if call.op in LISTS:
+        shape = Payload(PayloadKind.OBJECT, "shapes", span, parts=(shape,), length=size)
+    return replace(call, pickled=True, varying=False, send=shape, method=call.op.value)
 
 
 # --- as source ----------------------------------------------------------------------------------

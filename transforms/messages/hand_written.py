@@ -56,7 +56,7 @@ import ast
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import Order, Part
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Branch,
@@ -78,8 +78,10 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import (
     argument,
+    bound_names,
     is_simple,
-    is_used_outside,
+    used_outside,
+    words,
 )
 from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.rewrite import (
@@ -93,9 +95,10 @@ from transforms.kit.rewrite import (
     starts_line,
     statement_at,
     stretch,
+    suite_at,
     together,
 )
-from transforms.messages.buffers import Writer
+from transforms.messages.buffers import Writer, shapes_of
 from transforms.messages.collectives import Instead, at_root, for_each, is_changed
 from transforms.messages.patterns import Kind, Pattern, patterns
 from transforms.messages.rings import rings
@@ -198,9 +201,7 @@ def _instead_of_fan(
         alone = other if gathers else root.step
         before_, after = (replace(loop, body=(alone,)),), (call,)
         if not call.pickled:
-            number = Payload(PayloadKind.SCALAR, "shape", loop.span, dtype="int", count=num(1))
-            shapes = replace(call, pickled=True, varying=False, send=number, method=call.op.value)
-            after = (shapes, call)
+            after = (shapes_of(call), call)
     does = f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
     does += " not a loop over them"
     if call.op is Op.REDUCE:
@@ -235,9 +236,12 @@ def _edits_of_buffers(
         for end, text in zip((root, other), found.texts, strict=True)
     )
     gone = [root.statement, *([found.handled.span] if found.handled is not None else [])]
-    into = "" if found.handled is None or root.receive is None else root.receive.text
-    if is_used_outside(into, span_of(node, context.lines), function, program):
-        return f"`{into}` is used elsewhere"
+    names = bound_names([node.target])
+    if found.handled is not None and root.receive is not None:
+        names |= words(root.receive.text)
+    kept = used_outside(names, span_of(node, context.lines), function, program)
+    if kept is not None:
+        return f"`{kept}` is used elsewhere"
     inner = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
     held = [*inner, *node.body[1:]] if inner is not node.body else inner
     if any(span_of(one, context.lines) not in gone for one in held):
@@ -376,6 +380,12 @@ def _exchange(
         given += [f"{names[0]}{payload.text}", f"{names[1]}={end.text.format(nobody=nobody)}"]
         given += [] if tag is None else [f"{names[2]}={tag}"]
     place = stretch(pattern.steps[0].span, max(send.statement, receive.statement))
+    nodes, at = suite_at(place, context) or ([], 0)
+    nodes = nodes[at : at + len(pattern.steps)]
+    place = stretch(place, max([place, *(span_of(one, context.lines) for one in nodes)]))
+    # what makes no step of its own is seen in the source only
+    held = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.stmt)]
+    stated = [span_of(one, context.lines) for one in held if not isinstance(one, ast.If)]
     begins = context.lines[place.start_line - 1][place.start_column :]
     simple = [is_simple(end, program) for end in _ends_in(pattern)]
     edits: Edits | str = in_place_of(
@@ -387,10 +397,8 @@ def _exchange(
         edits = "the branch does not begin its line"
     elif isinstance(pattern.steps[0], Branch) and not begins.startswith("if"):
         edits = "the branch is one of several"
-    elif isinstance(pattern.steps[0], Communicate) and (
-        send.statement.start_line != receive.statement.end_line + 1
-    ):
-        edits = "something stands between the messages"
+    elif sorted(stated) != sorted(end.statement for end in _ends_in(pattern)):
+        edits = "something else stands among the messages"
     yield offer(
         function,
         pattern.visit,

@@ -32,9 +32,9 @@ for j in range(n):
 
 ```python
 sent = [a[:, j].sum() for j in range(n)]
-received = np.array(sent, dtype='float64')
-comm.Allreduce(MPI.IN_PLACE, received)
-out[:len(received)] = received
+received = comm.allreduce(np.array(sent, dtype=object))
+for j, one in zip(range(n), received):
+    out[j] = one
 ```
 
 **When it stays quiet.** Loops of messages that do anything besides; loops of collectives that end
@@ -76,7 +76,7 @@ from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import is_counted, is_stretch, plain_array, swept
-from transforms.kit.names import argument, bound_in, bound_names, is_used_outside, keywords, words
+from transforms.kit.names import argument, bound_in, bound_names, keywords, used_outside, words
 from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
@@ -229,9 +229,13 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     loop = visit.loops[-1]
     if not is_counted(loop) or loop.trips is None or loop.by_rank or step not in loop.body:
         return None
-    others = [one for one in loop.body if one != step]
-    if not all(isinstance(one, Communicate) and one.op is Op.BARRIER for one in others):
-        return None
+    # a barrier goes only where all ranks leave it out
+    for other in loop.body:
+        match other:
+            case Communicate(op=Op.BARRIER, receiver=step.receiver) if step.op in _ELEMENTWISE:
+                pass
+            case _ if other != step:
+                return None
     fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
     if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
         return None
@@ -356,8 +360,10 @@ def _one_list(program: Program, send: End, receive: End) -> Iterator[ProgramProp
     ]
     if "tag" in receive.step.places and (tags[0] != tags[1] or giver.low != taker.low):
         return
-    # a tag that counts messages is no longer needed
+    # a tag that counts messages is no longer needed where nothing else may take the list
     counts = any("k" in free_symbols(tag) for tag in tags if tag is not None)
+    buffers = (end for ends in meetings(program, pickled=False) for side in ends for end in side)
+    meets = counts and any(_may_meet(send, one) or _may_meet(one, receive) for one in buffers)
     names = ("dest", "source") if counts else ("dest", "source", "tag")
     given = [", ".join(keywords(end.step, names, program)) for end in (send, receive)]
     node, obj = statement_at(giver.span, program.context), argument(step, "obj", program)
@@ -367,13 +373,13 @@ def _one_list(program: Program, send: End, receive: End) -> Iterator[ProgramProp
     line = f"{step.receiver}.send([{obj} {header}], {given[0]})"
     place = span_of(node, program.context.lines)
     taking = _taken(program, receive.step, taker, f"{receive.step.receiver}.recv({given[1]})")
-    kept = any(
-        is_used_outside(n, place, send.function, program) for n in bound_names([node.target])
-    )
+    kept = used_outside(bound_names([node.target]), place, send.function, program)
     edits: Edits | str = (
         "the loop's index is used elsewhere, or what receives is no loop of its own"
     )
-    if taking is not None and not kept and starts_line(place, program.context):
+    if meets:
+        edits = "what else is sent there is told from it by its tag"
+    elif taking is not None and kept is None and starts_line(place, program.context):
         edits = together(in_place_of(place, [line], program.context), taking)
     listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=giver.trips)
     yield offer(

@@ -40,7 +40,7 @@ repeat a measurement.
 
 **Fix safety.** Results are the same where elements only move, and where whole numbers are summed.
 Sums of floating-point numbers are collected in another order, so they agree to rounding, and the
-fix is unsafe. It is unsafe, too, where a list of arrays becomes one array, or shapes are told
+fix is unsafe. It is unsafe, too, where the arrays of a list become rows of one, or shapes are told
 first. Where the memory to receive into cannot be written, the suggestion is shown only.
 
 **Models used.** Pickle (serialisation, copies, the algorithms of the lower-case collectives), lines
@@ -72,7 +72,7 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
 from transforms.kit.programs import ProgramRule, offer, sent_text
-from transforms.kit.ranks import is_shift, named_rank, on_all_ranks
+from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -108,7 +108,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 continue
             view = array_payload(step.send)
             found: list[ProgramProposal] = []
-            if view is not None and is_uniform(program, view.shape or ()):
+            uniform = view is not None and is_uniform(program, view.shape or ())
+            if view is not None and (uniform or step.op is Op.SENDRECV):
                 found = list(_collective(program, function, visit, step, view))
             shown = all(one.legality.applicability is Applicability.DISPLAY for one in found)
             told = list(announced(program, function, visit, step)) if shown else []
@@ -120,7 +121,7 @@ def _collective(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate, view: View
 ) -> Iterator[ProgramProposal]:
     """Yield the buffer form of a call that is both ends of its messages."""
-    safe, form = False, "same"
+    safe, form, ended = False, "same", list[str]()
     match step.op:
         case Op.ALLREDUCE | Op.REDUCE if step.operation in _SUMS | _BITS:
             safe = view.dtype in INTEGERS or step.operation in _BITS
@@ -133,18 +134,33 @@ def _collective(
         case Op.BCAST:
             words = f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy"
         case Op.GATHER | Op.ALLGATHER if not step.varying:
-            words = f"{_MOVED}, but in one array, of which each rank's is a row, not in a list"
-            form = "rows"
-        case Op.SENDRECV if is_shift(step):
+            words, form = f"{_MOVED}, as the rows of one array that a list is made of", "rows"
+        case Op.SENDRECV if is_exchange(step):
             safe, words = True, f"{_MOVED}: every rank makes this exchange"
+            if step.source is not None and step.source.may_be_nobody:
+                if program.mpi_module is None:
+                    return
+                # memory is left as it is where nobody sends
+                text = step.source.text
+                whom = text if text.replace(".", "").isidentifier() else f"({text})"
+                ended = [
+                    f"if {whom} == {program.mpi_module}.PROC_NULL:",
+                    f"{program.context.indent}{step.result} = None",
+                ]
         case _:
             return
     lines = None
-    if is_simple(step, program) and step.result is not None:
+    if not is_uniform(program, view.shape or ()):
+        safe = False
+        words += f"; if `{sent_text(step)}` is as long at both ends"
+    elif is_simple(step, program) and step.result is not None:
         if step.op is Op.BCAST:
             lines = _broadcast(program, function, step, view)
         elif step.receive is None and "status" not in step.places:
-            lines = Writer(program, step, step.op).alike(view, step.result, form, [])
+            writer = Writer(program, step, step.op)
+            if form == "rows":
+                ended = [writer.made(step.result, f"list({step.result})")]
+            lines = writer.alike(view, step.result, form, ended)
     yield offer(
         function,
         visit,

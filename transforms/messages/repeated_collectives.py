@@ -18,7 +18,6 @@ from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Call,
     Communicate,
-    Compute,
     Leave,
     Loop,
     LoopKind,
@@ -36,10 +35,10 @@ from transforms.kit.names import (
     argument,
     bound_names,
     is_uniform,
-    is_used_outside,
     keywords,
     loaded_names,
     occurrences,
+    used_outside,
     words,
 )
 from transforms.kit.programs import collective, offer, shortened
@@ -51,11 +50,14 @@ from transforms.kit.rewrite import (
     span_of,
     starts_line,
     statement_at,
+    tree_of,
 )
 
 _REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN", "BAND", "BOR", "BXOR"})
 _ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
+_OF_OBJECTS = {"MAX": "maximum", "MIN": "minimum"}
+"""NumPy's functions for operations that do not go element by element through arrays of objects."""
 _SENT = ("sendobj", "obj", "sendbuf", "buf")
 _PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
 _PLAIN_CALLS = frozenset({"abs", "complex", "float", "int", "len", "max", "min", "round", "sum"})
@@ -141,9 +143,11 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        if len(steps) == 1 and _only_adds(parts, function, program):
+        lines = program.context.lines
+        adds = len(steps) == 1 and _only_adds(parts, function, program)
+        if adds and _is_free(parts, frozenset(), lines):
             yield _added_first(program, function, visit, parts)
-        elif _is_distributable(parts):
+        elif _is_distributable(parts, lines):
             yield _collected(program, function, visit, parts)
 
 
@@ -153,7 +157,10 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
 def _calls(program: Program, loop: Loop) -> list[Communicate]:
     """Return the calls of a loop, which every iteration makes; none where one cannot be one."""
     inside = [one.step for one in walk(loop.body)]
-    calls = [s for s in inside if isinstance(s, Communicate) and s.op is not Op.BARRIER]
+    every = [s for s in inside if isinstance(s, Communicate)]
+    calls = [s for s in every if s.op is not Op.BARRIER]
+    if len(calls) < len(every) and len({s.receiver for s in every}) > 1:
+        return []  # others may wait at the barrier
     if loop.kind not in (LoopKind.COUNTED, LoopKind.ELEMENTS):
         return []
     if any(isinstance(one, Unknown | Call | Leave | Wait) for one in inside):
@@ -196,8 +203,11 @@ def _dtype(payload: Payload) -> str:
 def _parts(program: Program, loop: Loop, steps: list[Communicate]) -> _Parts | None:
     context = program.context
     node = statement_at(loop.span, context)
+    tries = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.Try))
     if not isinstance(node, ast.For) or node.orelse:
         return None
+    if any(span_of(one, context.lines).contains(loop.span) for one in tries):
+        return None  # what was done before an exception stays done
     barriers = {s.statement for s in loop.body if isinstance(s, Communicate) and s.op is Op.BARRIER}
     calls: list[_Once] = []
     ahead, behind = list[ast.stmt](), list[ast.stmt]()
@@ -239,8 +249,9 @@ def _once(
         if not isinstance(call, ast.Expr) or received is None or not received.text.isidentifier():
             return None
         into = received.text
-        # memory that the loop made is another one each time
-        used = f"{into if into in bound_names(ahead) else f'{into}[...]'} = {one}"
+        # memory that the loop makes is another one each time
+        made = {ast.unparse(t) for n in ahead if isinstance(n, ast.Assign) for t in n.targets}
+        used = f"{into if into in made else f'{into}[...]'} = {one}"
     text = next((t for name in _SENT if (t := argument(step, name, program)) is not None), None)
     if text is None or "#" in context.text(step.statement):
         return None
@@ -281,7 +292,7 @@ def _is_another_call(parts: _Parts) -> bool:
     return any(words(text) & bound for text in given)
 
 
-def _is_distributable(parts: _Parts) -> bool:
+def _is_distributable(parts: _Parts, lines: list[str]) -> bool:
     """Return whether all that comes before calls can come before all that is behind them."""
     first, later = bound_names(parts.before), bound_names(parts.behind)
     for one in parts.calls:
@@ -289,7 +300,8 @@ def _is_distributable(parts: _Parts) -> bool:
             later -= {one.into} & first
             first -= {one.into}
     used = loaded_names(parts.behind)
-    if first & used or parts.targets & (first | later):
+    # the header is evaluated again behind what stands before the calls
+    if first & (used | loaded_names([parts.node.iter])) or parts.targets & (first | later):
         return False
     shared = parts.reads & later
     if not all(_is_by_index(name, parts) for name in shared):
@@ -297,12 +309,33 @@ def _is_distributable(parts: _Parts) -> bool:
     again = isinstance(parts.node.iter, ast.Call) and ast.unparse(parts.node.iter.func) == "range"
     if not (again or not parts.targets & used) or not _calls_nothing(parts.behind):
         return False
-    at = parts.loop.body.index(parts.calls[-1].step)
-    ahead = (view for one in parts.loop.body[:at] for view in reads_of(one))
-    after = [one.step for one in walk(parts.loop.body[at + 1 :])]
-    stored = [view for one in after for view in written(one) or ()]
+    return _is_free(parts, shared, lines)
+
+
+def _is_free(parts: _Parts, shared: frozenset[str], lines: list[str]) -> bool:
+    """Return whether memory, too, is not written on one side of the calls and used on the other.
+
+    What only steps tell is changed through an argument: `np.copyto`, or `out=`.
+    """
+    body, calls = parts.loop.body, [one.step for one in parts.calls]
+    places = [span_of(node, lines) for node in parts.before]
+    sides: tuple[list[Step], list[Step]] = ([], [])
+    for at, step in enumerate(body):
+        sends = [one for one in calls if one.statement.contains(step.span) and one in body[at:]]
+        is_behind = not sends and not any(place.contains(step.span) for place in places)
+        sides[is_behind].extend(one.step for one in walk((step,)) if one.step not in calls)
+    ahead, behind = sides
+    taken = [view for step in (*ahead, *calls) for view in reads_of(step)]
+    used = [view for step in behind for view in reads_of(step)]
+    made, stored = ([view for step in side for view in written(step) or ()] for side in sides)
+    # what a call receives is new in every iteration
+    own = {one.into for one in parts.calls}
     return not any(
-        may_share(one, other) and one.buffer.name not in shared for one in ahead for other in stored
+        may_share(one, other)
+        for views, others, but in ((taken, stored, shared), (made, used + stored, own))
+        for one in views
+        for other in others
+        if one.buffer.name not in but
     )
 
 
@@ -355,7 +388,8 @@ def _calls_nothing(nodes: list[ast.stmt]) -> bool:
             called = ast.unparse(part.func)
             first, _, rest = called.partition(".")
             plain = first in ("np", "numpy", "math") or rest == "append" or called in _PLAIN_CALLS
-            if not plain:
+            # what is drawn next depends on what was drawn before
+            if not plain or "random" in called:
                 return False
     return True
 
@@ -399,9 +433,8 @@ def _body(nodes: list[ast.stmt], parts: _Parts, program: Program) -> list[str]:
 
 
 def _is_listed(step: Communicate) -> bool:
-    """Return whether all that a loop broadcasts goes as a pickled list of arrays."""
-    sent = step.send
-    return step.op is Op.BCAST and step.pickled and sent is not None and sent.view is not None
+    """Return whether what all iterations send goes as one pickled list."""
+    return step.pickled and step.op in (Op.SENDRECV, Op.BCAST)
 
 
 def _edits(parts: _Parts, lines: list[str] | None, program: Program) -> Edits | str:
@@ -420,7 +453,7 @@ def _steps(parts: _Parts, *, whole: bool) -> tuple[Step, ...]:
     for step in steps:
         sent = step.send
         assert sent is not None
-        if step.op is Op.SENDRECV or _is_listed(step):
+        if _is_listed(step):
             listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=loop.trips)
             made.append(replace(step, send=replace(listed, view=None, count=None)))
             continue
@@ -428,7 +461,8 @@ def _steps(parts: _Parts, *, whole: bool) -> tuple[Step, ...]:
         extents = (loop.trips, *(shape or ())) if whole else shape or (num(1),)
         memory = payload_of(new_array("sent", _dtype(sent), extents, step.span), step.span)
         received = None if step.op is Op.BCAST else memory
-        made.append(replace(collective(step, step.op, memory, received), pickled=False))
+        call = collective(step, step.op, memory, received)
+        made.append(replace(call, pickled=whole and sent.kind is PayloadKind.SCALAR))
     at = loop.body.index(steps[-1])
     ahead, behind = (
         tuple(one for one in body if not isinstance(one, Communicate))
@@ -478,8 +512,9 @@ def _collected(
 ) -> ProgramProposal:
     steps = [one.step for one in parts.calls]
     rounded = any(s.op in _REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
-    exchanged = any(s.op is Op.SENDRECV or _is_listed(s) for s in steps)
-    method = steps[0].method if exchanged else steps[0].method.capitalize()
+    numbers = steps[0].send is not None and steps[0].send.kind is PayloadKind.SCALAR
+    as_it_is = numbers or any(map(_is_listed, steps))
+    method = steps[0].method if as_it_is else steps[0].method.capitalize()
     sent = " and ".join(f"`{shortened(one.sent)}`" for one in parts.calls)
     return offer(
         function,
@@ -499,15 +534,15 @@ def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str]
     context, place = program.context, span_of(parts.node, program.context.lines)
     if context.array_module is None or program.mpi_module is None:
         return None
-    kept = any(is_used_outside(name, place, function, program) for name in parts.targets)
-    if parts.before or kept or len(parts.calls) > 1:
-        if any(_is_listed(one.step) for one in parts.calls):
-            return None  # on other ranks than the root there may be nothing to copy
+    kept = used_outside(parts.targets, place, function, program)
+    if parts.before or kept is not None or len(parts.calls) > 1:
         inner = " " * (parts.node.body[0].col_offset - parts.node.col_offset)
         lines = [f"{one.all_sent} = []" for one in parts.calls]
         lines += [f"{parts.header}:", *_body(parts.before, parts, program)]
         for one in parts.calls:
             copied = one.step.send is None or one.step.send.kind is not PayloadKind.SCALAR
+            if copied and one.step.op is Op.BCAST and one.step.pickled:
+                return None  # on other ranks than the root there may be nothing to copy
             lines.append(f"{inner}{one.all_sent}.append({one.sent}{'.copy()' * copied})")
     else:
         lines = [f"{one.all_sent} = [{one.sent} {parts.header}]" for one in parts.calls]
@@ -524,36 +559,23 @@ def _one_call(once: _Once, program: Program) -> list[str] | None:
     step, sent, numpy = once.step, once.step.send, program.context.array_module
     if sent is None:
         return None
-    scalar, listed, got = sent.kind is PayloadKind.SCALAR, once.all_sent, once.received
-    root = argument(step, "root", program) or "0"
-    given, dtype = ", ".join(["", *once.given]), f"dtype={_dtype(sent)!r}"
+    listed, got, given = once.all_sent, once.received, "".join(f", {one}" for one in once.given)
     match step.op:
-        case Op.SENDRECV:
-            nobody = f" or [None] * len({listed})"
-            return [f"{got} = {step.receiver}.sendrecv({listed}{given}){nobody}"]
-        case Op.ALLREDUCE if not (scalar or _one_shape(sent, program)):
-            # nothing says that all of them have one shape
-            parts = f"{numpy}.split({got}, {numpy}.cumsum([one.size for one in {listed}])[:-1])"
-            flat = f"{numpy}.empty(0, {dtype}), *(one.ravel() for one in {listed})"
+        case Op.SENDRECV | Op.BCAST if step.pickled:
+            nobody = f" or [None] * len({listed})" * (step.op is Op.SENDRECV)
+            return [f"{got} = {step.receiver}.{step.method}({listed}{given}){nobody}"]
+        case Op.ALLREDUCE if sent.kind is PayloadKind.SCALAR:
+            # numbers stay what they were, be they Python's, NumPy's or of several kinds
+            if step.operation in _OF_OBJECTS:
+                given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
+            objects = f"{numpy}.array({listed}, dtype=object)"
+            return [f"{got} = {step.receiver}.allreduce({objects}{given})"]
+        case Op.ALLREDUCE | Op.BCAST if _one_shape(sent, program):
+            own = f"{program.mpi_module}.IN_PLACE, " * (step.op is Op.ALLREDUCE)
             return [
-                f"{got} = {numpy}.concatenate([{flat}])",
-                f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
-                f"{got} = [part.reshape(one.shape) for part, one in zip({parts}, {listed})]",
+                f"{got} = {numpy}.array({listed}, dtype={_dtype(sent)!r})",
+                f"{step.receiver}.{step.op.capitalize()}({own}{got}{given})",
             ]
-        case Op.ALLREDUCE:
-            return [
-                f"{got} = {numpy}.array({listed}, {dtype})",
-                f"{step.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {got}{given})",
-            ]
-        case Op.BCAST if scalar or (_one_shape(sent, program) and not step.pickled):
-            at_root = f"{step.receiver}.Get_rank() == {root}"
-            source = f"{listed} if {at_root} else [0] * len({listed})" if scalar else listed
-            return [
-                f"{got} = {numpy}.array({source}, {dtype})",
-                f"{step.receiver}.Bcast({got}, root={root})",
-            ]
-        case Op.BCAST if step.pickled:
-            return [f"{got} = {step.receiver}.bcast({listed}{given})"]
     return None
 
 
@@ -571,35 +593,10 @@ def _one_shape(sent: Payload, program: Program) -> bool:
 
 def _used(parts: _Parts, program: Program) -> list[str]:
     """Return what is done with all results, from which on nothing is sent."""
-    first, target = parts.calls[0], parts.node.target
-    match parts.behind, parts.node.iter:
-        case (
-            [
-                ast.Assign(
-                    targets=[ast.Subscript(value=ast.Name(id=name), slice=index) as into],
-                    value=ast.Name(id=first.one),
-                )
-            ],
-            ast.Call(func=ast.Name(id="range"), args=[_]),
-        ) if ast.unparse(index) == ast.unparse(target) and _is_array(into, parts):
-            return [f"{name}[:len({first.received})] = {first.received}"]
-    names, results = [one.one for one in parts.calls], list[str]()
-    for one in parts.calls:
-        sent = one.step.send
-        # numbers of Python stay what they were
-        number = sent is not None and sent.kind is PayloadKind.SCALAR and sent.dtype in _ELEMENT
-        listed = number and one.step.op is not Op.SENDRECV
-        results.append(f"{one.received}{'.tolist()' * listed}")
+    names, results = [one.one for one in parts.calls], [one.received for one in parts.calls]
     if parts.targets & loaded_names(parts.behind):
-        text = ast.unparse(target)
-        names.insert(0, f"({text})" if isinstance(target, ast.Tuple) else text)
+        text = ast.unparse(parts.node.target)
+        names.insert(0, f"({text})" if isinstance(parts.node.target, ast.Tuple) else text)
         results.insert(0, ast.unparse(parts.node.iter))
     over = results[0] if len(results) == 1 else f"zip({', '.join(results)})"
     return [f"for {', '.join(names)} in {over}:", *_body(parts.behind, parts, program)]
-
-
-def _is_array(into: ast.Subscript, parts: _Parts) -> bool:
-    return any(
-        isinstance(one, Compute) and one.target is not None and one.target.text == ast.unparse(into)
-        for one in parts.loop.body
-    )

@@ -20,7 +20,14 @@ from transforms.kit.memory import (
     plain_array,
     same_memory,
 )
-from transforms.kit.names import BASE, bound_names, loaded_names, occurrences, words
+from transforms.kit.names import (
+    BASE,
+    bound_names,
+    loaded_names,
+    occurrences,
+    used_outside,
+    words,
+)
 from transforms.kit.programs import collective, instead, offer
 from transforms.kit.ranks import Move, is_shift, modulo, move_of, named_rank, on_all_ranks
 from transforms.kit.rewrite import in_place_of, span_of, starts_line, stretch, suite_at
@@ -101,6 +108,10 @@ def _all_reduce(
     if any(one.start_line > place.end_line for one in used) or not on_all_ranks(
         function.visits(), visit
     ):
+        return None
+    # of what the loop leaves, only the total is there without it
+    left = bound_names([node]) - {total, block, *words(step.receiver)}
+    if used_outside(left, place, function, program) is not None:
         return None
     memory = payload_of(new_array(total, sent.dtype, (elements(sent),), step.span), step.span)
     call = replace(collective(step, Op.ALLREDUCE, None, memory), pickled=False, operation="SUM")

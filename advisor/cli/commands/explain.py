@@ -26,7 +26,7 @@ from advisor.config.effective import installed_rules
 from advisor.config.files import Layer, wrong_use
 from advisor.engine import Options, needs_reading, seen_functions
 from advisor.finding import Finding
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Rule
 from advisor.notebook import cell_line, cells_of, placed, text_line
 from advisor.ranking.findings import Judged
 from advisor.report.model import page

@@ -7,8 +7,7 @@ from math import isqrt
 from typing import Protocol
 
 from advisor.ir.kernel import SourceContext
-from advisor.ir.proposal import Legality
-from advisor.ir.rule import Rule
+from advisor.ir.proposal import Legality, Rule
 from advisor.ir.spmd.memory import Buffer
 from advisor.ir.spmd.steps import Communicate, Loop, Step, Visit, walk
 from advisor.source import Edit, Span
