@@ -19,11 +19,11 @@ from advisor.frontend.effects import Effects, Reading, effects_of, roots
 from advisor.frontend.indices import (
     known,
 )
-from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to
+from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to, is_conditional
 from advisor.frontend.others import Work, kind_of, work_of
 from advisor.frontend.scope import KINDS, OBJECT, Scope
 from advisor.frontend.simple_statements import SimpleStatements
-from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.frontend.trees import NotKnown, NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
     CONDITION,
@@ -169,7 +169,7 @@ class Besides(SimpleStatements):
                 made += self._passed(parameter, value, scope.span(call))
             scope.calls, self.expanded = (*around, function[0].name.value), {}
             made += self._parts(body.statements, False)
-            certain = not made or self.reads is None or not _is_conditional(call, self.reads)
+            certain = not made or self.reads is None or not is_conditional(call, self.reads)
             # which array a name is that a function binds more than once, nobody follows
             certain &= not any(one in scope.views or scope.has_array(one) for one in body.again)
             if certain and not any(map(_is_unread, walk(tuple(made)))):
@@ -316,7 +316,7 @@ class Besides(SimpleStatements):
             stored = isinstance(part, cst.Subscript) and part is not parts[0]
             if stored and not roots(part, self.reading) <= scope.things.keys():
                 raise NotUnderstood("a store to something that is not known to be an array")
-            one = work_of(part, scope, self.reading, of_numbers=numbers)
+            one = work_of(part, scope, of_numbers=numbers)
             made.values += one.values
             made.unpriced = made.unpriced or one.unpriced
         return made
@@ -341,7 +341,8 @@ class Besides(SimpleStatements):
                 continue
             scope.forget(name)
             scope.lost.add(name)
-            kind = kind_of(_value_for(name, node), scope) if plain else OBJECT
+            kind = kind_of(_value_for(name, node), scope)
+            kind = kind if plain or kind == "function" else OBJECT
             if isinstance(what, str):
                 self.causes[name] = (span.start_line, f"`{name}` came as {what}")
                 kind = what if what in KINDS else kind
@@ -359,22 +360,6 @@ def _is_unread(statement: Statement) -> bool:
     if isinstance(statement, Opaque):
         return bool(statement.changes)
     return isinstance(statement, Unknown)
-
-
-def _is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:
-    """Return whether a statement evaluates a call only where something holds."""
-    for part in nodes_in(node):
-        within: Sequence[cst.CSTNode] = ()
-        match part:
-            case cst.IfExp(body=body, orelse=orelse):
-                within = (body, orelse)
-            case cst.BooleanOperation(right=right):
-                within = (right,)
-            case cst.BaseComp() | cst.Lambda():
-                within = (part,)
-        if any(one is call for inner in within for one in nodes_in(inner)):
-            return True
-    return False
 
 
 def _holders(target: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
+from functools import cached_property
 
 import libcst as cst
 
@@ -34,11 +35,11 @@ BUILTINS = frozenset({
 })  # fmt: skip
 """Functions that change nothing they are given, unless that is or has code of its own."""
 
-_FRESH = frozenset({
-    "abs", "bool", "chr", "complex", "float", "format", "hash", "hex", "id", "int", "isinstance",
-    "len", "ord", "print", "range", "repr", "round", "str", "type", "all", "any",
+_HOLDING = frozenset({
+    "dict", "enumerate", "frozenset", "iter", "list", "max", "min", "reversed", "set", "slice",
+    "sorted", "sum", "tuple", "zip",
 })  # fmt: skip
-"""Builtins whose results lead to nothing they are given."""
+"""Builtins whose results may lead to what they are given."""
 
 _NUMBERS = frozenset({"math", "cmath", "time", "datetime", "zlib", "hashlib", "re", "json"})
 """Modules whose functions change nothing, and whose results lead to nothing they are given."""
@@ -108,12 +109,11 @@ Function = tuple[cst.FunctionDef, tuple[NameScope, ...]]
 """A function with the scopes around it, the module's first and its own last."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class Functions:
     """The functions of a file, by their own names."""
 
     named: dict[str, list[Function]] = field(default_factory=dict)
-    _unseen: bool | None = None
 
     def of(self, node: cst.BaseExpression, scopes: tuple[NameScope, ...]) -> Function | None:
         """Return the function of the file that a name surely denotes where it stands."""
@@ -125,26 +125,22 @@ class Functions:
         found = [one for one in self.named.get(node.value, ()) if one[1][-2] is home]
         return found[0] if len(found) == 1 else None
 
-    @property
+    @cached_property
     def run_unseen(self) -> bool:
         """Whether some run where nothing calls them: as operators, as attributes, as generators."""
-        if self._unseen is None:
-            self._unseen = any(
-                (name.startswith("__") and name not in _CALLED)
-                or (scopes[-2].kind is ScopeKind.CLASS and not all(map(_is_plain, one.decorators)))
-                or any(isinstance(part, cst.Yield) for part in nodes_in(one))
-                for name, some in self.named.items()
-                for one, scopes in some
-            )
-        return self._unseen
+        return any(
+            (name.startswith("__") and name not in _CALLED)
+            or any(names_in(d) - HARMLESS for d in one.decorators if of_class)
+            or any(isinstance(part, cst.Yield) for part in nodes_in(one))
+            for name, some in self.named.items()
+            for one, scopes in some
+            for of_class in (scopes[-2].kind is ScopeKind.CLASS,)
+        )
 
 
 _CALLED = frozenset({"__init__", "__post_init__", "__call__", "__repr__", "__str__"})
-
-
-def _is_plain(node: cst.Decorator) -> bool:
-    made = node.decorator
-    return isinstance(made, cst.Name) and made.value in ("staticmethod", "classmethod")
+HARMLESS = frozenset({"staticmethod", "classmethod"})
+"""Python's decorators that leave a function what it is."""
 
 
 def home_of(name: str, scopes: tuple[NameScope, ...]) -> NameScope | None:
@@ -177,21 +173,20 @@ class Reading:
         imports: Mapping[str, str] = Imports(self.scopes)
         full, given = resolve(node.func, imports) or "", [one.value for one in node.args]
         names = [one.keyword.value for one in node.args if one.keyword is not None]
-        if "key" in names or any(self._is_code(one) for one in given):
+        if "key" in names or any(self.is_code(one) for one in given):
             return Deed.ANYTHING
         match node.func:
             case cst.Name(value=name) if not full:
                 known = name in BUILTINS and name not in bound_anywhere(self.scopes)
-                lead = Deed.NOTHING if name in _FRESH else Deed.LEADS
+                lead = Deed.LEADS if name in _HOLDING else Deed.NOTHING
                 return lead if known else Deed.ANYTHING
             case cst.Name() | cst.Attribute() if full:
                 module, _, rest = full.partition(".")
                 if module in _NUMBERS:
                     return Deed.NOTHING
-                if module == "numpy":
-                    return _by_table(rest, node, 0)
-                known = full in PARAMETERS or module in ("copy", "itertools")
-                return _by_table(full, node, 0) if known else Deed.ANYTHING
+                called = rest if module == "numpy" else full
+                known = module == "numpy" or full in PARAMETERS
+                return _by_table(called, node, 0) if known else Deed.ANYTHING
             case cst.Attribute(value=owner, attr=cst.Name(value=name)):
                 kind = self.kind_of(owner)
                 if kind == OBJECT or kind == "function":
@@ -209,9 +204,10 @@ class Reading:
             return False
         return self.kind_of(name) == OBJECT
 
-    def _is_code(self, node: cst.BaseExpression) -> bool:
-        """Return whether an argument is seen to be a function, which is called with others."""
-        found = isinstance(node, cst.Lambda) or self.kind_of(node) == "function"
+    def is_code(self, node: cst.BaseExpression) -> bool:
+        """Return whether a value is seen to be a function, or what calls one as it is read."""
+        found = isinstance(node, cst.Name) and self.kind_of(node) == "function"
+        found |= isinstance(node, cst.Lambda)
         return found or self.functions.of(node, self.scopes) is not None
 
 
@@ -251,7 +247,8 @@ def roots(node: cst.CSTNode | None, reading: Reading) -> frozenset[str]:
         case cst.IfExp(body=body, orelse=orelse):
             parts = (body, orelse)
         case cst.BinaryOperation(left=left, right=right):
-            parts = () if _is_arithmetic(node, reading) else (left, right)
+            # of arrays it makes a new one; lists may be joined, dictionaries too
+            parts = () if reading.kind_of(node) == "array" else (left, right)
         case cst.Call() if reading.call(node) is Deed.NOTHING:
             return frozenset()
         case (
@@ -262,18 +259,6 @@ def roots(node: cst.CSTNode | None, reading: Reading) -> frozenset[str]:
         case _:
             return names_in(node)
     return frozenset().union(*(roots(part, reading) for part in parts))
-
-
-def _is_arithmetic(node: cst.BaseExpression, reading: Reading) -> bool:
-    """Return whether an operator surely makes a new number or array, and no list of old items."""
-    match node:
-        case cst.Float() | cst.BinaryOperation(operator=cst.Divide() | cst.MatrixMultiply()):
-            return True
-        case cst.BinaryOperation(left=left, right=right):
-            return _is_arithmetic(left, reading) or _is_arithmetic(right, reading)
-        case cst.UnaryOperation():
-            return not isinstance(node.operator, cst.Not)
-    return reading.kind_of(node) == "array"
 
 
 def effects_of(node: cst.CSTNode, reading: Reading) -> Effects:
@@ -298,6 +283,9 @@ def effects_of(node: cst.CSTNode, reading: Reading) -> Effects:
                 targets = [target]
             case cst.For(target=target, iter=value) | cst.CompFor(target=target, iter=value):
                 targets = [target]
+                if reading.is_code(value):
+                    changed |= names_in(value)
+                    reaches = True
             case cst.Call():
                 deed = reading.call(part)
                 inner = names_in(part)

@@ -6,7 +6,7 @@ The function's own names are told apart from those of whoever calls it by what t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -79,7 +79,8 @@ class Bodies:
             case cst.SimpleStatementLine(body=[cst.Return(value=value)]):
                 statements.pop()
                 returned = value or returned
-        if any(_calls_at_times(one) for one in nodes_in(returned)):
+        calls = (one for one in nodes_in(returned) if isinstance(one, cst.Call))
+        if any(is_conditional(one, returned) for one in calls):
             return None
         if not all(isinstance(one, _READ) for part in statements for one in _smalls(part)):
             return None
@@ -106,10 +107,20 @@ class Bodies:
         return all(home_of(name, scopes[:-1]) is home_of(name, self.scopes) for name in free)
 
 
-def _calls_at_times(node: cst.CSTNode) -> bool:
-    """Return whether a condition within an expression decides whether something is called."""
-    conditional = isinstance(node, cst.IfExp | cst.BooleanOperation)
-    return conditional and any(isinstance(one, cst.Call) for one in nodes_in(node))
+def is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:
+    """Return whether a statement evaluates a call only where something holds."""
+    for part in nodes_in(node):
+        within: Sequence[cst.CSTNode] = ()
+        match part:
+            case cst.IfExp(body=body, orelse=orelse):
+                within = (body, orelse)
+            case cst.BooleanOperation(right=right):
+                within = (right,)
+            case cst.BaseComp() | cst.Lambda():
+                within = (part,)
+        if any(one is call for inner in within for one in nodes_in(inner)):
+            return True
+    return False
 
 
 def _smalls(part: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -189,7 +189,7 @@ def _kernel(
         span=span_of(node.name),
         arrays=dict(scope.declared),
         locals={**scope.totals, **scope.locals},
-        aliases=frozenset(scope.renamed | scope.strided | scope.related),
+        aliases=scope.related.union(scope.renamed),
         observed=_observed(function, scope),
         sizes=sizes,
         body=body,

@@ -117,7 +117,7 @@ class Loops(Besides):
                 counter, extent, named = each
                 made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
                 return (scattered_at_once(made),)
-        work, found = work_of(node.iter, self.scope, self.reading), self._effects(node.iter)
+        work, found = work_of(node.iter, self.scope), self._effects(node.iter)
         self.scope.relate({*target_names(node.target)} | roots(node.iter, self.reading))
         needed = [self._computed(value, span) for value in work.values]
         changes = self._changes(found)

@@ -422,7 +422,7 @@ class Scope:
         related = frozenset(
             name
             for name in frozenset(names) - numbers
-            if name in self.seen.around or self.times_bound(name)
+            if name in self.seen.around or self.times_bound(name) or self.has_array(name)
         )
         related = related.union(*(self.kin.get(name, frozenset()) for name in related))
         self.kin |= dict.fromkeys(related, related)
@@ -478,7 +478,7 @@ def is_of_literals(node: cst.BaseExpression) -> bool:
     return filled and all(isinstance(part, _LITERAL) for part in nodes_in(node))
 
 
-def is_kept(name: str, source: cst.CSTNode) -> bool:
+def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
     """Return whether nothing in a piece of source can change the list that a name is bound to.
 
     Parameters
@@ -487,6 +487,9 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
         It is bound once.
     source : CSTNode
         All that can see the name, with what binds it.
+    looked_up : bool
+        Whether an array of the same items is to do as well: outside of loops, nothing but single
+        items are taken, and its length.
     """
 
     def is_it(node: cst.CSTNode) -> bool:
@@ -495,11 +498,16 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
     seen = only_read = 0
     for node in nodes_in(source):
         seen += is_it(node)
+        if looked_up and isinstance(node, _REPEATED) and any(map(is_it, nodes_in(node))):
+            return False
         match node:
-            case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
+            case cst.Subscript(value, [cst.SubscriptElement(cst.Index())]):
                 only_read += is_it(value)
+            case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
+                only_read += is_it(value) and not looked_up
             case cst.Call(func=cst.Name(value=function)) if function in _ONLY_READ:
-                only_read += sum(is_it(argument.value) for argument in node.args)
+                if not looked_up or function == "len":
+                    only_read += sum(is_it(argument.value) for argument in node.args)
             case _:
                 pass
         if isinstance(node, _STORING):
@@ -508,30 +516,7 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
     return seen == only_read + 1
 
 
-def is_looked_up(name: str, source: cst.CSTNode) -> bool:
-    """Return whether a piece of source only takes single items of a list, and its length.
-
-    Outside of loops, where an array of the same items would do as well.
-    """
-    seen = taken = 0
-    for node in nodes_in(source):
-        match node:
-            case cst.Name(value=found):
-                seen += found == name
-            case cst.Subscript(cst.Name(value=found), [cst.SubscriptElement(cst.Index())]):
-                taken += found == name
-            case cst.Call(cst.Name(value="len"), [cst.Arg(cst.Name(value=found))]):
-                taken += found == name
-            case cst.For() | cst.While() | cst.CompFor() | cst.Lambda() | cst.FunctionDef():
-                if any(isinstance(n, cst.Name) and n.value == name for n in nodes_in(node)):
-                    return False
-        if isinstance(node, _STORING) and any(
-            isinstance(one, cst.Name) and one.value == name for one in _subscripted(node.target)
-        ):
-            return False
-    return seen == taken + 1
-
-
+_REPEATED = cst.For | cst.While | cst.CompFor | cst.Lambda | cst.FunctionDef
 _STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor
 
 

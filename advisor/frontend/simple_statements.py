@@ -21,7 +21,7 @@ from advisor.frontend.arrays import (
 from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs
-from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals, part_of
+from advisor.frontend.scope import Scope, is_kept, is_of_literals, part_of
 from advisor.frontend.stores import (
     assigned_place,
     bind_item,
@@ -275,8 +275,8 @@ class SimpleStatements:
 
     def _is_list(self, name: str) -> bool:
         """Return whether a list by a name is used as an array would be."""
-        found = self.source is not None and self.scope.times_bound(name) == 1
-        return found and self.source is not None and is_looked_up(name, self.source)
+        once = self.scope.times_bound(name) == 1
+        return once and self.source is not None and is_kept(name, self.source, looked_up=True)
 
     def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
         """Return whether a name stands for written-out numbers wherever it is used."""

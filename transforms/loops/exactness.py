@@ -25,7 +25,7 @@ from advisor.ir.values import (
     operands,
     parts_of,
 )
-from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote
+from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote, strong
 from transforms.kit.kernels import compiled, overlaps, type_of, unless_apart
 from transforms.loops.listed import doubt
 from transforms.loops.masked import overflows
@@ -86,7 +86,7 @@ def made_whole(value: Value, kernel: Kernel) -> bool:
         case Copy(operand, dtype) if kind_of_or_none(dtype) is Kind.INTEGER:
             return kind_of_or_none(type_of(operand, kernel).dtype) is Kind.FLOATING
         case Elementwise(operation, parts) if operation in MODULAR:
-            kinds = {kind_of_or_none(type_of(one, kernel).dtype) for one in parts}
+            kinds = {kind_of_or_none(strong(type_of(one, kernel).dtype)) for one in parts}
             return kinds == {Kind.INTEGER} and any(isinstance(one, Copy) for one in parts)
     return False
 

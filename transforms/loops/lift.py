@@ -500,7 +500,7 @@ class Lift:
         if _degree(node) > 2:
             # whole numbers of Python do not wrap around
             raise NotRaised
-        made = self._counted(node, value.dtype, name)
+        made = of_text(node, lambda one: self._counted(one, value.dtype, name))
         if type_of(made, self.kernel).dtype != strong(value.dtype):
             raise NotRaised
         return made
@@ -511,12 +511,6 @@ class Lift:
                 low = self.loop.low
                 first = "" if low == ZERO else f" {to_text(low)}"
                 return Fill(f"{COUNTED}{first}", (self.loop.high - low,), "int64")
-            case ast.Call(ast.Name(operation), parts) if operation in ROWS:
-                return Elementwise(
-                    operation, tuple(self._counted(one, dtype, name) for one in parts)
-                )
-            case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
-                return Scalar(ast.unparse(node), PYTHON_INTEGER)
             case ast.Constant(float()) | ast.Attribute(ast.Name("numpy"), "pi" | "e"):
                 return Scalar(ast.unparse(node), PYTHON_FLOAT)
             case ast.Name():
@@ -656,15 +650,25 @@ def turned(matrix: Value) -> Value:
     return Transpose(matrix, (1, 0))
 
 
-def _degree(node: ast.expr) -> int:
+def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
+    """Return what the text of a number says, given what it says of names and fractions."""
+    match node:
+        case ast.Call(ast.Name(operation), parts) if operation in ROWS:
+            return Elementwise(operation, tuple(of_text(one, named) for one in parts))
+        case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
+            return Scalar(ast.unparse(node), PYTHON_INTEGER)
+        case ast.UnaryOp(ast.USub(), operand):
+            return Elementwise("negative", (of_text(operand, named),))
+    return named(node)
+
+
+def _degree(node: ast.AST) -> int:
     """Return how many numbers that are not written out a formula multiplies, at most."""
     match node:
-        case ast.Call(ast.Name("multiply"), [left, right]):
-            return _degree(left) + _degree(right)
+        case ast.Name():
+            return 1
+        case ast.Call(ast.Name("multiply"), parts):
+            return sum(map(_degree, parts))
         case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
             return _degree(base) * power
-        case ast.Call(_, parts):
-            return max(map(_degree, parts))
-        case ast.UnaryOp(_, operand):
-            return _degree(operand)
-    return int(isinstance(node, ast.Name))
+    return max(map(_degree, ast.iter_child_nodes(node)), default=0)
