@@ -291,7 +291,7 @@ def is_of_python(value: Value) -> bool | None:
 
 
 def _is_of_either(value: Value) -> bool:
-    """Return whether a condition chooses between a number of NumPy and what may be one of Python."""
+    """Return whether a condition chooses between NumPy's number and what may be Python's."""
     match value:
         case Elementwise("where", (_, *ways)):
             kinds = {is_of_python(one) for one in ways if one != Scalar("0", PYTHON_INTEGER)}

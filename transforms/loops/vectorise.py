@@ -82,7 +82,6 @@ from transforms.loops.array_statements import array_statements
 from transforms.loops.considered import considered
 from transforms.loops.placed import placed
 from transforms.loops.running_sums import running_sums
-from transforms.loops.scatters import scattered_stores
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
@@ -91,7 +90,6 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         found = (
             running_sums(kernel),
             array_statements(kernel, of_elements=True),
-            scattered_stores(kernel),
             placed(kernel),
         )
         made = list(chain.from_iterable(found))
