@@ -154,6 +154,19 @@ CARRIED = {
         "    y[i] = t\n"
         "    out[i] = t + x[i]\n"
     ),
+    "one that is computed from the index": (
+        "w = 1\nfor i in range(len(x)):\n    out[i] = x[i] * w\n    w = abs(i - 3)\n"
+    ),
+    "one that a condition changes": (
+        "w = 0\n"
+        "for i in range(len(x)):\n"
+        "    if x[i] > h and abs(i - 3) > w:\n"
+        "        w = abs(i - 3)\n"
+        "    out[i] = w\n"
+    ),
+    "a place that goes on": (
+        "w = 1\nfor i in range(len(x)):\n    out[w] = x[i]\n    w = (w * 3 + 1) % 5\n"
+    ),
     "one that is used before it is bound": (
         "t = h\nfor i in range(len(x)):\n    out[i] = t * x[i]\n    t = y[i]\n"
     ),
