@@ -33,6 +33,10 @@ for i in range(1, n):
 out[1:n, :m] = image[:n - 1, :m] + image[1:n, :m]
 ```
 
+A loop of which nothing is made here, although no iteration needs what another one did, is shown
+with its time and what each of its operations takes once over all elements: to be written by hand,
+or compiled. Of one whose iterations do wait the report names what for.
+
 **When it stays quiet.** An iteration that reads what an earlier one wrote, or may; subscripts that
 are neither an index and a distance nor places in an array; functions that a compiler takes, of
 arrays that are not distributed, where only the order of loops matters (ADV501); an element of a
