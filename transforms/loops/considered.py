@@ -56,7 +56,8 @@ _UNTOUCHED = Legality(
 
 def considered(kernel: Kernel) -> Iterator[Proposal]:
     """Yield for each outermost loop over elements that does not wait what arrays would take."""
-    yield from _in_block(kernel.body, kernel)
+    if not any(array.spec.mesh.axes for array in kernel.arrays.values()):
+        yield from _in_block(kernel.body, kernel)
 
 
 def _in_block(body: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]:
