@@ -43,7 +43,7 @@ from advisor.ir.values import (
 )
 from advisor.ir.waiting import what_waits
 from advisor.numpy_table import strong
-from costdb.expr import ONE, Expr, floor_div, num, substitute
+from costdb.expr import ONE, Expr, floor_div, free_symbols, num, substitute
 from transforms.kit.kernels import type_of, with_statement
 from transforms.kit.rewrite import first_line, statement_at
 from transforms.loops.raising import NotRaised, combined
@@ -209,9 +209,11 @@ class _Made:
             case Read():
                 found = type_of(value, self.kernel)
                 self.read.add(value)
-                inner = [substitute(extent, self.middle) for extent in found.extents]
+                if any(free_symbols(extent) & self.middle.keys() for extent in found.extents):
+                    # a price that sums up what each iteration takes is slow to compare
+                    raise NotRaised
                 name = f"<{found.dtype} {len(self.arrays)}>"
-                made = ArrayType(strong(found.dtype), (count, *inner))
+                made = ArrayType(strong(found.dtype), (count, *found.extents))
                 self.arrays[name] = made
                 self.body.append(Bind(name, Fill("", made.extents, made.dtype), self.kernel.span))
                 return Read(name, whole(made.extents))
