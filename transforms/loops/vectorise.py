@@ -97,7 +97,11 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
             placed(kernel),
         )
         made = list(chain.from_iterable(found))
-        yield from made or considered(kernel)
+        if made or any(True for _ in array_statements(kernel, of_elements=False)):
+            # what another rule makes of its loops need not be shown
+            yield from made
+        else:
+            yield from considered(kernel)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)
