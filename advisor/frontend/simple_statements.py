@@ -222,11 +222,11 @@ class SimpleStatements:
             scope.bind_element(name, value)
             return ()
         if isinstance(value, Scalar):
-            of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
+            varies = name in scope.carried or set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)
             scope.started[name] = value
             # it may be another number in each iteration
-            return (ScalarBind(name, value, span),) if of_numbers else ()
+            return (ScalarBind(name, value, span),) if scope.by_element and varies else ()
         found = scope.type_of(value)
         carried = name in scope.carried
         if not found.extents and scope.by_element and is_of_elements(value) and not carried:

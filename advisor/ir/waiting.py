@@ -128,9 +128,13 @@ def _combination(node: ast.AST) -> tuple[str, ast.AST]:
                 return name, node
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"))):
             return name, node
-        case ast.If(ast.Compare(one, [ast.Lt() | ast.Gt()], [other]), [only], []):
-            match only:
-                case ast.Assign([ast.Name(name)], value):
+        case ast.If(test, [ast.Assign([ast.Name(name)], value)], []):
+            # an extreme, maybe of some terms only
+            both = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
+            tests = test.values if both and isinstance(test, ast.BoolOp) else [test]
+            alone = sum(one.id == name for one in _names(test, ast.Load)) == 1
+            match tests[-1]:
+                case ast.Compare(one, [ast.Lt() | ast.Gt()], [other]) if alone:
                     if {ast.unparse(value), name} == {ast.unparse(one), ast.unparse(other)}:
                         return name, node
     return "", node
@@ -140,8 +144,7 @@ def _passed_by_elements(loop: ast.For) -> str:
     """Return an element that another iteration may have changed; empty where there is none."""
     changed, read, whole = _elements(loop)
     bound = {one.id for one in _names(loop, ast.Store)}
-    indices = {name for one in ast.walk(loop) if isinstance(one, ast.For)
-               for name in _targets(one.target)}  # fmt: skip
+    indices = [_index(one) for one in ast.walk(loop) if isinstance(one, ast.For)]
     for array, stores in changed.items():
         if array in bound:
             return f"elements change through `{array}`, another name in each iteration"
@@ -157,6 +160,17 @@ def _passed_by_elements(loop: ast.For) -> str:
         own = len(places) == 1 and _is_own(next(iter(places)), indices)
         if not own and (used or len(ways) > 1 or not plain):
             return f"`{array}[{next(iter(places))}]` may be one place in several iterations"
+    return ""
+
+
+def _index(loop: ast.For) -> str:
+    """Return the name that is another number in each iteration; empty where none surely is."""
+    match loop.target, loop.iter:
+        case (ast.Name(name), ast.Call(ast.Name("range"))) | (
+            ast.Tuple([ast.Name(name), *_]),
+            ast.Call(ast.Name("enumerate")),
+        ) if name not in _targets(ast.Module(loop.body, [])):
+            return name
     return ""
 
 

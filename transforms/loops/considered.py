@@ -27,10 +27,13 @@ from advisor.ir.statements import (
     is_total,
 )
 from advisor.ir.values import (
+    Along,
     Copy,
     Elementwise,
+    Expand,
     Fill,
     Gather,
+    Point,
     Read,
     Reduction,
     Scalar,
@@ -40,7 +43,7 @@ from advisor.ir.values import (
 )
 from advisor.ir.waiting import what_waits
 from advisor.numpy_table import strong
-from costdb.expr import ONE, Expr, floor_div, num, substitute
+from costdb.expr import ONE, Expr, floor_div, free_symbols, num, substitute
 from transforms.kit.kernels import type_of, with_statement
 from transforms.kit.rewrite import first_line, statement_at
 from transforms.loops.raising import NotRaised, combined
@@ -53,7 +56,8 @@ _UNTOUCHED = Legality(
 
 def considered(kernel: Kernel) -> Iterator[Proposal]:
     """Yield for each outermost loop over elements that does not wait what arrays would take."""
-    yield from _in_block(kernel.body, kernel)
+    if not any(array.spec.mesh.axes for array in kernel.arrays.values()):
+        yield from _in_block(kernel.body, kernel)
 
 
 def _in_block(body: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]:
@@ -94,6 +98,8 @@ def _to_use(node: ast.For) -> str:
     parts = list(ast.walk(node))
     if any(isinstance(one, ast.If | ast.IfExp) for one in parts):
         found.append("np.where or masks for conditions")
+    if any(isinstance(one, ast.Slice) for one in parts):
+        found.append("sliding_window_view or prefix sums for windows")
     adds = [one.target for one in parts if isinstance(one, ast.AugAssign)]
     if any(isinstance(one, ast.Name) for one in adds):
         found.append("a reduction for what is added up")
@@ -111,6 +117,7 @@ class _Made:
     body: list[Statement] = field(default_factory=list)
     changed: dict[str, set[tuple[Subscript, ...]]] = field(default_factory=dict)
     read: set[Read] = field(default_factory=set)
+    middle: Mapping[str, Expr] = field(default_factory=dict)
 
     def refuse_shared(self) -> None:
         """Refuse elements that are read where others may have been stored, under whatever name."""
@@ -129,8 +136,9 @@ class _Made:
                 case Loop(variable, low, high, step):
                     low, high = (substitute(bound, middle) for bound in (low, high))
                     trips = floor_div(high - low + step - 1, num(step))
-                    inside = {**middle, variable: floor_div(low + high, num(2))}
-                    self.block(one.body, count * trips, inside)
+                    self.middle = {**middle, variable: floor_div(low + high, num(2))}
+                    self.block(one.body, count * trips, self.middle)
+                    self.middle = middle
                 case Choice(_, then, orelse, _, condition):
                     if condition is not None:
                         self.bind(condition, count, one)
@@ -147,6 +155,9 @@ class _Made:
                     self.body.append(ScalarBind(self.name(), whole_sum, one.span))
                 case Store() | ScalarBind() | Bind():
                     if isinstance(one, Store):
+                        if not all(isinstance(part, Point) for part in one.region):
+                            # rows are computed by one call each already
+                            raise NotRaised
                         self.changed.setdefault(one.array, set()).add(one.region)
                     self.bind(one.value, count, one)
                 case Scatter() if one.by_element:
@@ -180,6 +191,16 @@ class _Made:
     def with_arrays(self) -> Kernel:
         return self.kernel.with_locals(self.arrays)
 
+    def rank(self, value: Value) -> int:
+        return len(type_of(value, self.kernel).extents)
+
+    def aligned(self, value: Value, count: Expr, rank: int) -> Value:
+        """Return a value for all iterations with so many axes beside theirs."""
+        made = self.over_all(value, count)
+        for _ in range(rank - self.rank(value) if not isinstance(value, Scalar) else 0):
+            made = Expand(made, 1)
+        return made
+
     def over_all(self, value: Value, count: Expr) -> Value:
         """Return an operation on single elements as one on as many as there are iterations."""
         match value:
@@ -188,15 +209,27 @@ class _Made:
             case Read():
                 found = type_of(value, self.kernel)
                 self.read.add(value)
-                if found.extents:
+                if any(free_symbols(extent) & self.middle.keys() for extent in found.extents):
+                    # a price that sums up what each iteration takes is slow to compare
                     raise NotRaised
                 name = f"<{found.dtype} {len(self.arrays)}>"
-                self.arrays[name] = ArrayType(strong(found.dtype), (count,))
-                room = Fill("", (count,), strong(found.dtype))
-                self.body.append(Bind(name, room, self.kernel.span))
-                return Read(name, whole((count,)))
+                made = ArrayType(strong(found.dtype), (count, *found.extents))
+                self.arrays[name] = made
+                self.body.append(Bind(name, Fill("", made.extents, made.dtype), self.kernel.span))
+                return Read(name, whole(made.extents))
             case Elementwise(operation, parts):
-                return Elementwise(operation, tuple(self.over_all(one, count) for one in parts))
+                rank = max(map(self.rank, parts))
+                return Elementwise(
+                    operation, tuple(self.aligned(one, count, rank) for one in parts)
+                )
+            case Reduction(operand, axis, operation, dtype):
+                inner_axes = range(self.rank(operand)) if axis is None else (axis,)
+                over = self.over_all(operand, count)
+                for one in reversed(inner_axes):
+                    over = Reduction(over, one + 1, operation, dtype)
+                return over
+            case Along(computed=computed):
+                return self.over_all(computed, count)
             case Copy(operand, dtype):
                 return Copy(self.over_all(operand, count), dtype)
             case Gather(operand) if not type_of(value, self.kernel).extents:

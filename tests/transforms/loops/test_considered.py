@@ -154,6 +154,19 @@ CARRIED = {
         "    y[i] = t\n"
         "    out[i] = t + x[i]\n"
     ),
+    "one that is computed from the index": (
+        "w = 1\nfor i in range(len(x)):\n    out[i] = x[i] * w\n    w = abs(i - 3)\n"
+    ),
+    "one that a condition changes": (
+        "w = 0\n"
+        "for i in range(len(x)):\n"
+        "    if x[i] > h and abs(i - 3) > w:\n"
+        "        w = abs(i - 3)\n"
+        "    out[i] = w\n"
+    ),
+    "a place that goes on": (
+        "w = 1\nfor i in range(len(x)):\n    out[w] = x[i]\n    w = (w * 3 + 1) % 5\n"
+    ),
     "one that is used before it is bound": (
         "t = h\nfor i in range(len(x)):\n    out[i] = t * x[i]\n    t = y[i]\n"
     ),
@@ -173,3 +186,33 @@ def test_numbers_that_iterations_pass_on_are_read_and_no_edit_makes_one_of_them(
         for proposal in transform.propose(kernel):
             if edits := proposal.edits():
                 assert np.allclose(result(apply_edits(source, edits)), expected), transform.code
+
+
+ONE_AFTER_ANOTHER = {
+    "values that come again": (
+        "for n, k in enumerate(p):\n    out[k] = h * out[k] + x[n]\n",
+        "for n, k in reversed(list(enumerate(p))):\n    out[k] = h * out[k] + x[n]\n",
+    ),
+    "an extreme or another": (
+        "w = 0.0\nfor k in p:\n    if x[k] > h or y[k] > w:\n        w = y[k]\nout[0] = w\n",
+        "w = 0.0\nfor k in p[::-1]:\n    if x[k] > h or y[k] > w:\n        w = y[k]\nout[0] = w\n",
+    ),
+    "an index that changes": (
+        "for i in range(len(x)):\n    i = i // 2\n    out[i] = h * out[i] + x[i]\n",
+        "for i in range(len(x)):\n    i = (i + 1) // 2\n    out[i] = h * out[i] + x[i]\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
+def test_loops_that_come_out_otherwise_in_another_order_wait(case: str) -> None:
+    body, other = ONE_AFTER_ANOTHER[case]
+    assert not np.array_equal(result(source_of(body)), result(source_of(other)))
+    assert what_waits(first_loop(body), {"np"})
+
+
+def test_an_extreme_of_some_terms_waits_for_nothing() -> None:
+    body = "w = 0.0\nfor k in p:\n    if x[k] > h and y[k] > w:\n        w = y[k]\nout[0] = w\n"
+    assert not what_waits(first_loop(body), {"np"})
+    backward = source_of(body.replace("in p:", "in p[::-1]:"))
+    assert np.array_equal(result(source_of(body)), result(backward))
