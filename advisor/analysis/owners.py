@@ -50,6 +50,7 @@ from advisor.ir.values import (
     Windows,
     bounds_in,
 )
+from advisor.numpy_table import strong
 from costdb.expr import ONE, ZERO, Expr, maximum
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
@@ -385,7 +386,7 @@ def local_region(
     found: ArrayType, placement: Placement, counts: tuple[Expr, ...], facts: Facts
 ) -> Region:
     """Return so many neighbours along each dimension of one rank's part of an array."""
-    itemsize = itemsize_of(found.dtype)
+    itemsize = itemsize_of(strong(found.dtype))
     extents = local_extents(placement, found.extents, facts)
     return Region(itemsize, counts, pitches_bytes(extents, placement.order, itemsize))
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from math import log2 as log2_of
 
-from costdb.expr import ONE, ZERO, Expr, gcd, less, log2, maximum, minimum, num
+from costdb.expr import ONE, ZERO, Expr, floor_div, gcd, less, log2, maximum, minimum, num
 from costdb.expr.functions import Min
 from costdb.expr.nodes import Num, add
 from costdb.machines import RESIDUAL
@@ -231,7 +231,7 @@ class Hierarchy:
 
         Those at a pitch that shares a large power of two with a page fit few of its sets.
         """
-        return maximum(1, gcd(pitch, _PITCHES_BYTES) / self.line_bytes)
+        return maximum(1, gcd(floor_div(pitch, 1), _PITCHES_BYTES) / self.line_bytes)
 
     def shares(self, distance: Expr) -> Iterator[tuple[str, Expr]]:
         """Yield, for each level, the share of data that comes from there.

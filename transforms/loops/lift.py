@@ -597,7 +597,9 @@ class Lift:
         if value.axis is None:
             vector, moving = (one, other) if self.is_free(one) else (other, one)
             if not self.is_free(vector):
-                # a product of each row with another
+                # a product of each row with another, which is as wide as they are, and a sum not
+                if reduced_dtype("sum", value.dtype) != value.dtype:
+                    raise NotRaised
                 return self._reduction(replace(value, fused=False))
             matrix, place = self.value(moving)
             if place == 0:
@@ -671,4 +673,6 @@ def _degree(node: ast.AST) -> int:
             return sum(map(_degree, parts))
         case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
             return _degree(base) * power
+        case ast.Call(ast.Name("left_shift" | "power")):
+            return 3  # what it shifts by, or the exponent, is any number
     return max(map(_degree, ast.iter_child_nodes(node)), default=0)

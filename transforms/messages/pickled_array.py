@@ -104,7 +104,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         for visit, step in function.operations():
             if not step.pickled or not step.blocking or step.span in others:
                 continue
-            if step.op is not Op.SENDRECV and not on_all_ranks(function.visits(), visit):
+            if not on_all_ranks(function.visits(), visit):
                 continue
             view = array_payload(step.send)
             found: list[ProgramProposal] = []
