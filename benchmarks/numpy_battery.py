@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,7 @@ def _verdict(before: tuple[float, int], after: tuple[float, int]) -> tuple[str, 
     return "priced" if more > 1e-9 * before[0] else "silent", more
 
 
+@cache
 def _of_program(source: str, machine: Machine) -> tuple[float, int]:
     program = read_program("p.py", source)
     assert program is not None
@@ -261,6 +263,7 @@ def in_kernel(statement: str, machine: Machine) -> tuple[str, float]:
     return _verdict(*found)
 
 
+@cache
 def _of_kernel(source: str, machine: Machine) -> tuple[float, int]:
     try:
         (kernel,) = read_kernels("k.py", source)

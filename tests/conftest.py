@@ -12,7 +12,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("timeless", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "timeless", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("timeless")
 
 

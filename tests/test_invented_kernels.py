@@ -18,7 +18,7 @@ from advisor.engine import Options, check_source
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "data" / "kernels").glob("*.py"))
 NEAR_MISSES = sorted((HERE / "transforms" / "near_misses").glob("*.py"))
-ANY_GAIN = Options("t3e", {}, (), (), 1.0, plans=False)
+ANY_GAIN = Options("t3e", {}, (), (), 1.0, details=False, plans=False)
 
 
 def stated(source: str, what: str) -> list[str]:

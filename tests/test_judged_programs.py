@@ -10,14 +10,13 @@ sizes, as they are and with every edit applied, and must leave the same values i
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from advisor.engine import Options, check_source
 from advisor.source import Edit, apply_edits
+from tests.ranks import on_ranks
 
 FILES = sorted((Path(__file__).parent / "data" / "judged").glob("*.py"))
 
@@ -57,7 +56,7 @@ def smaller(source: str) -> str:
 
 
 def options(machine: str) -> Options:
-    return Options(machine, {"P": 4}, (), (), 1.0, everything=True)
+    return Options(machine, {"P": 4}, (), (), 1.0, details=False, everything=True)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -96,13 +95,4 @@ def test_edits_leave_the_same_values(tmp_path: Path, ranks: int) -> None:
         (holds,) = stated(source, "holds")
         arguments.append(f"{path.stem}={holds}")
     (tmp_path / "driver.py").write_text(DRIVER)
-    mpiexec = Path(sys.executable).with_name("mpiexec")
-    ended = subprocess.run(
-        [mpiexec, "-n", str(ranks), sys.executable, "driver.py", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    on_ranks(ranks, "driver.py", *arguments, folder=tmp_path)

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parent.parent
-MPIEXEC = Path(sys.executable).with_name("mpiexec")
+from tests.ranks import ROOT, needs_mpi, on_ranks
 
-pytestmark = pytest.mark.skipif(not MPIEXEC.exists(), reason="MPI is not installed")
-
-
-def run(ranks: int, *command: str) -> str:
-    done = subprocess.run(
-        [MPIEXEC, "-n", str(ranks), sys.executable, *command],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+pytestmark = needs_mpi
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_programs_give_what_their_kernels_give(ranks: int) -> None:
-    assert f"the same on {ranks}" in run(ranks, "tests/mpi_twins.py")
+    assert f"the same on {ranks}" in on_ranks(ranks, "tests/mpi_twins.py")
 
 
 EACH = """\
@@ -50,7 +32,7 @@ def test_programs_run_as_their_texts_say() -> None:
     paths = sorted(f"examples/mpi/{p.name}" for p in (ROOT / "examples" / "mpi").glob("*.py"))
     for path in paths:
         assert f"mpiexec -n 2 python {path}" in (ROOT / path).read_text()
-    said, after = run(2, "-c", EACH, *paths), 0
+    said, after = on_ranks(2, "-c", EACH, *paths), 0
     for path in paths:
         end = said.index(f"ended {path}\n", after)
         assert said[after:end].strip(), path

@@ -506,9 +506,11 @@ class _Traversal:
         step = ZERO
         for part, pitch in zip(read.region, self._pitches(read), strict=True):
             slope = slopes(part, (loop.variable,))
-            if slope is None:
+            if slope is None and self.shares.arrays.kernel.context.is_compiled:
                 raise NotPriced("a subscript that is not linear in an index")
-            step = step + slope.get(loop.variable, 0) * loop.step * pitch
+            # an interpreter takes far longer for its steps than any walk does
+            each = 1 if slope is None else slope.get(loop.variable, 0)
+            step = step + each * loop.step * pitch
         return Region(itemsize, (count,), (step,))
 
     def _advance(self, read: Read, loop: Loop) -> Expr | None:

@@ -20,6 +20,7 @@ from advisor.ir.concrete import symbols, with_part
 from advisor.ir.dependence import slope_of
 from advisor.ir.nests import index_name
 from advisor.ir.statements import (
+    SET,
     Loop,
     Rename,
     Return,
@@ -453,20 +454,21 @@ def _computed(node: ast.expr, dtype: str, name: str, place: Read) -> Value | Non
 def scattered_at_once(loop: Loop) -> Statement:
     """Return the increment of all iterations of a loop; the loop itself where it is none.
 
-    Iterations that increment elements may come in any order, as far as work goes.
+    Iterations that increment elements along one axis may come in any order, as far as work goes.
     """
     if len(loop.body) != 1 or loop.step != 1:
         return loop
     (only,) = loop.body
     if not isinstance(only, Scatter) or not only.by_element:
         return loop
-    widened, value = [_widened(one, loop) for one in only.all_places], _widened(only.value, loop)
+    if only.others or only.operation == SET:
+        return loop
+    places, value = _widened(only.places, loop), _widened(only.value, loop)
     if value is None and loop.variable not in symbols(only.value) and not _counts(only, loop):
         value = only.value
-    places = tuple(one for one in widened if one is not None)
-    if len(places) < len(widened) or value is None:
+    if places is None or value is None:
         return loop
-    return replace(only, places=places[0], others=places[1:], value=value, span=loop.span)
+    return replace(only, places=places, value=value, span=loop.span)
 
 
 def _counts(scatter: Scatter, loop: Loop) -> bool:

@@ -604,8 +604,8 @@ def places_in(
     stated: list[cst.SubscriptElement] = []
     for axis, element in enumerate(elements):
         index = _index([element], scope)
-        if index is not None and not isinstance(index[0], Scalar):
-            if kind_of_or_none(index[1].dtype) is not Kind.INTEGER:
+        if index is not None and _is_of_data(index[0], scope):
+            if kind_of_or_none(strong(index[1].dtype)) is not Kind.INTEGER:
                 return None
             found.append((axis, index[0]))
             element = cst.SubscriptElement(slice=cst.Slice(lower=None, upper=None))
@@ -616,6 +616,14 @@ def places_in(
     if region.flipped or region.expanded or len(region.region) != len(extents):
         return None
     return found, region.region
+
+
+def _is_of_data(index: Value, scope: Scope) -> bool:
+    """Return whether only the data know an index, be it a number that has a name."""
+    if not isinstance(index, Scalar):
+        return True
+    computed = index.text in scope.numbers and index.text not in scope.scalars
+    return computed and scope.times_bound(index.text) > 0
 
 
 def _gathered(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Gather | None:

@@ -15,15 +15,15 @@ from advisor.frontend.bindings import (
 )
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas
-from advisor.frontend.effects import Effects, Reading, effects_of, joined, roots
+from advisor.frontend.effects import Effects, Reading, effects_of, roots
 from advisor.frontend.indices import (
     known,
 )
-from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to
+from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to, is_conditional
 from advisor.frontend.others import Work, kind_of, work_of
 from advisor.frontend.scope import KINDS, OBJECT, Scope
 from advisor.frontend.simple_statements import SimpleStatements
-from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.frontend.trees import NotKnown, NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
     CONDITION,
@@ -58,7 +58,7 @@ class Besides(SimpleStatements):
     ) -> None:
         super().__init__(scope, declarations)
         self.reading = reading
-        self.bodies = Bodies(reading.functions, reading.scopes)
+        self.bodies = Bodies(reading.scopes)
         # the statement that is read, its calls of functions of the file, and what these give
         self.reads: cst.CSTNode | None = None
         self.expanded: dict[cst.Call, cst.BaseExpression | None] = {}
@@ -119,6 +119,8 @@ class Besides(SimpleStatements):
         """Return what is known of a statement that is not understood as one on arrays."""
         scope, found = self.scope, self._effects(node)
         changes = self._changes(found)
+        for array in changes:
+            scope.changed(array)
         mentions |= scope.behind(mentions) | changes
         work: Work | None = None
         with suppress(NotUnderstood):
@@ -151,10 +153,11 @@ class Besides(SimpleStatements):
 
     def _in_its_place(self, call: cst.Call) -> cst.BaseExpression | None:
         scope = self.scope
-        name = self.reading.functions.named(call.func, self.reading.scopes)
-        if name is None or name in scope.calls or len(scope.calls) == DEEPEST_CALLS:
+        function = self.reading.functions.of(call.func, self.reading.scopes)
+        name = None if function is None else function[0].name.value
+        if function is None or name in scope.calls or len(scope.calls) == DEEPEST_CALLS:
             return None
-        body = self.bodies.of(name)
+        body = self.bodies.of(function)
         given = None if body is None else given_to(body, call)
         if body is None or given is None:
             return None
@@ -164,10 +167,12 @@ class Besides(SimpleStatements):
         try:
             for parameter, value in given.items():
                 made += self._passed(parameter, value, scope.span(call))
-            scope.calls, self.expanded = (*around, name), {}
+            scope.calls, self.expanded = (*around, function[0].name.value), {}
             made += self._parts(body.statements, False)
-            certain = not made or self.reads is None or not _is_conditional(call, self.reads)
-            if certain and not any(type(one) is Unknown for one in walk(tuple(made))):
+            certain = not made or self.reads is None or not is_conditional(call, self.reads)
+            # which array a name is that a function binds more than once, nobody follows
+            certain &= not any(one in scope.views or scope.has_array(one) for one in body.again)
+            if certain and not any(map(_is_unread, walk(tuple(made)))):
                 scope.pending += made
                 return body.result
         except NotUnderstood:
@@ -240,22 +245,32 @@ class Besides(SimpleStatements):
             if not scope.has_array(name) or name in scope.seen.unsettled:
                 scope.forget(name)
         self._bound_as_seen(assigned_names(node), node, span, plain=plain)
-        for link in found.links:
-            scope.relate(link)
-        if found.reaches and scope.seen.around:
-            scope.relate(names_in(node))
+        self._related(found, assigned_names(node))
 
     def _effects(self, node: cst.CSTNode) -> Effects:
         """Return what a statement may change, and what leads to the same memory after it."""
         return effects_of(node, self.reading)
 
+    def _related(self, found: Effects, bound: frozenset[str] = frozenset()) -> None:
+        """Note what may lead to the same memory from here on, and what others may keep."""
+        scope = self.scope
+        for link in found.links:
+            scope.relate(link)
+        if found.reaches:
+            scope.relate(bound | scope.kept)
+            scope.kept |= found.changed
+
     def _changes(self, found: Effects) -> frozenset[str]:
         """Return the arrays that a statement may change, also those that it does not name."""
-        return self.scope.arrays_among(_reached(found) | self._foreign(found))
+        scope, changes = self.scope, found.reached | self._foreign(found)
+        if found.reaches:
+            # also whoever called this may have kept what it gave
+            changes |= scope.kept | scope.declared.keys()
+        return scope.arrays_among(changes)
 
     def _foreign(self, found: Effects) -> frozenset[str]:
         """Return the attributes and outer names that a statement may change by what it calls."""
-        around, reached = self.scope.seen.around, _reached(found)
+        around, reached = self.scope.seen.around, found.reached
         if found.reaches:
             return around.union(name.partition(".")[0] for name in around)
         return frozenset(name for name in around if name.partition(".")[0] in reached)
@@ -301,7 +316,7 @@ class Besides(SimpleStatements):
             stored = isinstance(part, cst.Subscript) and part is not parts[0]
             if stored and not roots(part, self.reading) <= scope.things.keys():
                 raise NotUnderstood("a store to something that is not known to be an array")
-            one = work_of(part, scope, self.reading, of_numbers=numbers)
+            one = work_of(part, scope, of_numbers=numbers)
             made.values += one.values
             made.unpriced = made.unpriced or one.unpriced
         return made
@@ -326,7 +341,8 @@ class Besides(SimpleStatements):
                 continue
             scope.forget(name)
             scope.lost.add(name)
-            kind = kind_of(_value_for(name, node), scope) if plain else OBJECT
+            kind = kind_of(_value_for(name, node), scope)
+            kind = kind if plain or kind == "function" else OBJECT
             if isinstance(what, str):
                 self.causes[name] = (span.start_line, f"`{name}` came as {what}")
                 kind = what if what in KINDS else kind
@@ -339,26 +355,11 @@ class Besides(SimpleStatements):
         scope.implied |= {name for name in names | behind if scope.has_array(name)} - said
 
 
-def _reached(found: Effects) -> frozenset[str]:
-    """Return the names of what a statement may change, and of all that may lead to it."""
-    groups = joined(found.links)
-    return found.changed.union(*(one for one in groups if one & found.changed))
-
-
-def _is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:
-    """Return whether a statement evaluates a call only where something holds."""
-    for part in nodes_in(node):
-        within: Sequence[cst.CSTNode] = ()
-        match part:
-            case cst.IfExp(body=body, orelse=orelse):
-                within = (body, orelse)
-            case cst.BooleanOperation(right=right):
-                within = (right,)
-            case cst.BaseComp() | cst.Lambda():
-                within = (part,)
-        if any(one is call for inner in within for one in nodes_in(inner)):
-            return True
-    return False
+def _is_unread(statement: Statement) -> bool:
+    """Return whether a statement is not read, or changes what only is known to be changed."""
+    if isinstance(statement, Opaque):
+        return bool(statement.changes)
+    return isinstance(statement, Unknown)
 
 
 def _holders(target: cst.BaseExpression) -> list[cst.BaseExpression]:

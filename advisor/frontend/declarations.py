@@ -15,7 +15,7 @@ from advisor.distribution import ArraySpec, spec_of_dist
 from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor, dotted, resolve
 from advisor.frontend.directives import AnyDirective, KernelComment
-from advisor.frontend.effects import Functions
+from advisor.frontend.effects import HARMLESS, Functions
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Places, SizeBinding
@@ -356,7 +356,6 @@ _HARMLESS_DECORATORS = frozenset(
         "typing_extensions.override",
     }
 )
-_HARMLESS_BUILTINS = frozenset({"staticmethod", "classmethod"})
 
 
 @dataclass(slots=True)
@@ -478,7 +477,7 @@ class FileReader(ScopeVisitor):
         if not isinstance(node, cst.FunctionDef):
             return
         qualified = ".".join((*self._qualified, node.name.value))
-        self.functions.nodes[qualified] = node, tuple(self.scopes)
+        self.functions.named.setdefault(node.name.value, []).append((node, tuple(self.scopes)))
         self._qualified += (node.name.value, "<locals>")
         sizes: dict[str, SizeBinding] = {}
         numbers: set[str] = set()
@@ -547,7 +546,7 @@ class FileReader(ScopeVisitor):
             return full in _HARMLESS_DECORATORS
         return (
             isinstance(function, cst.Name)
-            and function.value in _HARMLESS_BUILTINS
+            and function.value in HARMLESS
             and not any(function.value in scope.bound for scope in self.scopes)
         )
 

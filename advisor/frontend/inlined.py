@@ -6,12 +6,12 @@ The function's own names are told apart from those of whoever calls it by what t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
 from advisor.frontend.bindings import NameScope, ScopeKind
-from advisor.frontend.effects import Functions
+from advisor.frontend.effects import Function, home_of
 from advisor.frontend.seen_names import Naming
 from advisor.frontend.trees import nodes_in
 from costdb.records import dataclass, field
@@ -33,11 +33,14 @@ class Inlined:
         What its parameters are called, in order, and what they are where nothing is given.
     statements : tuple of CSTNode
     result : libcst.BaseExpression
+    again : frozenset of str
+        Names that it binds more than once.
     """
 
     parameters: Mapping[str, tuple[str, cst.BaseExpression | None]]
     statements: tuple[cst.CSTNode, ...]
     result: cst.BaseExpression
+    again: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -46,26 +49,24 @@ class Bodies:
 
     Attributes
     ----------
-    functions : Functions
     scopes : tuple of NameScope
         Of whoever calls them.
     originals : dict of CSTNode to CSTNode
         Nodes of the file by what stands for them.
     """
 
-    functions: Functions
     scopes: tuple[NameScope, ...]
     originals: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
-    _known: dict[str, Inlined | None] = field(default_factory=dict)
+    _known: dict[cst.FunctionDef, Inlined | None] = field(default_factory=dict)
 
-    def of(self, name: str) -> Inlined | None:
+    def of(self, function: Function) -> Inlined | None:
         """Return what a function does; None for one that is more than assignments and a result."""
-        if name not in self._known:
-            self._known[name] = self._read(name)
-        return self._known[name]
+        node = function[0]
+        if node not in self._known:
+            self._known[node] = self._read(*function)
+        return self._known[node]
 
-    def _read(self, name: str) -> Inlined | None:
-        node, scopes = self.functions.nodes[name]
+    def _read(self, node: cst.FunctionDef, scopes: tuple[NameScope, ...]) -> Inlined | None:
         own, given = scopes[-1], node.params
         statements: list[cst.CSTNode] = list(node.body.body)
         plain = not (given.star_kwarg or isinstance(given.star_arg, cst.Param) or node.decorators)
@@ -78,7 +79,8 @@ class Bodies:
             case cst.SimpleStatementLine(body=[cst.Return(value=value)]):
                 statements.pop()
                 returned = value or returned
-        if any(_calls_at_times(one) for one in nodes_in(returned)):
+        calls = (one for one in nodes_in(returned) if isinstance(one, cst.Call))
+        if any(is_conditional(one, returned) for one in calls):
             return None
         if not all(isinstance(one, _READ) for part in statements for one in _smalls(part)):
             return None
@@ -96,23 +98,29 @@ class Bodies:
         parameters = {
             n: (names[n], one.default) for n, one in zip(given_names, defaults, strict=True)
         }
-        return Inlined(parameters, read, shown)
+        again = frozenset(names[one] for one, found in own.bound.items() if len(found) > 1)
+        return Inlined(parameters, read, shown, again)
 
     def _sees_the_same(self, scopes: tuple[NameScope, ...]) -> bool:
         """Return whether names that a function does not bind mean the same where it is called."""
         free = scopes[-1].used - scopes[-1].bound.keys()
-        return all(_home(name, scopes[:-1]) is _home(name, self.scopes) for name in free)
+        return all(home_of(name, scopes[:-1]) is home_of(name, self.scopes) for name in free)
 
 
-def _home(name: str, scopes: tuple[NameScope, ...]) -> NameScope | None:
-    seen = (scope for scope in reversed(scopes) if scope.kind is not ScopeKind.CLASS)
-    return next((scope for scope in seen if name in scope.bound), None)
-
-
-def _calls_at_times(node: cst.CSTNode) -> bool:
-    """Return whether a condition within an expression decides whether something is called."""
-    conditional = isinstance(node, cst.IfExp | cst.BooleanOperation)
-    return conditional and any(isinstance(one, cst.Call) for one in nodes_in(node))
+def is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:
+    """Return whether a statement evaluates a call only where something holds."""
+    for part in nodes_in(node):
+        within: Sequence[cst.CSTNode] = ()
+        match part:
+            case cst.IfExp(body=body, orelse=orelse):
+                within = (body, orelse)
+            case cst.BooleanOperation(right=right):
+                within = (right,)
+            case cst.BaseComp() | cst.Lambda():
+                within = (part,)
+        if any(one is call for inner in within for one in nodes_in(inner)):
+            return True
+    return False
 
 
 def _smalls(part: cst.CSTNode) -> Iterator[cst.CSTNode]:

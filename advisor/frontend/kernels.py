@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import libcst as cst
 
@@ -34,6 +35,7 @@ from advisor.frontend.directives import (
     read_pragmas,
 )
 from advisor.frontend.effects import Reading
+from advisor.frontend.others import seen_kind
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
@@ -171,7 +173,8 @@ def _kernel(
     scope.hints = _hints(function, parameters, scope)
     texts = _scalar_texts(scope, own_scope, assigned_names(node.body))
     threads = threads_by_line(function.asked, seen, function.line)
-    reading = Reading(reader.functions, function.scopes, scope.is_array)
+    scope.kept |= own_scope.later | own_scope.elsewhere.keys()
+    reading = Reading(reader.functions, function.scopes, partial(seen_kind, scope=scope))
     pragmas = read_pragmas(path, own)
     body = Body(scope, reader.declarations, pragmas, threads, reading).block(node.body)
     if seen is not None:
@@ -186,7 +189,7 @@ def _kernel(
         span=span_of(node.name),
         arrays=dict(scope.declared),
         locals={**scope.totals, **scope.locals},
-        aliases=frozenset(scope.renamed | scope.strided | scope.related),
+        aliases=scope.related.union(scope.renamed),
         observed=_observed(function, scope),
         sizes=sizes,
         body=body,

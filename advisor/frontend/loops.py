@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -49,6 +50,7 @@ from advisor.frontend.trees import NotUnderstood, nodes_in, parts_of
 from advisor.ir.dependence import least_index
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
+    NO_PRICE,
     Loop,
     Opaque,
     ScalarBind,
@@ -59,6 +61,7 @@ from advisor.ir.statements import (
     walk,
 )
 from advisor.ir.values import Point, Read, Scalar, Value
+from advisor.ir.waiting import carried as carried_by
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, minimum, num, sym
@@ -114,17 +117,27 @@ class Loops(Besides):
                 counter, extent, named = each
                 made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
                 return (scattered_at_once(made),)
-        work = work_of(node.iter, self.scope, self.reading)
+        work, found = work_of(node.iter, self.scope), self._effects(node.iter)
         self.scope.relate({*target_names(node.target)} | roots(node.iter, self.reading))
         needed = [self._computed(value, span) for value in work.values]
-        return (*needed, *self._untold(node, trips, span))
+        changes = self._changes(found)
+        self._related(found)
+        reason = f"what this goes through {NO_PRICE}"
+        # each iteration may change that
+        ahead = [Opaque(reason, changes, span, changes=changes)] if changes else []
+        return (*needed, *self._untold(node, trips, span, ahead))
 
     def _untold(
-        self, node: cst.For | cst.While, trips: Expr | None, span: Span
+        self,
+        node: cst.For | cst.While,
+        trips: Expr | None,
+        span: Span,
+        each: Sequence[Statement] = (),
     ) -> Sequence[Statement]:
         """Read a loop of which the source does not show how often it runs."""
         times = number_of_trips(span.start_line) if trips is None else trips
-        loop = _stated_trips(self._looped(node, None, num(0), times, 1, span))
+        looped = self._looped(node, None, num(0), times, 1, span)
+        loop = _stated_trips(replace(looped, body=(*each, *looped.body)))
         return (loop,) if trips is not None else (Opaque(UNTOLD, frozenset(), span), loop)
 
     def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[Item]] | None:
@@ -363,6 +376,12 @@ class Loops(Besides):
         counted = (changed & scope.scalars.keys()) - totals.keys() - _variables(node)
         carried |= dict.fromkeys(counted, PYTHON_INTEGER)
 
+        carrying, scope.carried = scope.carried, scope.carried | self._carried(node)
+        carried |= {
+            n: scope.type_of(v).dtype
+            for n, v in scope.elements.items()
+            if n in scope.carried - totals.keys() - scope.passed_on and n in changed
+        }
         known = symbol in scope.maxima
         scope.running.append((symbol, low, high, step) if known else None)
 
@@ -371,20 +390,21 @@ class Loops(Besides):
                 node, variable, symbol, low, changed, {**carried, **totals}, index, items, passed
             )
 
-        kin = dict(scope.kin)
+        kin, kept = dict(scope.kin), set(scope.kept)
         # what only the loop makes arrays of is none when it begins
         unknown = {name for name in changed if not scope.has_array(name)}
 
         def settled() -> bool:
             types = {**dict.fromkeys(scope.scalars, PYTHON_INTEGER), **scope.numbers}
             same = all(types.get(name) == dtype for name, dtype in carried.items())
-            same = same and scope.kin == kin
+            same = same and scope.kin == kin and scope.kept == kept
             return same and scope.lost <= before.lost | unknown and scope.strided == strided
 
         def again() -> tuple[Statement, ...]:
             scope.restore(before)
             scope.lost |= unknown
             kin.update(scope.kin)
+            kept.update(scope.kept)
             return once_around()
 
         body = once_around()
@@ -403,7 +423,7 @@ class Loops(Besides):
             body = again()
         totals = {**{n: t for n, t in carried.items() if n not in counted}, **totals, **passed}
         scope.running.pop()
-        scope.varying = varying
+        scope.varying, scope.carried = varying, carrying
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         totals |= {name: scope.totals[name].dtype for name in passed}
@@ -431,6 +451,17 @@ class Loops(Besides):
             if one.best in known:
                 found |= {one.best, one.place}
         return {name for name in found if not scope.has_array(name)}
+
+    def _carried(self, node: cst.For | cst.While) -> frozenset[str]:
+        """Return the names of a loop that an iteration needs as the one before it left them."""
+        try:
+            (found,) = ast.parse(cst.Module([]).code_for_node(node).strip()).body
+        except (SyntaxError, ValueError):
+            # what is read as loops, and is none in the source
+            return frozenset()
+        if not isinstance(found, ast.For | ast.While):
+            return frozenset()
+        return frozenset(carried_by(found))
 
     def _start(self, name: str) -> Value:
         """Return what a number holds before a loop, by its name where nothing else is known."""

@@ -12,7 +12,7 @@ import libcst as cst
 
 from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import dotted, names_in, resolve
-from advisor.frontend.effects import BUILTINS, Reading
+from advisor.frontend.effects import BUILTINS
 from advisor.frontend.scope import OBJECT, Scope
 from advisor.frontend.trees import NotUnderstood, parts_of
 from advisor.ir.values import Read, Value, reads
@@ -36,6 +36,7 @@ _KINDS = {
     cst.DictComp: "dict",
     cst.SetComp: "set",
     cst.Lambda: "function",
+    cst.GeneratorExp: "function",
 }
 
 
@@ -51,11 +52,14 @@ class Work:
         What else it does that has no price; empty where there is nothing.
     of_numbers : bool
         Whether a run showed that it is a number, so that nothing unknown in it is an array.
+    inert : bool
+        Whether nothing may be called.
     """
 
     values: list[Value] = field(default_factory=list)
     unpriced: str = ""
     of_numbers: bool = False
+    inert: bool = False
 
 
 def kind_of(node: cst.BaseExpression | None, scope: Scope) -> str:
@@ -69,20 +73,42 @@ def kind_of(node: cst.BaseExpression | None, scope: Scope) -> str:
             return OBJECT if scope.not_builtin(name) else str(name)
         case cst.Call(func=cst.Name(value="sorted")) if not scope.not_builtin("sorted"):
             return "list"
+        case cst.Call(func=cst.Name(value="map" | "filter")):
+            return "function"
     return _KINDS.get(type(node), OBJECT) if node is not None else "None"
+
+
+def seen_kind(node: cst.BaseExpression, scope: Scope) -> str:
+    """Return what an expression is: also an array, a number or NumPy's generator of numbers."""
+    match node:
+        case cst.Name(value=name) if name in scope.generators:
+            return "generator"
+        case cst.Name(value=name) if scope.times_bound(name) and not scope.is_array(name):
+            known = name in scope.scalars or name in scope.numbers or name in scope.elements
+            return "number" if known else kind_of(node, scope)
+        case cst.Integer() | cst.Float() | cst.Comparison():
+            return "number"
+        case cst.BinaryOperation(left=left, right=right):
+            kinds = seen_kind(left, scope), seen_kind(right, scope)
+            return "array" if "array" in kinds else OBJECT
+        case cst.Call(func=cst.Attribute(value=owner)) if _is_array(owner, scope):
+            return "array"
+        case cst.Call() if (resolve(node.func, scope.imports) or "").startswith("numpy."):
+            return "array"
+    return "array" if _is_array(node, scope) else kind_of(node, scope)
 
 
 def is_inert(node: cst.CSTNode, scope: Scope) -> bool:
     """Return whether evaluating an expression reads no array's elements and does nothing else."""
-    work = Work()
+    work = Work(inert=True)
     try:
-        _look(node, work, scope, None)
+        _look(node, work, scope)
     except NotUnderstood:
         return False
     return not work.values and not work.unpriced
 
 
-def work_of(node: cst.CSTNode, scope: Scope, reading: Reading, *, of_numbers: bool = False) -> Work:
+def work_of(node: cst.CSTNode, scope: Scope, *, of_numbers: bool = False) -> Work:
     """Return what evaluating an expression takes.
 
     Raises
@@ -91,11 +117,11 @@ def work_of(node: cst.CSTNode, scope: Scope, reading: Reading, *, of_numbers: bo
         It does something to arrays that is not read.
     """
     work = Work(of_numbers=of_numbers)
-    _look(node, work, scope, reading)
+    _look(node, work, scope)
     return work
 
 
-def _look(node: cst.CSTNode, work: Work, scope: Scope, reading: Reading | None) -> None:
+def _look(node: cst.CSTNode, work: Work, scope: Scope) -> None:
     refused = NotUnderstood("this kind of expression is not understood")
     if isinstance(node, cst.BaseExpression) and type(node) not in _KINDS:
         try:
@@ -143,24 +169,22 @@ def _look(node: cst.CSTNode, work: Work, scope: Scope, reading: Reading | None) 
             if _is_array(shown, scope):
                 work.unpriced = "the text of an array"
         case cst.ListComp() | cst.GeneratorExp() | cst.SetComp() | cst.DictComp():
-            if reading is None or scope.arrays_among(names_in(node)):
+            if work.inert or scope.arrays_among(names_in(node)):
                 raise NotUnderstood("a comprehension over arrays")
             work.unpriced = "a comprehension"
             return
         case cst.Call():
-            _call(node, work, scope, reading, refused)
+            _call(node, work, scope, refused)
             parts = [one.value for one in node.args]
             if isinstance(node.func, cst.Attribute) and resolve(node.func, scope.imports) is None:
                 parts = [node.func.value, *parts]
         case cst.NamedExpr() | cst.Await() | cst.Yield():
             raise refused
     for part in parts:
-        _look(part, work, scope, reading)
+        _look(part, work, scope)
 
 
-def _call(
-    node: cst.Call, work: Work, scope: Scope, reading: Reading | None, refused: NotUnderstood
-) -> None:
+def _call(node: cst.Call, work: Work, scope: Scope, refused: NotUnderstood) -> None:
     """Note what a call takes that is none of an array's value.
 
     Raises
@@ -176,7 +200,7 @@ def _call(
         return
     if full == "numpy.random.seed" or full.startswith(("time.", "math.")):
         return
-    if full.partition(".")[0] == "numpy" or reading is None:
+    if full.partition(".")[0] == "numpy" or work.inert:
         raise refused
     if not builtin or given:
         owner = node.func.value if isinstance(node.func, cst.Attribute) else None

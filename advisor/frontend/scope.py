@@ -79,6 +79,8 @@ class Scope:
         Numbers that the innermost loop around combines once in each iteration, and uses.
     elements : dict of str to Value
         Numbers that an iteration computes from single elements, as what they are computed from.
+    carried : frozenset of str
+        Names that iterations around need as those before them left them.
     by_element : bool
         Whether the innermost loop around holds nothing but statements on single elements.
     started : dict of str to Scalar
@@ -116,7 +118,9 @@ class Scope:
     listed : dict of str to (Expr, str)
         Names of lists of numbers that the kernel leaves as they are: their lengths and types.
     kin : dict of str to frozenset of str
-        Names that may lead to the same memory, by statements that are not understood.
+        Names that may lead to the same memory, other than by regions of one array.
+    kept : set of str
+        Names of what code that nobody knows may have kept.
     later_texts : dict of str to str
         For sizes that are known once a name is bound: source that has their values from there on.
     counts : dict of Value to Expr
@@ -160,6 +164,7 @@ class Scope:
     accumulating: set[str] = field(default_factory=set)
     passed_on: set[str] = field(default_factory=set)
     elements: dict[str, Value] = field(default_factory=dict)
+    carried: frozenset[str] = frozenset()
     by_element: bool = False
     started: dict[str, Scalar] = field(default_factory=dict)
     totals: dict[str, ArrayType] = field(default_factory=dict)
@@ -178,6 +183,7 @@ class Scope:
     seen: SeenNames = field(default_factory=SeenNames)
     listed: dict[str, tuple[Expr, str]] = field(default_factory=dict)
     kin: dict[str, frozenset[str]] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
     later_texts: dict[str, str] = field(default_factory=dict)
     counts: dict[Value, Expr] = field(default_factory=dict)
     running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
@@ -411,22 +417,26 @@ class Scope:
         return given | {self.views[name].array for name in given & self.views.keys()}
 
     def relate(self, names: Iterable[str]) -> None:
-        """Note that a statement which is not understood may let names lead to the same memory."""
+        """Note that names may lead to the same memory, other than by regions of one array."""
         numbers = self.scalars.keys() | self.numbers.keys()
         related = frozenset(
             name
             for name in frozenset(names) - numbers
-            if name in self.seen.around or self.times_bound(name)
+            if name in self.seen.around or self.times_bound(name) or self.has_array(name)
         )
         related = related.union(*(self.kin.get(name, frozenset()) for name in related))
         self.kin |= dict.fromkeys(related, related)
 
+    def share(self, name: str, base: str) -> None:
+        """Note that an array shares memory with another in a way that regions cannot express."""
+        self.strided |= {name, base}
+        self.relate({name, base})
+
     @property
     def related(self) -> frozenset[str]:
-        """Arrays that the kernel makes or is given, one of which may be part of another."""
-        own = self.locals.keys()
+        """Arrays that may share memory with another."""
         groups = (self.arrays_among(group) for group in {*self.kin.values()})
-        return frozenset().union(*(one for one in groups if one & own and one - own))
+        return frozenset().union(*(one for one in groups if len(one) > 1))
 
     def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
         """Return the arrays that names denote, or once denoted."""
@@ -468,7 +478,7 @@ def is_of_literals(node: cst.BaseExpression) -> bool:
     return filled and all(isinstance(part, _LITERAL) for part in nodes_in(node))
 
 
-def is_kept(name: str, source: cst.CSTNode) -> bool:
+def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
     """Return whether nothing in a piece of source can change the list that a name is bound to.
 
     Parameters
@@ -477,6 +487,9 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
         It is bound once.
     source : CSTNode
         All that can see the name, with what binds it.
+    looked_up : bool
+        Whether an array of the same items is to do as well: outside of loops, nothing but single
+        items are taken, and its length.
     """
 
     def is_it(node: cst.CSTNode) -> bool:
@@ -485,11 +498,16 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
     seen = only_read = 0
     for node in nodes_in(source):
         seen += is_it(node)
+        if looked_up and isinstance(node, _REPEATED) and any(map(is_it, nodes_in(node))):
+            return False
         match node:
-            case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
+            case cst.Subscript(value, [cst.SubscriptElement(cst.Index())]):
                 only_read += is_it(value)
+            case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
+                only_read += is_it(value) and not looked_up
             case cst.Call(func=cst.Name(value=function)) if function in _ONLY_READ:
-                only_read += sum(is_it(argument.value) for argument in node.args)
+                if not looked_up or function == "len":
+                    only_read += sum(is_it(argument.value) for argument in node.args)
             case _:
                 pass
         if isinstance(node, _STORING):
@@ -498,30 +516,7 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
     return seen == only_read + 1
 
 
-def is_looked_up(name: str, source: cst.CSTNode) -> bool:
-    """Return whether a piece of source only takes single items of a list, and its length.
-
-    Outside of loops, where an array of the same items would do as well.
-    """
-    seen = taken = 0
-    for node in nodes_in(source):
-        match node:
-            case cst.Name(value=found):
-                seen += found == name
-            case cst.Subscript(cst.Name(value=found), [cst.SubscriptElement(cst.Index())]):
-                taken += found == name
-            case cst.Call(cst.Name(value="len"), [cst.Arg(cst.Name(value=found))]):
-                taken += found == name
-            case cst.For() | cst.While() | cst.CompFor() | cst.Lambda() | cst.FunctionDef():
-                if any(isinstance(n, cst.Name) and n.value == name for n in nodes_in(node)):
-                    return False
-        if isinstance(node, _STORING) and any(
-            isinstance(one, cst.Name) and one.value == name for one in _subscripted(node.target)
-        ):
-            return False
-    return seen == taken + 1
-
-
+_REPEATED = cst.For | cst.While | cst.CompFor | cst.Lambda | cst.FunctionDef
 _STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor
 
 

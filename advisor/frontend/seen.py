@@ -70,6 +70,9 @@ def as_seen(
     own = {array.name for array in given}
     later = [array for name, array in arrays.items() if name not in own]
     found = _declared((*given, *later), function.node, places, once, known)
+    # how elements lie in memory is a matter of their price, but for who changes them
+    strided = {one.name for one in (*given, *later) if one.layout == "A"}
+    scope.strided |= strided - scope.declared.keys()
     for name, array in found.items():
         if name in own:
             scope.declared.setdefault(name, array)
@@ -120,7 +123,7 @@ def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
 
 
 def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknown, ...]:
-    """Return an unknown for an array of which nothing says how it lies in memory.
+    """Return an unknown for an array of which nothing says how a compiled loop walks through it.
 
     Parameters
     ----------
@@ -132,8 +135,8 @@ def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknow
     span : Span
         The place to name.
     """
-    for array in seen.arrays:
-        if array.layout == "A" and array.name in own.used and array.name not in scope.declared:
+    for array in seen.arrays if seen.source == "numba" else ():
+        if array.name in own.used and array.name in scope.strided:
             reason = f"`{array.name}` came with strides that its type does not tell (layout A)"
             return (Unknown(reason, frozenset((array.name,)), span, of_all=True),)
     return ()
@@ -146,14 +149,8 @@ def unusable(seen: Seen) -> dict[str, str]:
         for array in seen.arrays
         if _kind(array.dtype) is None
     }
-    strided = {
-        array.name: f"`{array.name}` came with strides that its type does not tell"
-        for array in seen.arrays
-        if array.layout == "A"
-    }
     return {
         **types,
-        **strided,
         **{name: f"`{name}` came as {type_}" for name, type_ in seen.others},
     }
 
@@ -167,8 +164,8 @@ def _declared(
 ) -> dict[str, DeclaredArray]:
     """Return arrays that were seen as declarations of arrays that are not distributed.
 
-    Arrays whose strides the type does not tell, and those of element types that no model knows,
-    are left out: the statements that use them become unknown, and say so.
+    Those of element types that no model knows are left out: the statements that use them become
+    unknown, and say so.
 
     Parameters
     ----------
@@ -326,11 +323,13 @@ def _mesh_sizes(seen: Seen, arrays: Iterable[DeclaredArray]) -> Iterable[tuple[s
 
 def _order(array: SeenArray) -> StorageOrder:
     # numba calls a vector C, whichever it is
-    return "F" if array.layout == "F" and array.ndim > 1 else "C"
+    walked = array.strides_bytes or ()
+    turned = array.layout == "A" and len(walked) > 1 and abs(walked[0]) < abs(walked[-1])
+    return "F" if (array.layout == "F" and array.ndim > 1) or turned else "C"
 
 
 def _is_usable(array: SeenArray) -> bool:
-    return array.ndim > 0 and array.layout != "A" and _kind(array.dtype) is not None
+    return array.ndim > 0 and _kind(array.dtype) is not None
 
 
 def _kind(dtype: str) -> Kind | None:

@@ -21,7 +21,7 @@ from advisor.frontend.arrays import (
 from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs
-from advisor.frontend.scope import Scope, is_kept, is_looked_up, is_of_literals, part_of
+from advisor.frontend.scope import Scope, is_kept, is_of_literals, part_of
 from advisor.frontend.stores import (
     assigned_place,
     bind_item,
@@ -201,7 +201,8 @@ class SimpleStatements:
             scope.written_out[name] = node
             return ()
         if bound_to_number(name, node, scope):
-            return ()
+            carried = name in scope.carried and scope.by_element
+            return (ScalarBind(name, scope.started[name], span),) if carried else ()
         if is_generator(node, scope) and scope.times_bound(name) == 1:
             scope.generators.add(name)
             return ()
@@ -221,13 +222,14 @@ class SimpleStatements:
             scope.bind_element(name, value)
             return ()
         if isinstance(value, Scalar):
-            of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
+            varies = name in scope.carried or set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)
             scope.started[name] = value
             # it may be another number in each iteration
-            return (ScalarBind(name, value, span),) if of_numbers else ()
+            return (ScalarBind(name, value, span),) if scope.by_element and varies else ()
         found = scope.type_of(value)
-        if not found.extents and scope.by_element and is_of_elements(value):
+        carried = name in scope.carried
+        if not found.extents and scope.by_element and is_of_elements(value) and not carried:
             scope.bind_element(name, value)
             return ()
         if not found.extents:
@@ -241,7 +243,7 @@ class SimpleStatements:
             if self._is_rebound(name) and not scope.has_array(name):
                 # elsewhere it is another array, and here nothing is made
                 scope.bind_local(name, found)
-                scope.strided |= {name, value.array}
+                scope.share(name, value.array)
                 return ()
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
@@ -249,7 +251,7 @@ class SimpleStatements:
         base = base_of(value) or self._maybe_shared(node, value)
         scope.bind_local(name, found)
         if base is not None:
-            scope.strided |= {name, base}
+            scope.share(name, base)
         return (Bind(name, value, span),)
 
     def _left_by_call(self, name: str, value: Read, span: Span) -> Sequence[Statement]:
@@ -273,8 +275,8 @@ class SimpleStatements:
 
     def _is_list(self, name: str) -> bool:
         """Return whether a list by a name is used as an array would be."""
-        found = self.source is not None and self.scope.times_bound(name) == 1
-        return found and self.source is not None and is_looked_up(name, self.source)
+        once = self.scope.times_bound(name) == 1
+        return once and self.source is not None and is_kept(name, self.source, looked_up=True)
 
     def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
         """Return whether a name stands for written-out numbers wherever it is used."""

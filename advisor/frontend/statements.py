@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -28,20 +28,22 @@ from advisor.frontend.stores import (
     mask_of,
     truth,
 )
-from advisor.frontend.trees import NotUnderstood
+from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import FilledList
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
     NO_PRICE,
     Choice,
     Opaque,
+    ScalarBind,
     Stated,
     Statement,
     Unknown,
     Unrolled,
     walk,
 )
-from advisor.ir.values import Elementwise, Scalar, Value, reads
+from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
+from advisor.numpy_table import strong
 from advisor.source import Span
 from costdb.expr import Expr, num
 from costdb.expr.functions import chance
@@ -137,12 +139,38 @@ class Body(Loops):
 
     def _accounted(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
         """Read a simple statement, and note the arrays it needs without saying so."""
-        names = names_in(node)
+        names, span = names_in(node), self.scope.span(node)
         self._refuse_attributes(node)
-        found = self._combination(node)
-        made = self.small(node) if found is None else self.combined(found, self.scope.span(node))
+        found, known = self._combination(node), dict(self.scope.elements)
+        made = self.small(node) if found is None else self.combined(found, span)
+        made = self._with_kept(made, known, assigned_names(node), span)
         self._note_implied(names, (*self.scope.pending, *made))
         return made
+
+    def _with_kept(
+        self,
+        made: Sequence[Statement],
+        known: Mapping[str, Value],
+        assigned: frozenset[str],
+        span: Span,
+    ) -> Sequence[Statement]:
+        """Return a statement after numbers that are needed later, and that it leaves no element."""
+        scope = self.scope
+        lost = known.keys() - scope.elements.keys() - assigned
+        if not lost or self.source is None:
+            return made
+        after = {
+            one.value
+            for one in nodes_in(self.source)
+            if isinstance(one, cst.Name) and one.value in lost
+            if scope.span(one).start_line > span.end_line
+        }
+        kept = []
+        for name in sorted(after):
+            if scope.times_bound(name) and known[name] != Read(name, ()):
+                scope.bind_number(name, strong(scope.type_of(known[name]).dtype))
+                kept.append(ScalarBind(name, known[name], span))
+        return (Unrolled((*kept, *made), span),) if kept else made
 
     def _refuse_attributes(self, node: cst.CSTNode) -> None:
         """Refuse to follow an attribute through a loop, or where no run showed what is bound."""
@@ -206,10 +234,12 @@ class Body(Loops):
         full = resolve(call.func, self.scope.imports) if isinstance(call, cst.Call) else None
         if full != "numpy.errstate" or len(node.items) != 1 or not isinstance(call, cst.Call):
             entered = cst.With(node.items, cst.SimpleStatementSuite([cst.Pass()]))
-            changes = self._changes(self._effects(entered))
+            found = self._effects(entered)
+            changes = self._changes(found)
             for item in node.items:
                 for name in () if item.asname is None else target_names(item.asname.name):
                     self.scope.forget(name)
+            self._related(found)
             mentions = self.scope.behind(names_in(entered)) | changes
             entering = Opaque(f"what `with` does {NO_PRICE}", mentions, span, changes=changes)
             return (Unrolled((entering, *self.block(node.body), entering), span),)

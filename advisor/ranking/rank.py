@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -28,6 +29,7 @@ from advisor.ir.statements import (
     Unrolled,
     walk,
 )
+from advisor.ir.waiting import what_waits
 from advisor.ranking.compare import (
     WORTH,
     Compared,
@@ -506,9 +508,19 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
     took = f"{1e3 * now:.3g} ms" if now >= _MILLISECOND else f"{1e6 * now:.3g} us"
-    why = f"{took} a call, mostly steps and calls on little data; {NO_RULE}"
+    waits = _what_waits(text, line, kernel)
+    why = f"{took} a call, mostly steps and calls on little data; {waits}{NO_RULE}"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))
+
+
+def _what_waits(text: str, line: int, kernel: Kernel) -> str:
+    """Return why iterations of a loop wait for one another; empty where nobody sees that."""
+    for node in ast.walk(ast.parse(kernel.context.source)) if text.startswith("for ") else ():
+        if isinstance(node, ast.For) and node.lineno == line:
+            waits = what_waits(node, {kernel.context.array_module or "numpy", "math"})
+            return f"{waits}, so a scan or a compiler is what helps; " if waits else ""
+    return ""
 
 
 def _remark(subject: Subject, message: str, span: Span | None = None) -> Remark:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import runpy
-import subprocess
-import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
@@ -29,12 +27,11 @@ from advisor.validation.experiments import (
 from advisor.validation.figures import Context, do
 from advisor.verify import running
 from costdb.machines import load_machine
+from tests.ranks import needs_mpi, on_ranks
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "examples" / "studies"
 DATA = ROOT / "tests" / "data"
-MPIEXEC = Path(sys.executable).with_name("mpiexec")
-needs_mpi = pytest.mark.skipif(not MPIEXEC.exists(), reason="MPI is not installed")
 CHOICES = load_experiment("choices").cases
 
 
@@ -131,16 +128,7 @@ def test_histograms_state_what_the_slowest_rank_is_expected_to_draw() -> None:
 
 @needs_mpi
 def test_programs_give_what_the_kernels_give_that_are_priced() -> None:
-    done = subprocess.run(
-        [MPIEXEC, "-n", "2", sys.executable, "tests/papers/validation_twins.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "the same on 2" in done.stdout
+    assert "the same on 2" in on_ranks(2, "tests/papers/validation_twins.py")
 
 
 @needs_mpi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,21 @@ class Changed:
 
 def read(path: Path) -> str:
     return path.read_bytes().decode("utf-8")
+
+
+def sections(path: Path) -> list[tuple[str, str]]:
+    """Return what stands below each line ``=== head`` of a document, with its head."""
+    parts = iter(re.split(r"^=== (.*)\n", read(path), flags=re.M)[1:])
+    return [(head, next(parts).rstrip("\n") + "\n") for head in parts]
+
+
+def bodies(file: str, verdict: str) -> dict[str, tuple[str, str]]:
+    """Return bodies of functions by their titles, and what stands below their ``---``."""
+    parts = (
+        (head.removesuffix(f": {verdict}"), head, text) for head, text in sections(CASES / file)
+    )
+    split = {title: text.partition("---\n") for title, head, text in parts if title != head}
+    return {title: (text, below) for title, (text, _, below) in split.items()}
 
 
 def changed(code: str, file: str) -> list[Changed]:

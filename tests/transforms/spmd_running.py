@@ -6,8 +6,6 @@ rank the rewritten one must return what the original does.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import Program, ProgramProposal, ProgramTransform
 from advisor.source import Edit, apply_edits
+from tests.ranks import on_ranks
 
 HEADER = "import numpy as np\nfrom mpi4py import MPI\n\n\n"
 
@@ -79,15 +78,6 @@ def run_side_by_side(
         (folder / f"{name}_before.py").write_text(before)
         (folder / f"{name}_after.py").write_text(after)
     (folder / "driver.py").write_text(DRIVER)
-    mpiexec = Path(sys.executable).with_name("mpiexec")
     arguments = [f"{name}={tolerance}" for name, (_, _, tolerance) in programs.items()]
-    ended = subprocess.run(
-        [mpiexec, "-n", str(ranks), sys.executable, "driver.py", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    return dict(line.split(" ", 1) for line in ended.stdout.splitlines())
+    told = on_ranks(ranks, "driver.py", *arguments, folder=folder)
+    return dict(line.split(" ", 1) for line in told.splitlines())

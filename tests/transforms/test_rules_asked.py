@@ -9,20 +9,20 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.source import SourceProblem
 from advisor.transform_registry import Installed, held, program_transforms, transforms
+from tests.transforms.loops.test_element_programs import SOURCES
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = ("examples", "tests/data/kernels", "tests/data/judged", "tests/transforms/cases")
 FILES = sorted(file for place in PLACES for file in (ROOT / place).rglob("*.py"))
-FILES.append(ROOT / "tests" / "transforms" / "loops" / "element_programs.py")
 
 
 def kernels() -> list[Kernel]:
     found: list[Kernel] = []
-    for file in FILES:
-        source = file.read_text()
+    sources = {str(file): file.read_text() for file in FILES} | SOURCES
+    for name, source in sources.items():
         try:
-            seen = seen_functions(str(file), source, Options("t3e", {}, (), (), None))
-            found += read_kernels(str(file), source, seen)
+            seen = seen_functions(name, source, Options("t3e", {}, (), (), None))
+            found += read_kernels(name, source, seen)
         except SourceProblem:
             continue
     return found

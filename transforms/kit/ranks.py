@@ -305,7 +305,11 @@ def is_shift(step: Communicate) -> bool:
 def is_exchange(step: Communicate) -> bool:
     """Return whether ranks send so far on as they receive from so far back, but at open ends."""
     dest, source, own = step.dest, step.source, step.communicator.rank
-    if dest is None or source is None or dest.rank is None or source.rank is None:
+    if dest is None or source is None or dest.kind is not source.kind:
+        return False
+    if dest.displacement is not None and source.displacement is not None:
+        return (dest.axis, dest.displacement) == (source.axis, -source.displacement)
+    if dest.rank is None or source.rank is None:
         return False
     if not (dest.may_be_nobody and source.may_be_nobody):
         return is_shift(step)

@@ -506,7 +506,8 @@ def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Prop
     users = [one for one in rest if bind.name in mentioned(one)]
     between = rest[: rest.index(users[-1])] if users else ()
     changed = {name for one in between for name in written(one)}
-    if not users or changed & {bind.name, *(read.array for read in reads(matrix))}:
+    needed = {bind.name, *(read.array for read in reads(matrix))}
+    if not users or changed & needed or needed & kernel.aliases:
         return
     body, edits = with_statement(kernel.body, bind, ()), [partial(_gone, bind, kernel)]
     for one in users:

@@ -25,7 +25,7 @@ from advisor.ir.values import (
     operands,
     parts_of,
 )
-from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote
+from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote, strong
 from transforms.kit.kernels import compiled, overlaps, type_of, unless_apart
 from transforms.loops.listed import doubt
 from transforms.loops.masked import overflows
@@ -49,7 +49,7 @@ _ROUNDED = (
     "{} may be rounded otherwise for arrays than for single numbers, so results agree to rounding"
 )
 
-WHOLE = "if all that is made a whole number is finite and fits int64"
+WHOLE = "if all that is made a whole number is finite and fits int64, like what is computed of it"
 
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
@@ -81,10 +81,13 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
 
 
 def made_whole(value: Value, kernel: Kernel) -> bool:
-    """Return whether a number with a fraction is made a whole one, which NaN is in NumPy alone."""
+    """Return whether a number is made a whole one: NaN is in NumPy alone, and Python's grow."""
     match value:
         case Copy(operand, dtype) if kind_of_or_none(dtype) is Kind.INTEGER:
             return kind_of_or_none(type_of(operand, kernel).dtype) is Kind.FLOATING
+        case Elementwise(operation, parts) if operation in MODULAR:
+            kinds = {kind_of_or_none(strong(type_of(one, kernel).dtype)) for one in parts}
+            return kinds == {Kind.INTEGER} and any(isinstance(one, Copy) for one in parts)
     return False
 
 

@@ -494,9 +494,13 @@ class Lift:
         if self.kernel.context.scalar_texts.get(self.loop.variable) != name or self.loop.step != 1:
             raise NotRaised
         try:
-            made = self._counted(ast.parse(value.text, mode="eval").body, value.dtype, name)
+            node = ast.parse(value.text, mode="eval").body
         except SyntaxError:
             raise NotRaised from None
+        if _degree(node) > 2:
+            # whole numbers of Python do not wrap around
+            raise NotRaised
+        made = of_text(node, lambda one: self._counted(one, value.dtype, name))
         if type_of(made, self.kernel).dtype != strong(value.dtype):
             raise NotRaised
         return made
@@ -507,15 +511,6 @@ class Lift:
                 low = self.loop.low
                 first = "" if low == ZERO else f" {to_text(low)}"
                 return Fill(f"{COUNTED}{first}", (self.loop.high - low,), "int64")
-            case ast.Call(ast.Name("power"), [_, ast.Constant(int(power))]) if power > 3:
-                # whole numbers of Python do not wrap around
-                raise NotRaised
-            case ast.Call(ast.Name(operation), parts) if operation in ROWS:
-                return Elementwise(
-                    operation, tuple(self._counted(one, dtype, name) for one in parts)
-                )
-            case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
-                return Scalar(ast.unparse(node), PYTHON_INTEGER)
             case ast.Constant(float()) | ast.Attribute(ast.Name("numpy"), "pi" | "e"):
                 return Scalar(ast.unparse(node), PYTHON_FLOAT)
             case ast.Name():
@@ -653,3 +648,27 @@ def times_from_left(vector: Value, matrix: Value, like: Reduction) -> Reduction:
 def turned(matrix: Value) -> Value:
     """Return the transpose of a matrix."""
     return Transpose(matrix, (1, 0))
+
+
+def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
+    """Return what the text of a number says, given what it says of names and fractions."""
+    match node:
+        case ast.Call(ast.Name(operation), parts) if operation in ROWS:
+            return Elementwise(operation, tuple(of_text(one, named) for one in parts))
+        case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
+            return Scalar(ast.unparse(node), PYTHON_INTEGER)
+        case ast.UnaryOp(ast.USub(), operand):
+            return Elementwise("negative", (of_text(operand, named),))
+    return named(node)
+
+
+def _degree(node: ast.AST) -> int:
+    """Return how many numbers that are not written out a formula multiplies, at most."""
+    match node:
+        case ast.Name():
+            return 1
+        case ast.Call(ast.Name("multiply"), parts):
+            return sum(map(_degree, parts))
+        case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
+            return _degree(base) * power
+    return max(map(_degree, ast.iter_child_nodes(node)), default=0)

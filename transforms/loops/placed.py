@@ -53,7 +53,7 @@ def placed(kernel: Kernel) -> Iterator[Proposal]:
             break
 
 
-def _as_stores(one: Scatter, kernel: Kernel) -> tuple[Store, Store]:
+def as_stores(one: Scatter, kernel: Kernel) -> tuple[Store, Store]:
     """Return what is read for the places, and for the values, as stores that read it."""
     region = whole(kernel.extents(one.array))
     places = Gather(Read(one.array, region), one.places, one.others)
@@ -85,7 +85,7 @@ def _over_all(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Scat
         if one.array in needs or len(ways) > 1 or (several and SET in ways):
             raise NotRaised
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
-    stores = [store for one in body for store in _as_stores(one, kernel)]
+    stores = [store for one in body for store in as_stores(one, kernel)]
     lift.needed = frozenset(read for store in stores for read in needed(store))
     for store in stores:
         if not lift.is_there(store):
@@ -134,7 +134,7 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
     NotRaised
         They may not.
     """
-    stores = [store for one in after for store in _as_stores(one, kernel)]
+    stores = [store for one in after for store in as_stores(one, kernel)]
     for one in after:
         target, found = kernel.dtype(one.array), type_of(one.value, kernel).dtype
         number = isinstance(one.value, Scalar) and promote(target, found) == target

@@ -250,6 +250,9 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     if not (_counts(term) or any(_summed(term))):
         # numbers of Python would become NumPy's
         raise NotRaised
+    if is_total(store) and any(map(_is_of_either, parts_of(term))):
+        # only the data know whose number the sum is
+        raise NotRaised
     extreme = operation in ("maximum", "minimum")
     alone = all(isinstance(part, Point) for part in store.region)
     if operation not in ("add", "subtract") and not (extreme and alone):
@@ -284,6 +287,15 @@ def is_of_python(value: Value) -> bool | None:
         case Elementwise(operation, parts, called=False):
             kinds = {is_of_python(one) for one in parts[operation == "where" :]}
             return False if False in kinds else None if None in kinds else True
+    return False
+
+
+def _is_of_either(value: Value) -> bool:
+    """Return whether a condition chooses between NumPy's number and what may be Python's."""
+    match value:
+        case Elementwise("where", (_, *ways)):
+            kinds = {is_of_python(one) for one in ways if one != Scalar("0", PYTHON_INTEGER)}
+            return False in kinds and len(kinds) > 1
     return False
 
 

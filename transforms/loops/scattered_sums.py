@@ -43,11 +43,14 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import is_whole, kind_of_or_none
 from advisor.ir.statements import Scatter
-from advisor.ir.values import Read
+from advisor.ir.values import Copy, Elementwise, Read, Scalar, parts_of
 from transforms.kit.kernels import compiled, is_spread, type_of
 from transforms.kit.rule import KernelRule
+from transforms.loops.exactness import WHOLE, inexact, made_whole
+from transforms.loops.placed import as_stores
 from transforms.loops.scatters import is_count, scatters, tallied
 
+_SEEN_WHOLE = (Copy, Elementwise, Read, Scalar)
 _UNSIGNED = frozenset({"uint8", "uint16", "uint32"})
 
 
@@ -61,7 +64,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
             scatter,
             f"add up what comes to each place of `{scatter.array}` by `bincount`, not by {by}",
             f"{by} converts and adds its elements one by one, `bincount` all in one loop",
-            compiled(kernel) or _legality(scatter, kernel, zeroed=zeroed),
+            compiled(kernel) or _argued(scatter, kernel, zeroed=zeroed),
             kernel,
         )
 
@@ -71,26 +74,46 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
     if declared is not None and is_spread(declared.spec, 0):
         return False
     places, value = scatter.places, scatter.value
-    if not isinstance(places, Read) or scatter.operation != "add" or scatter.others:
+    if scatter.operation != "add" or scatter.others:
         return False
     found = type_of(places, kernel)
     # of truth values places are a mask, and bincount takes no uint64
     if kind_of_or_none(found.dtype) is not Kind.INTEGER or found.dtype == "uint64":
         return False
-    if scatter.by_element and not is_whole(places.region, kernel.extents(places.array)):
+    parts = [part for one in (places, value) for part in parts_of(one)]
+    if not found.extents or (len(found.extents) > 1 and not scatter.by_element):
+        return False
+    if not all(isinstance(one, _SEEN_WHOLE) for one in parts):
+        return False
+    given = [one for one in parts if isinstance(one, Read)]
+    if scatter.by_element and not all(
+        is_whole(one.region, kernel.extents(one.array)) for one in given
+    ):
         # a slice would be shorter where an element is an error
+        return False
+    if scatter.array in {one.array for one in given}:
         return False
     if is_count(scatter) and scatter.by_element and kernel.dtype(scatter.array) == "int64":
         # private counts of what ranks have in common are another rule's
-        return declared is None and scatter.array != places.array
+        return declared is None
     kinds = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
     return (
-        isinstance(value, Read)
-        and scatter.array not in (places.array, value.array)
-        and kernel.dtype(scatter.array) in ("float32", "float64")
+        kernel.dtype(scatter.array) in ("float32", "float64")
         and kind_of_or_none(type_of(value, kernel).dtype) in kinds
         and type_of(value, kernel).extents == found.extents
     )
+
+
+def _argued(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:
+    """Return why results stay what they are, and what numbers of arrays do otherwise."""
+    argued = _legality(scatter, kernel, zeroed=zeroed)
+    stores = as_stores(scatter, kernel)
+    doubts = [words for one in stores for words in inexact(one, kernel)]
+    if any(made_whole(part, kernel) for one in stores for part in parts_of(one.value)):
+        doubts.append(WHOLE)
+    for words in dict.fromkeys(doubts):
+        argued = Legality(Applicability.UNSAFE, f"{argued.argument}, and {words}")
+    return argued
 
 
 def _legality(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:

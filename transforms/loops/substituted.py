@@ -38,8 +38,8 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
-from advisor.numpy_table import PYTHON_INTEGER, ROWS
 from transforms.kit.kernels import mapped, replaced, type_of
+from transforms.loops.lift import of_text
 from transforms.loops.opened import at_place
 from transforms.loops.raising import WORD, NotRaised, ShapeConflict
 from transforms.loops.searched import is_search, searched
@@ -229,7 +229,8 @@ class _Iteration:
             if isinstance(part, Read) and part.array in self.bound:
                 return self.part(part)
             if isinstance(part, Scalar) and self.bound & set(WORD.findall(part.text)):
-                return self.number(ast.parse(part.text, mode="eval").body, part)
+                node = ast.parse(part.text, mode="eval").body
+                return of_text(node, lambda one: self.number(one, part))
             return part
 
         return mapped(value, other)
@@ -249,18 +250,12 @@ class _Iteration:
         return value
 
     def number(self, node: ast.expr, like: Scalar) -> Value:
-        """Return what the text of a number says with values in the place of names."""
+        """Return what a part of the text of a number says with values in the place of names."""
         match node:
             case ast.Name(name) if name in self.bound:
                 if name not in self.held:
                     raise NotRaised
                 return self.held[name]
-            case ast.Call(ast.Name(operation), args) if operation in ROWS:
-                return Elementwise(operation, tuple(self.number(one, like) for one in args))
-            case ast.UnaryOp(ast.USub(), operand):
-                return Elementwise("negative", (self.number(operand, like),))
-            case ast.Constant(int()):
-                return Scalar(ast.unparse(node), PYTHON_INTEGER)
             case ast.Constant() | ast.Name() | ast.Attribute():
                 return replace(like, text=ast.unparse(node), span=None)
         raise NotRaised

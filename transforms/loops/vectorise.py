@@ -33,6 +33,10 @@ for i in range(1, n):
 out[1:n, :m] = image[:n - 1, :m] + image[1:n, :m]
 ```
 
+A loop of which nothing is made here, although no iteration needs what another one did, is shown
+with its time and what each of its operations takes once over all elements: to be written by hand,
+or compiled. Of one whose iterations do wait the report names what for.
+
 **When it stays quiet.** An iteration that reads what an earlier one wrote, or may; subscripts that
 are neither an index and a distance nor places in an array; functions that a compiler takes, of
 arrays that are not distributed, where only the order of loops matters (ADV501); an element of a
@@ -72,24 +76,32 @@ Fortran Programs to Vector Form, 1987.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import array_statements
+from transforms.loops.considered import considered
 from transforms.loops.placed import placed
 from transforms.loops.running_sums import running_sums
-from transforms.loops.scatters import scattered_stores
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield array statements for whole nests, and for their inner loops."""
     if not is_compiled_alone(kernel):
-        yield from running_sums(kernel)
-        yield from array_statements(kernel, of_elements=True)
-        yield from scattered_stores(kernel)
-        yield from placed(kernel)
+        found = (
+            running_sums(kernel),
+            array_statements(kernel, of_elements=True),
+            placed(kernel),
+        )
+        made = list(chain.from_iterable(found))
+        if made or any(True for _ in array_statements(kernel, of_elements=False)):
+            # what another rule makes of its loops need not be shown
+            yield from made
+        else:
+            yield from considered(kernel)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)

@@ -72,7 +72,7 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
 from transforms.kit.programs import ProgramRule, offer, sent_text
-from transforms.kit.ranks import is_shift, named_rank, on_all_ranks
+from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -108,7 +108,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 continue
             view = array_payload(step.send)
             found: list[ProgramProposal] = []
-            if view is not None and is_uniform(program, view.shape or ()):
+            uniform = view is not None and is_uniform(program, view.shape or ())
+            if view is not None and (uniform or step.op is Op.SENDRECV):
                 found = list(_collective(program, function, visit, step, view))
             shown = all(one.legality.applicability is Applicability.DISPLAY for one in found)
             told = list(announced(program, function, visit, step)) if shown else []
@@ -134,12 +135,25 @@ def _collective(
             words = f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy"
         case Op.GATHER | Op.ALLGATHER if not step.varying:
             words, form = f"{_MOVED}, as the rows of one array that a list is made of", "rows"
-        case Op.SENDRECV if is_shift(step):
+        case Op.SENDRECV if is_exchange(step):
             safe, words = True, f"{_MOVED}: every rank makes this exchange"
+            if step.source is not None and step.source.may_be_nobody:
+                if program.mpi_module is None:
+                    return
+                # memory is left as it is where nobody sends
+                text = step.source.text
+                whom = text if text.replace(".", "").isidentifier() else f"({text})"
+                ended = [
+                    f"if {whom} == {program.mpi_module}.PROC_NULL:",
+                    f"{program.context.indent}{step.result} = None",
+                ]
         case _:
             return
     lines = None
-    if is_simple(step, program) and step.result is not None:
+    if not is_uniform(program, view.shape or ()):
+        safe = False
+        words += f"; if `{sent_text(step)}` is as long at both ends"
+    elif is_simple(step, program) and step.result is not None:
         if step.op is Op.BCAST:
             lines = _broadcast(program, function, step, view)
         elif step.receive is None and "status" not in step.places:

@@ -154,7 +154,8 @@ def of_step(step: Allocate | Copy | Compute | Interpret) -> list[Process]:
             return [Leaf(Interpretation(num(1), loads=len(reads), stores=int(target is not None)))]
         case Compute(what="tolist", reads=(view,)):
             read = Statement((Access(region_of(view)),), ZERO, "lists", (view_made(),))
-            return [Leaf(Interpretation(view.count or num(1), loads=1)), Leaf(read)]
+            count = unknown_count(view.buffer.name) if view.count is None else view.count
+            return [Leaf(Interpretation(count, loads=1)), Leaf(read)]
         case Compute(what="call"):
             raise NoWork("the time of a library function is not known")
         case Compute(value=None):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from advisor.cli.app import main
-from costdb.launch.processes import environment, mpiexec
+from costdb.launch.processes import environment
+from tests.ranks import on_ranks
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HEAD = """
@@ -49,11 +48,7 @@ def test_a_program_imports_numpy_and_mpi4py_only_and_runs(tmp_path: Path) -> Non
         }
         assert imports == {"numpy", "mpi4py"}
         assert all(len(line) <= 100 for line in file.read_text().splitlines()), path
-    ran = subprocess.run(
-        [mpiexec() or "mpiexec", "-n", "2", sys.executable, str(tmp_path / "jacobi_mpi.py")],
-        env=environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
+    on_ranks(2, str(tmp_path / "jacobi_mpi.py"), environment=environment())
 
 
 def test_every_part_says_its_line(capsys: pytest.CaptureFixture[str]) -> None:

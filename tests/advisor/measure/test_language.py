@@ -17,164 +17,10 @@ from mpi4py import MPI
 from advisor.measure import names as pure
 from advisor.measure.clock import Clock
 from advisor.measure.language import Refused, sampled_file, sampled_function
+from tests.transforms.case_files import sections
 
-PROGRAMS = {
-    "triangle": """
-def f(a, n):
-    for i in range(n):
-        for j in range(i):
-            a[i, j] -= a[i, :j] @ a[:j, j]
-            a[i, j] /= 1.0 + abs(a[j, j])
-    return a
-""",
-    "counters and lists": """
-def f(a, n):
-    k, found, total = 0, [], 0.0
-    for row in a:
-        k += 2
-        found.append(row.sum() * k)
-        total += found[-1]
-    return np.array(found), k, total
-""",
-    "ways out": """
-def f(a, n):
-    steps = 0
-    for i, row in enumerate(a):
-        if i == 1:
-            continue
-        for x in row:
-            if x > 1.2:
-                break
-            steps += 1
-        if steps > 20:
-            break
-    while steps > 3:
-        steps -= 3
-        if steps == 4:
-            return -1
-    return steps, i
-""",
-    "names of comprehensions, arrays that grow": """
-def f(a, n):
-    grown = np.zeros(0)
-    for i in range(n):
-        one, two = (a[i, (i + k) % n] for k in (-1, 1))
-        grown = np.append(grown, one - two)
-        total = sum(k * grown[-1] for k in range(3))
-    return grown, total
-""",
-    "own functions": """
-SCALE = 2.5
-SHIFT = SCALE + 1
-
-def scaled(x, by=SCALE, *, shift=SHIFT):
-    return x * by + shift
-
-def both(x, y):
-    return scaled(x, shift=1), scaled(y, by=3)
-
-def f(a, n):
-    one, other = both(a[:n], a[n:])
-    return np.vstack((one, other)), [scaled(k) for k in range(n) if k % 2]
-""",
-    "pairs": """
-def f(a, n):
-    made = np.zeros(n)
-    for i, (left, right) in enumerate(zip(a[0], a[1])):
-        made[i % n] += max(left, right) if i else left
-    for left, right in zip(a[2], range(100)):
-        made[right % n] -= left
-    return made
-""",
-    "ufuncs and names": """
-from numpy import linalg, float32 as single
-from math import sqrt, pi
-
-def f(a, n):
-    np.add.at(a, (slice(0, 2), 0), pi)
-    b = np.add.reduce(a, axis=0).astype(single)
-    c = np.fromfunction(lambda i, j: i * n + j, (n, n), dtype=np.int64)
-    return linalg.norm(a), b, c.T, np.add.outer(b, b)[::2, 1:], sqrt(n), a[..., np.newaxis].shape
-""",
-    "classes": """
-class Base:
-    scale = 2.0
-
-    def grow(self, by=1.0):
-        self.total = self.total * by + self.scale
-        return self
-
-class Field(Base):
-    def __init__(self, data, size):
-        self.data = data
-        self.size = size
-        self.total = 0.0
-        self.tofile = data.copy()
-
-    def __len__(self):
-        return self.size
-
-    @property
-    def mean(self):
-        return self.data.mean()
-
-    @staticmethod
-    def twice(x):
-        return 2 * x
-
-def f(a, n):
-    field = Field(size=n, data=a)
-    for k in range(len(field)):
-        field.grow(by=1.5).data[k] += field.mean
-    return field.data, field.total, field.twice(field.tofile), field.scale
-""",
-    "functions in functions": """
-import random
-calls = 0
-
-def counted(x):
-    global calls
-    calls += 1
-    return x
-
-def f(a, n):
-    def shifted(x, by=n):
-        return counted(x + by)
-    random.seed(n)
-    made = [shifted(row, by=k) for k, row in enumerate(a)]
-    return made, shifted(a), calls, random.random()
-""",
-    "generators": """
-def pieces(a, n):
-    for k in range(n):
-        if k % 2:
-            yield a[k] * k
-
-def f(a, n):
-    made = {k: row.sum() for k, row in enumerate(pieces(a, n))}
-    for row in pieces(a, n):
-        made[len(made)] = row
-    last = None
-    for k in range(n):
-        if k:
-            last = a[k]
-        if last is not None:
-            made[k, 0] = last.max()
-    return list(made), list(made.values()), sorted({k // 2 for k in range(n)}), f"{made[0]:.3f} {n}"
-""",
-    "masks": """
-def f(a, n):
-    close = a < 1.0
-    a[close] **= 2
-    low = a.min()
-    while low < 2.0:
-        a[a < 2.0] += 0.5
-        low = a.min()
-    assert low >= 2.0
-    del low
-    return a, close.sum(), {"k": a.max()}["k"]
-""",
-}
+ROOT = Path(__file__).parents[3]
+PROGRAMS = dict(sections(ROOT / "tests" / "data" / "sampled_programs.txt"))
 
 
 def written(program: str, names: dict[str, object]) -> object:
@@ -320,7 +166,7 @@ def test_no_row_reads_or_writes_files() -> None:
 
 
 def test_examples_are_written_anew_with_no_name_of_theirs() -> None:
-    for path in sorted((Path(__file__).parents[3] / "examples").glob("*.py")):
+    for path in sorted((ROOT / "examples").glob("*.py")):
         try:
             found = sampled_file(str(path), path.read_text(), {})
         except Refused as refused:

@@ -26,7 +26,6 @@ class User:
             **kept,
             "ADVISE_DATA_DIR": str(folder / "kept" / "data"),
             "ADVISE_MACHINE": "t3e",
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
 
     def types(

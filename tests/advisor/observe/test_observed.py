@@ -101,6 +101,15 @@ def test_strides_that_a_type_does_not_tell_are_named_as_the_reason() -> None:
     assert "`a` came with strides that its type does not tell" in remark.message
 
 
+def test_arrays_of_any_strides_are_read_where_python_runs_the_text_and_none_is_stored_to() -> None:
+    seen = replace(scale("A"), source="call")
+    (reason,) = {one.reason for one in check(ROWS, seen).coverage.not_understood}
+    assert reason == "`out` shares its memory with an array of other strides"
+    reading = ROWS.replace("out[i, j] = factor * a[i, j]", "factor += a[i, j] * out[i, j]")
+    read = check(f"{reading}    return factor\n", seen)
+    assert not read.coverage.not_understood
+
+
 def test_several_signatures_are_each_advised_on_and_told_once() -> None:
     both = check(ROWS, scale("C"), scale("F"), scale("F", (64, 64)))
     alone = check(ROWS, scale("F"))

@@ -25,6 +25,7 @@ from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.machines import load_machine
 from tests.advisor.selection import selected_kernels as kernels
+from tests.ranks import on_ranks
 
 ROOT = Path(__file__).parents[3]
 FILE = Path(kernels.__file__)
@@ -244,17 +245,9 @@ if world.rank == 0:
 def test_ranks_decide_alike_from_what_they_all_know(tmp_path: Path) -> None:
     program = tmp_path / "spmd.py"
     program.write_text(SPMD)
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("mpiexec")), "-n", "2", sys.executable, str(program)],
-        cwd=tmp_path,
-        env={"PYTHONPATH": f"{FILE.parent}:{ROOT}", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    taken, why, counts = json.loads(done.stdout)
+    path = {"PYTHONPATH": f"{FILE.parent}:{ROOT}", "PATH": "/usr/bin:/bin"}
+    said = on_ranks(2, str(program), folder=tmp_path, environment=path)
+    taken, why, counts = json.loads(said)
     assert {name for _, _, name in taken} == {"shifts", "scans"}
     assert [name for size, b, name in taken if b == 1] == ["shifts"] * 3
     assert "is not among what all ranks know alike: pass sizes= to select" in why

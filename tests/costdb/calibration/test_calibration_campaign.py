@@ -28,7 +28,6 @@ from costdb.calibration.section import (
     find_section,
 )
 from costdb.calibration.worker import PACES, launched_ranks
-from costdb.launch.processes import mpiexec
 from costdb.machines import load_machine
 from costdb.profile_check import check_profile
 from costdb.store.database import reading, writing
@@ -43,6 +42,7 @@ from costdb.store.records import (
     recorded,
     samples_of,
 )
+from tests.ranks import on_ranks
 
 HERE = Path(__file__).parent
 ALONE, TOGETHER = "calibration_fake:ALONE", "calibration_fake:TOGETHER"
@@ -312,16 +312,7 @@ else:
 
 
 def test_under_a_launcher_its_ranks_take_part_and_the_first_one_writes():
-    launcher = mpiexec()
-    assert launcher is not None
-    done = subprocess.run(
-        [launcher, "-n", "2", sys.executable, "-c", LAUNCHED],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    on_ranks(2, "-c", LAUNCHED)
     assert {known.operation: known.ranks for known in all_records()} == {
         f"{TOGETHER}.sum": 2,
         f"{ALONE}.sum": 1,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,8 +32,7 @@ from costdb.work import (
 )
 from tests.costdb.hosts import EPYC
 from tests.costdb.made_up import HEADING
-
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
+from tests.ranks import on_ranks
 
 
 def machine(fitted: Fitted) -> Machine:
@@ -231,15 +227,7 @@ if world.rank == 0:
 
 
 def test_two_real_ranks_do_every_action() -> None:
-    done = subprocess.run(
-        [MPIEXEC, "-n", "2", sys.executable, "-c", ALL_ACTIONS],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    operations = set(done.stdout.split())
+    operations = set(on_ranks(2, "-c", ALL_ACTIONS).split())
     assert {f"pickle.{kind}" for kind in PICKLED_KINDS} <= operations
     assert {f"collective.{kind}" for kind in CollectiveKind} <= operations
     assert {f"message.{kind}" for kind in ("row", "column", "stride")} <= operations

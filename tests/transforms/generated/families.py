@@ -132,7 +132,7 @@ def _check_loop(made: Program, proposal: Proposal, seed: int) -> None:
     source = rewritten(made, proposal)
     legality = proposal.legality
     assert legality.applicability is not Applicability.DISPLAY
-    apart = "overlap" in legality.argument and "rounded" not in legality.argument
+    apart = "overlap" in legality.argument and "round" not in legality.argument
     exact = legality.applicability is Applicability.SAFE or apart
     for size in SIZES[-1:] if IF_NOT_EMPTY in legality.argument else SIZES:
         before = results(made.source, made, size, seed)

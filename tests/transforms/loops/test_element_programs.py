@@ -1,9 +1,13 @@
-"""Element loops as people write them are raised, and come to the same, or are left alone."""
+"""Element loops as people write them are raised, and come to the same, or are left alone.
+
+None was written for a rule. They are in ``cases/loops/elements.txt``, each below its name and
+whether it is ``raised`` or ``left``: recurrences, an end that hangs on what is computed, functions
+of what an iteration binds. Above a function stands what its arguments are.
+"""
 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +19,21 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Unknown, walk
 from advisor.source import apply_edits
 from costdb.expr import evaluate, free_symbols
-from tests.transforms.loops.element_programs import LEFT
+from tests.transforms.case_files import CASES, sections
 from transforms.loops import raised, vectorise
 from transforms.loops.array_statements import IF_NOT_EMPTY
 
-SOURCE = (Path(__file__).parent / "element_programs.py").read_text("utf-8")
-KERNELS = {kernel.name: kernel for kernel in read_kernels("programs.py", SOURCE)}
+HEAD = "import math\n\nimport numpy as np\n\n\n"
+PARTS = [(*head.split(": "), text) for head, text in sections(CASES / "loops" / "elements.txt")]
+SOURCES = {name: HEAD + text for name, _, text in PARTS}
+LEFT = {name for name, verdict, _ in PARTS if verdict == "left"}
 RULES = (vectorise.TRANSFORM, raised.TRANSFORM)
 NUMBERS = {"w": 2, "maxiter": 3}
+
+
+def kernel_of(source: str) -> Kernel:
+    """Return the kernel behind what it calls."""
+    return read_kernels("program.py", source)[-1]
 
 
 def called(source: str, kernel: Kernel, size: int) -> list[Any] | None:
@@ -51,18 +62,19 @@ def called(source: str, kernel: Kernel, size: int) -> list[Any] | None:
     return [*given.values(), result]
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", SOURCES)
 def test_every_rewrite_comes_to_the_same(name: str) -> None:
-    kernel = KERNELS[name]
+    original = SOURCES[name]
+    kernel = kernel_of(original)
     offered = [one for rule in RULES for one in rule.propose(kernel)]
     edited = [(one, one.edits()) for one in offered if one.edits()]
     assert bool(edited) == (name not in LEFT), [one.title for one in offered]
     for proposal, edits in edited:
-        source, legality = apply_edits(SOURCE, edits), proposal.legality
+        source, legality = apply_edits(original, edits), proposal.legality
         for size in (0, 1, 2, 5, 12):
             if size < 5 and IF_NOT_EMPTY in legality.argument:
                 continue
-            before = called(SOURCE, kernel, size)
+            before = called(original, kernel, size)
             if before is None:
                 continue
             after = called(source, kernel, size)
@@ -75,53 +87,47 @@ def test_every_rewrite_comes_to_the_same(name: str) -> None:
                     np.testing.assert_allclose(other, one, 1e-9, 1e-9, err_msg=proposal.title)
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in LEFT])
+@pytest.mark.parametrize("name", [name for name in SOURCES if name not in LEFT])
 def test_nothing_is_left_to_say_of_what_was_raised(name: str) -> None:
-    kernel = KERNELS[name]
+    kernel = kernel_of(SOURCES[name])
     first = next(one for rule in RULES for one in rule.propose(kernel) if one.edits())
-    again = {k.name: k for k in read_kernels("f.py", apply_edits(SOURCE, first.edits()))}[name]
+    again = kernel_of(apply_edits(SOURCES[name], first.edits()))
     assert not [one for one in walk(again.body) if isinstance(one, Unknown)]
 
 
-UNSEEN = """
+UNSEEN = """\
 def unseen(*arrays):
     for array in arrays:
         array += array.dtype.type(1)
     return arrays
+
 
 """
 
 
 def interrupted(name: str) -> list[str]:
     """Return a program's function with a call that nobody understands before each statement."""
-    kernel = KERNELS[name]
-    lines = SOURCE.splitlines(keepends=True)
-    (function,) = [
-        node
-        for node in ast.parse(SOURCE).body
-        if isinstance(node, ast.FunctionDef) and node.name == name
-    ]
+    source = SOURCES[name]
+    kernel, lines = kernel_of(source), source.splitlines(keepends=True)
+    function = ast.parse(source).body[-1]
+    assert isinstance(function, ast.FunctionDef)
     arrays = ", ".join(n.arg for n in function.args.args if n.arg in kernel.arrays)
-    above = function.lineno - 1
-    while lines[above - 1].startswith("#"):
-        above -= 1
     found = []
     for node in ast.walk(function):
         if isinstance(node, ast.stmt) and node is not function and arrays:
             if lines[node.lineno - 1][: node.col_offset].strip():
                 continue
             call = f"{' ' * node.col_offset}unseen({arrays})\n"
-            body = [*lines[above : node.lineno - 1], call]
-            body += lines[node.lineno - 1 : function.end_lineno]
+            body = [*lines[: node.lineno - 1], call, *lines[node.lineno - 1 :]]
             if not lines[node.lineno - 1].lstrip().startswith(("elif", "else")):
-                found.append(f"import numpy as np\n{UNSEEN}\n{''.join(body)}")
+                found.append("".join(body).replace(HEAD, HEAD + UNSEEN, 1))
     return found
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", SOURCES)
 def test_what_is_not_understood_stays_where_it_is(name: str) -> None:
     for source in interrupted(name):
-        kernel = next(k for k in read_kernels("f.py", source) if k.name == name)
+        kernel = kernel_of(source)
         assert any(isinstance(statement, Unknown) for statement in walk(kernel.body)), source
         offered = [(one, one.edits()) for rule in RULES for one in rule.propose(kernel)]
         for proposal, edits in offered:

@@ -9,10 +9,8 @@ the verdict names.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -20,13 +18,14 @@ from advisor.analysis.lower import lower
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Transform
+from tests.transforms.case_files import CASES as DOCUMENTS
+from tests.transforms.case_files import sections
 from tests.transforms.generated.loop_programs import Program, program, rewritten
 from transforms.loops import loop_order, vectorise
 from transforms.loops.array_statements import IF_NOT_EMPTY
 from transforms.sweeps import scan_rows
 
 RULES = {rule.code: rule for rule in (m.TRANSFORM for m in (vectorise, loop_order, scan_rows))}
-DOCUMENTS = Path(__file__).parents[1] / "cases" / "loops"
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,8 @@ class Case:
 
 def cases() -> Iterator[Case]:
     for code, rule in RULES.items():
-        parts = re.split(r"^=== (.*)\n", (DOCUMENTS / f"{code}.txt").read_text("utf-8"), flags=re.M)
         arrays, dtype = (), ""
-        for head, text in zip(parts[1::2], parts[2::2], strict=True):
+        for head, text in sections(DOCUMENTS / "loops" / f"{code}.txt"):
             if head.startswith("arrays "):
                 *named, _, dtype = head.split()[1:]
                 arrays = tuple((one[:-2], int(one[-1])) for one in named)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import numpy as np
 import pytest
 
 from advisor.source import apply_edits
+from tests.transforms.case_files import CASES, sections
 from tests.transforms.checks import function_of, only_kernel
 from transforms.loops.raised import TRANSFORM
 from transforms.loops.vectorise import TRANSFORM as ELEMENTS
@@ -23,79 +25,8 @@ import numpy as np
 # advise: t: i4[N, N]
 def f(x, w, a, b, t):
 """
-FORMS = [
-    (
-        """\
-    K = w.shape[0]
-    L = w.shape[1]
-    down = x.shape[1] - K + 1
-    across = x.shape[2] - L + 1
-    y = np.empty((x.shape[0], down, across, w.shape[3]))
-    for i in range(down):
-        for j in range(across):
-            y[:, i, j, :] = np.sum(
-                x[:, i:i + K, j:j + L, :, None] * w[None, :, :, :], axis=(1, 2, 3))
-    return y
-""",
-        """\
-    y[:] = 0
-    for p in range(K):
-        for q in range(L):
-            y += x[:, p:p + down, q:q + across, :] @ w[p, q, :, :]
-    return y
-""",
-    ),
-    (
-        """\
-    y = np.empty(a.shape)
-    for i in range(a.shape[0] - 2):
-        y[i, :] = a[i:i + 3, :].max(axis=0)
-    return y[:-2]
-""",
-        """\
-    y[:a.shape[0] - 2, :] = np.maximum(np.maximum(a[:-2, :], a[1:-1, :]), a[2:, :])
-    return y[:-2]
-""",
-    ),
-    (
-        """\
-    y = np.zeros((a.shape[1], a.shape[1]))
-    for i in range(a.shape[1]):
-        y[i:, i] = y[i, i:] = a[:, i] @ a[:, i:] / 3.0
-    return y
-""",
-        """\
-    y[:] = a.T @ a / 3.0
-    return y
-""",
-    ),
-    (
-        """\
-    for i in range(1, a.shape[0]):
-        a[i, :] = a[i - 1, :] * 0.5 + (b[i, :] - b[i - 1, :]) * 0.25
-    return a
-""",
-        """\
-    terms = (b[1:, :] - b[:a.shape[0] - 1, :]) * 0.25
-    for i in range(1, a.shape[0]):
-        a[i, :] = a[i - 1, :] * 0.5 + terms[i - 1, :]
-    return a
-""",
-    ),
-    (
-        """\
-    for i in range(t.shape[0] - 1, -1, -1):
-        for j in range(i + 1, t.shape[0]):
-            for k in range(i + 1, j):
-                t[i, j] = max(t[i, j], t[i, k] + t[k + 1, j])
-    return t
-""",
-        """\
-            t[i, j] = (t[i, i + 1:j] + t[i + 2:j + 1, j]).max(initial=t[i, j])
-    return t
-""",
-    ),
-]
+FORMS = dict(sections(CASES / "loops" / "forms.txt"))
+"""Bodies, and below ``---`` how the program ends where they are rewritten."""
 
 
 def _given(seed: int) -> list[Any]:
@@ -105,8 +36,9 @@ def _given(seed: int) -> list[Any]:
     return [*arrays, draw.integers(0, 9, (6, 6), dtype=np.int32)]
 
 
-@pytest.mark.parametrize(("body", "wanted"), FORMS)
-def test_loops_of_array_statements_take_other_forms(body: str, wanted: str) -> None:
+@pytest.mark.parametrize("title", FORMS)
+def test_loops_of_array_statements_take_other_forms(title: str) -> None:
+    body, wanted = (indent(part, "    ") for part in FORMS[title].split("---\n"))
     source = HEAD + body
     kernel = only_kernel(source)
     offered = [*TRANSFORM.propose(kernel), *ELEMENTS.propose(kernel)]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.finding import Applicability
+from tests.transforms.case_files import bodies
 from tests.transforms.loops.typed_loops import edited, results, source
 
 HEAD = """\
@@ -36,17 +37,7 @@ STEPS = {
     "if x[i] > 0:\n        cur += x[i]": "sum",
     "cur *= x[i]": "product",
 }
-LEFT = [
-    "cur = 0.0\nfor i in range(len(x)):\n    cur = max(0, cur + x[i])\n    y[i] = cur",
-    "cur = 0.0\nfor i in range(len(x)):\n    if x[i] < 0:\n        cur = 0.0\n    cur += x[i]\n"
-    "    y[i] = cur",
-    "cur = 0.0\nfor i in range(len(x)):\n    cur += 0.1 * (x[i] - cur)\n    y[i] = cur",
-    "cur = 0.0\nfor i in range(len(x)):\n    cur += x[i]\n    x[i] = cur * x[i]",
-    "cur = 0.0\nfor i in range(len(x)):\n    cur += x[i]\n    y[i] = cur\ny[0] = cur",
-    "cur = 0.0\nfor i in range(len(x)):\n    y[i] = cur\n    cur -= x[i]",
-    "cur = 0.0\nfor i in range(a.shape[0]):\n    for j in range(a.shape[1]):\n"
-    "        cur += a[i, j]\n        c[i, j] = cur",
-]
+LEFT = bodies("loops/running.txt", "stays")
 
 
 def arrays(length: int, dtype: str, draw: Any, nan: list[int]) -> list[Any]:
@@ -93,9 +84,9 @@ def test_scans_hold_what_the_number_did(
                 np.testing.assert_allclose(mine, theirs, 1e-3 if dtype == "f4" else 1e-9, 1e-6)
 
 
-@pytest.mark.parametrize("body", LEFT)
-def test_what_is_reset_clamped_or_used_later_stays_a_loop(body: str) -> None:
-    assert not [after for _, after in edited(source(HEAD, body))]
+@pytest.mark.parametrize("title", LEFT)
+def test_what_is_reset_clamped_or_used_later_stays_a_loop(title: str) -> None:
+    assert not [after for _, after in edited(source(HEAD, LEFT[title][0]))]
 
 
 def test_rows_are_scanned_along_their_axis() -> None:

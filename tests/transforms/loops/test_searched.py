@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.transforms.case_files import bodies
 from tests.transforms.loops.typed_loops import edited, results, source
 
 HEAD = """\
@@ -55,16 +56,7 @@ for i in range(p.shape[0]):
             k = j
     out[i] = k
 """
-LEFT = [
-    ONE.format(start="best = np.inf\nk = 0", low=0, sign="<="),
-    "k = -1\nfor i in range(len(x)):\n    if x[i] > 3:\n        k = i\n        break\nout[0] = k",
-    "best = np.inf\nk = 0\nfor i in range(len(x)):\n    if x[i] < best and i != 3:\n"
-    "        best = x[i]\n        k = i\nout[0] = k",
-    "best = np.inf\nk = 0\nfor i in range(len(x)):\n    if x[i] < best:\n        best = x[i]\n"
-    "        k = i\n    far[i] = best\nout[0] = k",
-    "best = np.inf\nk = 0\nfor i in range(len(x)):\n    if x[i] < best:\n        best = x[i]\n"
-    "        k = i + 1\nout[0] = k",
-]
+LEFT = bodies("loops/searched.txt", "stays")
 
 
 def arrays(rows: int, others: int, dtype: str, seed: int) -> list[Any]:
@@ -111,6 +103,7 @@ def test_searches_of_all_rows_are_one(body: str, rows: int, others: int, seed: i
     same(source(HEAD, body), arrays(rows, others, "f8", seed))
 
 
-@pytest.mark.parametrize("body", LEFT)
-def test_other_searches_stay(body: str) -> None:
-    assert not [after for _, after in edited(source(HEAD, body)) if "arg" in after]
+@pytest.mark.parametrize("title", LEFT)
+def test_other_searches_stay(title: str) -> None:
+    text = source(HEAD, LEFT[title][0])
+    assert not [after for _, after in edited(text) if "arg" in after]

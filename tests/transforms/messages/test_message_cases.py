@@ -8,7 +8,6 @@ verdict is the applicability of each finding in order, ``display`` for one that 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ import pytest
 
 from advisor.engine import Options, check_source
 from advisor.ir.spmd.program import ProgramTransform
+from tests.transforms.case_files import CASES as DOCUMENTS
+from tests.transforms.case_files import sections
 from tests.transforms.spmd_running import program_text, proposals, rewritten, run_side_by_side
 from transforms.messages import (
     fused_reductions,
@@ -38,7 +39,6 @@ MODULES = (
     partition_axis,
 )
 RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
-DOCUMENTS = Path(__file__).parents[1] / "cases" / "messages"
 ON_THREE_RANKS = ("ADV604", "ADV607")
 ON_ONE_RANK = (
     *(f"ADV603_{name}" for name in ("one_", "what_", "a_b", "memory", "frames", "numbers")),
@@ -65,8 +65,7 @@ class Case:
 def cases() -> Iterator[Case]:
     for code, rule in RULES.items():
         around = {"start": "", "end": ""}
-        parts = re.split(r"^=== (.*)\n", (DOCUMENTS / f"{code}.txt").read_text("utf-8"), flags=re.M)
-        for head, lines in zip(parts[1::2], parts[2::2], strict=True):
+        for head, lines in sections(DOCUMENTS / "messages" / f"{code}.txt"):
             if head in around:
                 around[head] = lines.strip("\n") + "\n"
                 continue

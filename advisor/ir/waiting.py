@@ -1,0 +1,216 @@
+"""Whether iterations of a loop wait for one another, by what stands in the source.
+
+Said of loops that nothing here rewrites, so that it has to be understood by who reads it, and to be
+right: an iteration may need an earlier one wherever that is not seen to be otherwise.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+PURE = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range", "round", "sum"})
+"""Builtins that change nothing; those that go through something else are asked for by loops."""
+
+METHODS = frozenset(
+    {"all", "any", "argmax", "argmin", "astype", "conj", "copy", "dot", "item", "max", "mean"}
+    | {"min", "prod", "std", "sum", "var"}
+)
+"""Methods of arrays that change nothing."""
+
+_STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
+_COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
+
+
+def what_waits(loop: ast.For, modules: Collection[str]) -> str:
+    """Return why an iteration may need what an earlier one did; empty where none does.
+
+    Parameters
+    ----------
+    loop : ast.For
+    modules : collection of str
+        Names of modules whose functions change nothing: NumPy and ``math``.
+    """
+    for one in ast.walk(ast.Module(loop.body, [])):
+        if isinstance(one, ast.stmt) and (not isinstance(one, _STATEMENTS) or _has_else(one)):
+            return "it may be left early, or does more than assign"
+        if isinstance(one, ast.Call) and not _is_pure(one, modules):
+            return f"nobody knows what `{ast.unparse(one.func)}` changes"
+        attribute = isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)
+        if attribute or isinstance(one, ast.NamedExpr):
+            return "it changes more than elements and numbers"
+    return _carried(loop) or _passed_by_elements(loop)
+
+
+def _has_else(one: ast.stmt) -> bool:
+    return isinstance(one, ast.For) and bool(one.orelse)
+
+
+def _is_pure(call: ast.Call, modules: Collection[str]) -> bool:
+    if any(one.arg in ("out", None) for one in call.keywords):
+        return False
+    match call.func:
+        case ast.Name(name):
+            return name in PURE or name in ("enumerate", "zip", "reversed")
+        case ast.Attribute(ast.Name(module), function) if module in modules:
+            return function not in ("copyto", "place", "put", "putmask")
+        case ast.Attribute(ast.Name(), "append"):
+            return True
+        case ast.Attribute(_, method):
+            return method in METHODS
+    return False
+
+
+def carried(loop: ast.For | ast.While) -> tuple[str, ...]:
+    """Return the names that an iteration may need as an earlier one left them."""
+    assigned = set(_targets(ast.Module(loop.body, [])))
+    known = set(_targets(loop.target)) if isinstance(loop, ast.For) else set()
+    return tuple(n for n in dict.fromkeys(_needed_first(loop.body, known)) if n in assigned)
+
+
+def _carried(loop: ast.For) -> str:
+    combined = _combined(loop)
+    waiting = (name for name in carried(loop) if name not in combined)
+    return next((f"`{name}` is what the iteration before left" for name in waiting), "")
+
+
+def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, kind):
+            yield one
+
+
+def _targets(node: ast.AST) -> Iterator[str]:
+    return (one.id for one in _names(node, ast.Store))
+
+
+def _needed_first(body: Sequence[ast.stmt], known: set[str]) -> Iterator[str]:
+    """Yield names that statements may use before they bind them; those bound become `known`."""
+    for one in body:
+        match one:
+            case ast.If(test, then, orelse):
+                yield from (n.id for n in _names(test, ast.Load) if n.id not in known)
+                ways = set(known), set(known)
+                yield from _needed_first(then, ways[0])
+                yield from _needed_first(orelse, ways[1])
+                known |= ways[0] & ways[1]
+            case ast.For(target, given, inner):
+                yield from (n.id for n in _names(given, ast.Load) if n.id not in known)
+                yield from _needed_first(inner, known | set(_targets(target)))
+            case _:
+                used = [name.id for name in _names(one, ast.Load)]
+                match one:
+                    case ast.AugAssign(ast.Name(name)):
+                        used.append(name)
+                yield from (name for name in used if name not in known)
+                known |= set(_targets(one))
+
+
+def _combined(loop: ast.For) -> frozenset[str]:
+    """Return names with which a loop does nothing but combine terms, in whatever order."""
+    uses: dict[str, int] = {}
+    for one in ast.walk(loop):
+        name, node = _combination(one)
+        if name:
+            uses[name] = uses.get(name, 0) + sum(
+                isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)
+            )
+    everywhere = [one.id for one in ast.walk(loop) if isinstance(one, ast.Name)]
+    return frozenset(name for name, count in uses.items() if everywhere.count(name) == count)
+
+
+def _combination(node: ast.AST) -> tuple[str, ast.AST]:
+    match node:
+        case ast.AugAssign(ast.Name(name), operation) if isinstance(operation, _COMMUTING):
+            return name, node
+        case ast.Assign([ast.Name(name)], ast.Call(ast.Name("max" | "min"), [one, other])):
+            if name in (ast.unparse(one), ast.unparse(other)):
+                return name, node
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"))):
+            return name, node
+        case ast.If(test, [ast.Assign([ast.Name(name)], value)], []):
+            # an extreme, maybe of some terms only
+            both = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
+            tests = test.values if both and isinstance(test, ast.BoolOp) else [test]
+            alone = sum(one.id == name for one in _names(test, ast.Load)) == 1
+            match tests[-1]:
+                case ast.Compare(one, [ast.Lt() | ast.Gt()], [other]) if alone:
+                    if {ast.unparse(value), name} == {ast.unparse(one), ast.unparse(other)}:
+                        return name, node
+    return "", node
+
+
+def _passed_by_elements(loop: ast.For) -> str:
+    """Return an element that another iteration may have changed; empty where there is none."""
+    changed, read, whole = _elements(loop)
+    bound = {one.id for one in _names(loop, ast.Store)}
+    indices = [_index(one) for one in ast.walk(loop) if isinstance(one, ast.For)]
+    for array, stores in changed.items():
+        if array in bound:
+            return f"elements change through `{array}`, another name in each iteration"
+        if array in whole:
+            return f"`{array}` is changed, and needed as a whole"
+        ways = {ast.Add if isinstance(how, ast.Sub) else type(how) for _, how in stores}
+        plain = ways <= {type(None), *_COMMUTING}
+        places = {place for place, _ in stores}
+        others = [place for place in read.get(array, ()) if place not in places]
+        if others:
+            return f"`{array}[{others[0]}]` may be what an earlier iteration stored"
+        used = array in read
+        own = len(places) == 1 and _is_own(next(iter(places)), indices)
+        if not own and (used or len(ways) > 1 or not plain):
+            return f"`{array}[{next(iter(places))}]` may be one place in several iterations"
+    return ""
+
+
+def _index(loop: ast.For) -> str:
+    """Return the name that is another number in each iteration; empty where none surely is."""
+    match loop.target, loop.iter:
+        case (ast.Name(name), ast.Call(ast.Name("range"))) | (
+            ast.Tuple([ast.Name(name), *_]),
+            ast.Call(ast.Name("enumerate")),
+        ) if name not in _targets(ast.Module(loop.body, [])):
+            return name
+    return ""
+
+
+def _is_own(place: str, indices: Collection[str]) -> bool:
+    """Return whether no two iterations have one place: all of their indices stand in it."""
+    node = ast.parse(f"_[{place}]", mode="eval").body
+    node = node.slice if isinstance(node, ast.Subscript) else node
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return set(indices) <= {one.id for one in parts if isinstance(one, ast.Name)}
+
+
+Stores = Mapping[str, list[tuple[str, ast.operator | None]]]
+
+
+def _elements(loop: ast.For) -> tuple[Stores, Mapping[str, list[str]], Collection[str]]:
+    """Return what elements change, and how, which are read, and what is used as a whole."""
+    changed: dict[str, list[tuple[str, ast.operator | None]]] = {}
+    read: dict[str, list[str]] = {}
+    whole: set[str] = set()
+    adding = {one.target: one.op for one in ast.walk(loop) if isinstance(one, ast.AugAssign)}
+
+    def look(node: ast.AST) -> None:
+        match node:
+            case ast.Subscript(ast.Name() | ast.Attribute() as base, place, context):
+                parts = place.elts if isinstance(place, ast.Tuple) and place.elts else [place]
+                name, text = ast.unparse(base), ", ".join(map(ast.unparse, parts))
+                if isinstance(context, ast.Load):
+                    read.setdefault(name, []).append(text)
+                else:
+                    changed.setdefault(name, []).append((text, adding.get(node)))
+                look(place)
+                return
+            case ast.Attribute(ast.Name() | ast.Attribute(), "shape" | "size" | "ndim"):
+                return
+            case ast.Call(ast.Name("len")):
+                return
+            case ast.Name() | ast.Attribute() if isinstance(node.ctx, ast.Load):
+                whole.add(ast.unparse(node))
+        for part in ast.iter_child_nodes(node):
+            look(part)
+
+    look(loop)
+    return changed, read, whole

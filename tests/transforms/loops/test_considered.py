@@ -1,0 +1,218 @@
+"""Loops that are shown go to the same in any order of their iterations; others say who waits."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.finding import Applicability
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Loop, ScalarBind, Unknown, walk
+from advisor.ir.waiting import what_waits
+from advisor.source import apply_edits
+from advisor.transform_registry import transforms
+from transforms.loops.considered import considered
+
+HEAD = """\
+import numpy as np
+
+# advise: kernel
+# advise: x: f8[N]
+# advise: y: f8[N]
+# advise: p: i8[N]
+# advise: m: f8[N, N]
+# advise: h: float
+def f(x, y, p, m, h):
+    out = np.zeros(len(x))
+"""
+SHOWN = {
+    "a place that is computed": (
+        "for i in range(len(x)):\n    out[i] = x[p[i] % 5 // 2] + y[(i * i) % 7]\n"
+    ),
+    "one that the loop within goes on with": (
+        "for i in range(len(x)):\n"
+        "    odd = False\n"
+        "    j = len(y) - 1\n"
+        "    for k in range(len(y)):\n"
+        "        if (y[k] > x[i]) != (y[j] > x[i]):\n"
+        "            odd = not odd\n"
+        "        j = k\n"
+        "    out[i] = odd\n"
+    ),
+    "conditions of several": (
+        "for i in range(len(x)):\n"
+        "    s = x[(i * i) % 7]\n"
+        "    if s > h:\n"
+        "        s = h - s\n"
+        "    out[i] = s * y[i]\n"
+    ),
+}
+WAITING = {
+    "the number before": (
+        "z = 0.0\nfor i in range(len(x)):\n    out[i] = x[i] + z\n    z = h * out[i] - x[i]\n",
+        "`z`",
+    ),
+    "the index before": (
+        "j = 0\nfor i in range(len(x)):\n    out[i] = x[i] - x[j]\n    j = i\n",
+        "`j`",
+    ),
+    "the element before": (
+        "for i in range(1, len(x)):\n    out[i] = x[i * i % 7] + h * out[i - 1]\n",
+        "`out[i - 1]`",
+    ),
+    "the element of a matrix": (
+        "for k in range(len(x)):\n    for i in range(len(x)):\n        for j in range(len(x)):\n"
+        "            m[i, j] = min(m[i, j], m[i, k] + m[k, j])\nout[:] = m[0]\n",
+        "`m[i, k]`",
+    ),
+    "one place of several": (
+        "for i in range(len(x)):\n    out[p[i] % 5] = h * out[p[i] % 5] + x[i * i % 7]\n",
+        "in several iterations",
+    ),
+    "an early end": (
+        "for i in range(len(x)):\n    if x[i * i % 7] > h:\n        break\n    out[i] = 1.0\n",
+        "left early",
+    ),
+    "a generator": (
+        "rng = np.random.default_rng(0)\n"
+        "for i in range(len(x)):\n"
+        "    out[i] = rng.random() * x[i * i % 7]\n",
+        "`rng.random`",
+    ),
+}
+
+
+def source_of(body: str) -> str:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    return f"{HEAD}{lines}    return out\n"
+
+
+def kernel_of(body: str) -> Kernel:
+    (kernel,) = read_kernels("a.py", source_of(body))
+    return kernel
+
+
+def result(source: str) -> np.ndarray[Any, Any]:
+    drawn = np.random.default_rng(3)
+    names: dict[str, Any] = {}
+    exec(compile(source, "a.py", "exec"), names)
+    given = drawn.normal(size=12), drawn.normal(size=12), drawn.integers(0, 12, 12)
+    made: np.ndarray[Any, Any] = names["f"](*given, drawn.random((12, 12)), 0.4)
+    return made
+
+
+def first_loop(body: str) -> ast.For:
+    return next(one for one in ast.walk(ast.parse(body)) if isinstance(one, ast.For))
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_a_loop_that_is_shown_comes_to_the_same_in_the_opposite_order(case: str) -> None:
+    body = SHOWN[case]
+    (proposal,) = considered(kernel_of(body))
+    assert proposal.legality.applicability is Applicability.DISPLAY
+    assert not proposal.edits()
+    assert "`i`" in proposal.title
+    backward = body.replace("for i in range(len(x)):", "for i in reversed(range(len(x))):", 1)
+    assert backward != body
+    assert np.array_equal(result(source_of(body)), result(source_of(backward)))
+
+
+@pytest.mark.parametrize("case", WAITING)
+def test_a_loop_that_waits_is_not_shown_and_says_for_what(case: str) -> None:
+    body, why = WAITING[case]
+    outer = first_loop(body)
+    assert why in what_waits(outer, {"np", "math"})
+    lines = [one.span.start_line for one in considered(kernel_of(body))]
+    offset = HEAD.count("\n")
+    assert offset + outer.lineno not in lines
+
+
+def test_memory_under_another_name_is_another_iterations() -> None:
+    body = "tail = out[3:]\nfor i in range(len(tail)):\n    tail[i] = 0.5 * out[i] + x[i * i % 7]\n"
+    assert not what_waits(first_loop(body), {"np"})
+    assert not list(considered(kernel_of(body)))
+
+
+CARRIED = {
+    "a number of a filter": WAITING["the number before"][0],
+    "an index": WAITING["the index before"][0],
+    "an element that changes later": (
+        "d = x.copy()\n"
+        "for i in range(1, len(x)):\n"
+        "    w = y[i - 1] / d[i - 1]\n"
+        "    d[i - 1] = 2.0\n"
+        "    out[i] = w * y[i]\n"
+    ),
+    "two that are exchanged": (
+        "for i in range(len(x)):\n"
+        "    t = x[i]\n"
+        "    x[i] = y[i]\n"
+        "    y[i] = t\n"
+        "    out[i] = t + x[i]\n"
+    ),
+    "one that is computed from the index": (
+        "w = 1\nfor i in range(len(x)):\n    out[i] = x[i] * w\n    w = abs(i - 3)\n"
+    ),
+    "one that a condition changes": (
+        "w = 0\n"
+        "for i in range(len(x)):\n"
+        "    if x[i] > h and abs(i - 3) > w:\n"
+        "        w = abs(i - 3)\n"
+        "    out[i] = w\n"
+    ),
+    "a place that goes on": (
+        "w = 1\nfor i in range(len(x)):\n    out[w] = x[i]\n    w = (w * 3 + 1) % 5\n"
+    ),
+    "one that is used before it is bound": (
+        "t = h\nfor i in range(len(x)):\n    out[i] = t * x[i]\n    t = y[i]\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CARRIED)
+def test_numbers_that_iterations_pass_on_are_read_and_no_edit_makes_one_of_them(case: str) -> None:
+    source = source_of(CARRIED[case])
+    (kernel,) = read_kernels("a.py", source)
+    statements = list(walk(kernel.body))
+    assert not any(isinstance(one, Unknown) for one in statements)
+    assert any(isinstance(one, Loop) for one in statements)
+    assert any(isinstance(one, ScalarBind) for one in statements)
+    expected = result(source)
+    for transform in transforms():
+        for proposal in transform.propose(kernel):
+            if edits := proposal.edits():
+                assert np.allclose(result(apply_edits(source, edits)), expected), transform.code
+
+
+ONE_AFTER_ANOTHER = {
+    "values that come again": (
+        "for n, k in enumerate(p):\n    out[k] = h * out[k] + x[n]\n",
+        "for n, k in reversed(list(enumerate(p))):\n    out[k] = h * out[k] + x[n]\n",
+    ),
+    "an extreme or another": (
+        "w = 0.0\nfor k in p:\n    if x[k] > h or y[k] > w:\n        w = y[k]\nout[0] = w\n",
+        "w = 0.0\nfor k in p[::-1]:\n    if x[k] > h or y[k] > w:\n        w = y[k]\nout[0] = w\n",
+    ),
+    "an index that changes": (
+        "for i in range(len(x)):\n    i = i // 2\n    out[i] = h * out[i] + x[i]\n",
+        "for i in range(len(x)):\n    i = (i + 1) // 2\n    out[i] = h * out[i] + x[i]\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
+def test_loops_that_come_out_otherwise_in_another_order_wait(case: str) -> None:
+    body, other = ONE_AFTER_ANOTHER[case]
+    assert not np.array_equal(result(source_of(body)), result(source_of(other)))
+    assert what_waits(first_loop(body), {"np"})
+
+
+def test_an_extreme_of_some_terms_waits_for_nothing() -> None:
+    body = "w = 0.0\nfor k in p:\n    if x[k] > h and y[k] > w:\n        w = y[k]\nout[0] = w\n"
+    assert not what_waits(first_loop(body), {"np"})
+    backward = source_of(body.replace("in p:", "in p[::-1]:"))
+    assert np.array_equal(result(source_of(body)), result(backward))
