@@ -26,8 +26,7 @@ error, norm = reduced
 floating-point; other operations or communicators; anything between the calls; reductions outside
 loops.
 
-**Fix safety.** Unsafe: sums may be collected in another order, so that they agree to rounding, and
-the results are NumPy's numbers of the same value, not Python's.
+**Fix safety.** Unsafe: sums may be collected in another order, so that they agree to rounding.
 
 **Models used.** Pickle, lines (collectives).
 
@@ -111,6 +110,15 @@ def _follows(program: Program, before: list[Communicate], step: Communicate) -> 
     )
 
 
+def _results(name: str, run: list[Communicate]) -> str:
+    """Return the elements of an array, as numbers of the types that were sent."""
+    ours = [step.send is not None and step.send.dtype == "float" for step in run]
+    if len(set(ours)) == 1:
+        return f"{name}.tolist()" if ours[0] else name
+    taken = (f"{name}[{number}]" for number in range(len(run)))
+    return ", ".join(f"float({one})" if own else one for one, own in zip(taken, ours, strict=True))
+
+
 def _proposal(
     program: Program, function: SpmdFunction, visit: Visit, run: list[Communicate]
 ) -> ProgramProposal:
@@ -126,7 +134,7 @@ def _proposal(
     lines = [
         f"{name} = {context.array_module}.array([{sent}])",
         f"{first.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {name}{given})",
-        f"{', '.join(str(step.result) for step in run)} = {name}",
+        f"{', '.join(str(step.result) for step in run)} = {_results(name, run)}",
     ]
     place = stretch(first.statement, run[-1].statement)
     writable = context.array_module is not None and program.mpi_module is not None
@@ -139,7 +147,7 @@ def _proposal(
         tuple(run),
         (fused,),
         "none of them depends on another; sums may be collected in another order, and agree to"
-        " rounding",
+        " rounding" + "; none of the numbers is NaN" * (first.operation in ("MAX", "MIN")),
         in_place_of(place, lines, context) if writable else "NumPy or MPI has no name",
     )
 

@@ -30,7 +30,15 @@ from advisor.ir.spmd.steps import (
 )
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
-from transforms.kit.memory import SENDABLE, may_share, new_array, payload_of, reads_of, written
+from transforms.kit.memory import (
+    INTEGERS,
+    SENDABLE,
+    may_share,
+    new_array,
+    payload_of,
+    reads_of,
+    written,
+)
 from transforms.kit.names import (
     argument,
     bound_names,
@@ -147,7 +155,7 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
         adds = len(steps) == 1 and _only_adds(parts, function, program)
         if adds and _is_free(parts, frozenset(), lines):
             yield _added_first(program, function, visit, parts)
-        elif _is_distributable(parts, lines):
+        elif _is_distributable(parts, lines) and _changes_its_own(parts, function, program):
             yield _collected(program, function, visit, parts)
 
 
@@ -181,8 +189,10 @@ def _calls(program: Program, loop: Loop) -> list[Communicate]:
         fixed = [step.send.count if step.send is not None else None, step.root]
         if any(size is not None and loop.variable in free_symbols(size) for size in fixed):
             return []
-        if step.send is None or not (step.op is Op.SENDRECV or _is_plain(step.send)):
-            return []
+        if step.send is None or not _is_plain(step.send):
+            return []  # nobody knows how to copy other objects, or whether they change
+        if step.pickled and step.operation in _OF_OBJECTS and _dtype(step.send) not in INTEGERS:
+            return []  # which of a number and NaN is the larger depends on who compares
     return calls
 
 
@@ -339,6 +349,84 @@ def _is_free(parts: _Parts, shared: frozenset[str], lines: list[str]) -> bool:
     )
 
 
+def _changes_its_own(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
+    """Return whether what changes behind the calls is arrays, or has one name only.
+
+    Views tell which arrays share memory, and nothing tells it of lists and dictionaries.
+    """
+    arrays = {
+        view.buffer.name
+        for one in walk(parts.loop.body)
+        for view in (*(written(one.step) or ()), *reads_of(one.step))
+    }
+    arrays |= {one.into for one in parts.calls if one.into is not None}
+    for part in (part for node in parts.behind for part in ast.walk(node)):
+        match part:
+            case ast.Call(func=ast.Attribute(value=changed, attr="append")):
+                if ast.unparse(changed) in ("np", "numpy"):
+                    continue
+            case ast.Subscript(value=changed, ctx=ast.Store() | ast.Del()):
+                pass
+            case ast.AugAssign(target=ast.Name() as changed, value=ast.List() | ast.ListComp()):
+                pass
+            case _:
+                continue
+        if ast.unparse(changed) in arrays:
+            continue
+        if not isinstance(changed, ast.Name) or not _has_one_name(
+            changed.id, parts, function, program
+        ):
+            return False
+    return True
+
+
+def _has_one_name(name: str, parts: _Parts, function: SpmdFunction, program: Program) -> bool:
+    """Return whether a function makes what a name means, and has no other name for it yet."""
+    whole, loop, made = function.whole, parts.node, list[ast.AST]()
+    nodes = [
+        node
+        for node in ast.walk(tree_of(program.context.source))
+        if whole.start_line <= getattr(node, "lineno", 0) <= whole.end_line
+    ]
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=bound)], value=value) if bound == name:
+                made += [node.targets[0]] * _is_new(value)
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                pairs = zip(targets, values, strict=False)
+                made += [one for one, value in pairs if _is_new(value)]
+            case ast.Subscript(value=ast.Name() as used) | ast.Attribute(value=ast.Name() as used):
+                made.append(used)
+            case ast.AugAssign(target=ast.Name() as used):
+                made.append(used)
+            case _:
+                pass
+    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
+    bindings = [node for node in uses if isinstance(node.ctx, ast.Store)]
+    if not bindings or not all(one in made for one in bindings) or name in function.parameters:
+        return False
+    # what comes behind an outer loop's end comes last, unless that binds the name anew
+    around = (
+        node
+        for node in nodes
+        if isinstance(node, ast.For | ast.While)
+        and node.lineno < loop.lineno
+        and (node.end_lineno or 0) >= (loop.end_lineno or 0)
+        and not any(node.lineno <= one.lineno <= (node.end_lineno or 0) for one in bindings)
+    )
+    last = max([loop.end_lineno or 0, *(node.end_lineno or 0 for node in around)])
+    return all(
+        node in made or node.lineno > last or loop.lineno <= node.lineno <= (loop.end_lineno or 0)
+        for node in uses
+    )
+
+
+def _is_new(value: ast.expr) -> bool:
+    return isinstance(value, ast.List | ast.Dict | ast.ListComp | ast.DictComp) or (
+        isinstance(value, ast.Call) and ast.unparse(value) in ("list()", "dict()")
+    )
+
+
 def _subscripts(name: str, nodes: Iterable[ast.AST]) -> list[list[str]] | None:
     """Return the subscripts of a name; None where it is used as a whole."""
     parts = [part for node in nodes for part in ast.walk(node)]
@@ -421,6 +509,13 @@ def _only_adds(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
 # --- what takes their place -----------------------------------------------------------------------
 
 
+def _grouped(text: str) -> str:
+    """Return an expression as an operand of any operator."""
+    node = ast.parse(f"({text})", mode="eval").body
+    alone = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
+    return text if alone and "\n" not in text else f"({text})"
+
+
 def _body(nodes: list[ast.stmt], parts: _Parts, program: Program) -> list[str]:
     """Return statements of a loop as they stand, unless comments in them would come twice."""
     context, inner = program.context, " " * (parts.node.body[0].col_offset - parts.node.col_offset)
@@ -479,10 +574,10 @@ def _added_first(
     (once,), context = parts.calls, program.context
     name, numpy = fresh_name("added", context.identifiers), context.array_module
     shift = parts.node.body[0].col_offset - parts.node.col_offset
-    inner, start, add = " " * shift, f"{name} = 0", f"{name} = {name} + {once.sent}"
+    inner, start, add = " " * shift, f"{name} = 0", f"{name} = {name} + {_grouped(once.sent)}"
     given = ", ".join([name, *once.given])
     if once.into is not None:
-        start, add = f"{name} = {numpy}.zeros_like({once.into})", f"{name} += {once.sent}"
+        start, add = f"{name} = {numpy}.zeros_like({once.into})", f"{name} += {_grouped(once.sent)}"
         given = ", ".join([name, once.into, *once.given])
     call = f"{once.step.receiver}.{once.step.method}({given})"
     after = _body(parts.behind[once.into is not None :], parts, program)
@@ -543,7 +638,8 @@ def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str]
             copied = one.step.send is None or one.step.send.kind is not PayloadKind.SCALAR
             if copied and one.step.op is Op.BCAST and one.step.pickled:
                 return None  # on other ranks than the root there may be nothing to copy
-            lines.append(f"{inner}{one.all_sent}.append({one.sent}{'.copy()' * copied})")
+            text = f"{_grouped(one.sent)}.copy()" if copied else one.sent
+            lines.append(f"{inner}{one.all_sent}.append({text})")
     else:
         lines = [f"{one.all_sent} = [{one.sent} {parts.header}]" for one in parts.calls]
     for one in parts.calls:
