@@ -331,6 +331,15 @@ def blocks_fit(length: Expr, ranks: Expr, extent: Expr) -> bool:
     return known.proves_at_least(extent, length * ranks)
 
 
+def fits(payload: Payload | None) -> bool:
+    """Return whether slices surely end within their array, so that none is cut."""
+    view = plain_array(payload)
+    if view is None or view.region is None or view.buffer.extents is None:
+        return False
+    pairs = zip(view.region, view.buffer.extents, strict=True)
+    return all(isinstance(i, Point) or blocks_fit(bounds_of(i)[1], num(1), end) for i, end in pairs)
+
+
 def is_whole_behind(view: View) -> bool:
     """Return whether a view takes all of every dimension but the first."""
     extents = view.buffer.extents or ()

@@ -72,6 +72,8 @@ def _in_block(body: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]
             if waits:
                 raise NotRaised
             made.block((one,), ONE, {})
+            if not (made.read or made.changed):
+                raise NotRaised
             made.refuse_shared()
         except (NotRaised, ShapeConflict):
             yield from _in_block(one.body, kernel)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from advisor.dtypes import Kind, kind_of
 from advisor.ir.concrete import Node, rebuilt, symbols
 from advisor.ir.dependence import slope_of
 from advisor.ir.kernel import Kernel
@@ -497,7 +498,9 @@ class Lift:
             node = ast.parse(value.text, mode="eval").body
         except SyntaxError:
             raise NotRaised from None
-        if _degree(node) > 2:
+        if any(map(_adds_truths, ast.walk(node))):
+            raise NotRaised
+        if _degree(node, name if kind_of(strong(value.dtype)) is Kind.INTEGER else None) > 2:
             # whole numbers of Python do not wrap around
             raise NotRaised
         made = of_text(node, lambda one: self._counted(one, value.dtype, name))
@@ -587,7 +590,8 @@ class Lift:
         axis = max(0, rank - behind)
         parts = tuple(self.aligned(v, place, own, rank, axis) for v, place, own in lifted)
         made = replace(value, operands=parts)
-        if strong(type_of(made, self.kernel).dtype) != strong(type_of(value, self.kernel).dtype):
+        plain = replace(value, operands=tuple(map(_of_python, operands, lifted)))
+        if strong(type_of(made, self.kernel).dtype) != strong(type_of(plain, self.kernel).dtype):
             # arrays of numbers widen what numbers do not
             raise NotRaised
         return made, axis
@@ -664,15 +668,48 @@ def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
     return named(node)
 
 
-def _degree(node: ast.AST) -> int:
-    """Return how many numbers that are not written out a formula multiplies, at most."""
+_TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+_OF_NUMBERS = frozenset({"absolute", "add", "multiply", "negative", "positive", "subtract"})
+_WEAK = {"int64": PYTHON_INTEGER, "float64": PYTHON_FLOAT}
+
+
+def _adds_truths(node: ast.AST) -> bool:
+    """Return whether a formula computes with what comparisons give: in Python these are numbers."""
     match node:
-        case ast.Name():
-            return 1
+        case ast.Call(ast.Name(name), parts) if name in _OF_NUMBERS:
+            return any(
+                isinstance(one, ast.Call) and ast.unparse(one.func) in _TRUTHS for one in parts
+            )
+    return False
+
+
+def _of_python(one: Value, lifted: tuple[Value, int | None, int]) -> Value:
+    """Return an operand as what it is in an iteration: a number of Python widens no array."""
+    match one:
+        case Scalar(text, dtype) if lifted[1] is not None:
+            return Scalar(text, _WEAK.get(dtype, dtype))
+        case Copy(_, dtype, of_python=True):
+            return Scalar("1", _WEAK.get(dtype, dtype))
+    return one
+
+
+def _degree(node: ast.AST, index: str | None) -> int:
+    """Return how many numbers below ``2**31`` a formula multiplies, at most.
+
+    The index is one; of other whole numbers, and of longer literals, nothing says so. Without an
+    index, as of formulas that come to no whole number, each name is one.
+    """
+    match node:
+        case ast.Name(name):
+            return 1 if index in (name, None) else 2
+        case ast.Constant(int(value)):
+            return abs(value).bit_length() // 31
         case ast.Call(ast.Name("multiply"), parts):
-            return sum(map(_degree, parts))
+            return sum(_degree(one, index) for one in parts)
         case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
-            return _degree(base) * power
-        case ast.Call(ast.Name("left_shift" | "power")):
-            return 3  # what it shifts by, or the exponent, is any number
-    return max(map(_degree, ast.iter_child_nodes(node)), default=0)
+            return _degree(base, index) * power
+        case ast.Call(ast.Name("left_shift" | "power"), _):
+            return 3
+        case ast.Call(_, parts):
+            return max((_degree(one, index) for one in parts), default=0)
+    return max((_degree(one, index) for one in ast.iter_child_nodes(node)), default=0)

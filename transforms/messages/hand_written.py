@@ -55,7 +55,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from advisor.ir.dependence import bounds_of
 from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
@@ -68,14 +67,12 @@ from advisor.ir.spmd.steps import (
     Step,
     walk,
 )
-from advisor.ir.values import Point
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import replace
 from transforms.kit.memory import (
     apart,
-    blocks_fit,
-    plain_array,
+    fits,
     written_sizes,
 )
 from transforms.kit.names import (
@@ -182,7 +179,7 @@ def _instead_of_fan(
     assert isinstance(branch, Branch) and loop is not None
     gathers, method = pattern.kind is Kind.FROM_ALL, call.method
     edits: Edits | str
-    if root.step.pickled or not (found.texts and _fits(other.send or other.receive)):
+    if root.step.pickled or not (found.texts and fits(other.send or other.receive)):
         edits = _edits_of_pieces(program, pattern, call)
     else:
         edits = _edits_of_buffers(program, function, pattern, found)
@@ -324,15 +321,6 @@ def _edits_of_pieces(program: Program, pattern: Pattern, call: Communicate) -> E
 def _is_in_order(payload: Payload | None) -> bool:
     view = None if payload is None else payload.view
     return view is not None and (len(view.shape or ()) == 1 or view.order is Order.C)
-
-
-def _fits(payload: Payload | None) -> bool:
-    """Return whether slices surely end within their array, so that none is cut."""
-    view = plain_array(payload)
-    if view is None or view.region is None or view.buffer.extents is None:
-        return False
-    pairs = zip(view.region, view.buffer.extents, strict=True)
-    return all(isinstance(i, Point) or blocks_fit(bounds_of(i)[1], num(1), end) for i, end in pairs)
 
 
 def _received(program: Program, step: Communicate) -> tuple[str, list[str]] | None:

@@ -66,6 +66,7 @@ from transforms.kit.memory import (
     INTEGERS,
     SENDABLE,
     array_payload,
+    fits,
     is_stretch,
     may_share,
     written,
@@ -153,7 +154,10 @@ def _collective(
     if not is_uniform(program, view.shape or ()):
         safe = False
         words += f"; if `{sent_text(step)}` is as long at both ends"
-    elif is_simple(step, program) and step.result is not None:
+    elif not (view.is_whole or fits(step.send)):
+        safe = False
+        words += f"; if no end of `{sent_text(step)}` lies behind its array's"
+    if is_uniform(program, view.shape or ()) and is_simple(step, program) and step.result:
         if step.op is Op.BCAST:
             lines = _broadcast(program, function, step, view)
         elif step.receive is None and "status" not in step.places:
@@ -226,6 +230,10 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
         ]
         if absent:
             words += f"; if `{absent[0]}` is never PROC_NULL, from which `recv` gives None"
+        cut = [end.step.send for end, view in zip(sends, views, strict=True)
+               if not (view.is_whole or fits(end.step.send))]  # fmt: skip
+        if cut:
+            words += f"; if no end of `{cut[0].text if cut[0] else ''}` lies behind its array's"
         if later:
             words += f"; if `{later[0]}` is not changed until the request has been waited for"
         first = sends[0]
@@ -245,7 +253,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             tuple(step for _, steps in both for step in steps),
             words + _UNWRITTEN * (len(edits) < len(made)),
             together(*edits) if len(edits) == len(made) else None,
-            safe=not later and not absent,
+            safe=not later and not absent and not cut,
         )
 
 

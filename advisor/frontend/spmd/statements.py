@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Many
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -25,7 +24,8 @@ from advisor.frontend.spmd.functions import define, interpreted
 from advisor.frontend.spmd.iterations import iteration, name_of
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run, State
-from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Value
+from advisor.frontend.spmd.values import Array, NeighbourRank, Number, Opaque, Value
+from advisor.ir.spmd.memory import Origin
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
@@ -300,7 +300,7 @@ def _for(node: cst.For, run: Run) -> None:
     trips = spoken_of(run.file.pragmas.trips, range(line.start_line, line.end_line + 1))
     if trips is not None:
         made = replace(made, trips=trips, why="")
-    with _repeated(node.body, run):
+    for _ in _repeated(node.body, run):
         with run.block() as body:
             store(node.target, given, run)
             clocks = run.clocks
@@ -317,10 +317,11 @@ def _while(node: cst.While, run: Run) -> None:
     header = run.statement
     trips = spoken_of(run.file.pragmas.trips, range(header.start_line, header.start_line + 1))
     trips = _counted(node, run) if trips is None else trips
-    with _repeated(node.body, run), run.block() as body:
-        evaluate(node.test, run)
-        block(node.body, run)
-        steps = tuple(body) or interpreted(node.body, header)
+    for _ in _repeated(node.body, run):
+        with run.block() as body:
+            evaluate(node.test, run)
+            block(node.body, run)
+            steps = tuple(body) or interpreted(node.body, header)
     line = _up_to(run.span(node.test), header)
     why = f"how often `while {run.text(node.test)}` repeats is not known"
     end = num(0) if trips is None else trips
@@ -349,25 +350,45 @@ def _counted(node: cst.While, run: Run) -> Expr | None:
     return None
 
 
-@contextmanager
 def _repeated(body: cst.BaseSuite, run: Run) -> Iterator[None]:
     """Follow the body of a loop once, for all its iterations.
 
-    Numbers that it changes have no known value, before or after; arrays are taken as they
-    are at first.
+    Numbers that it changes have no known value, before or after. Arrays are taken as they are at
+    first; where one has another type or shape at the end, it is followed again without those.
     """
     before = run.state()
-    for name in assigned_names(body) & run.frame.names.keys():
-        found = run.frame.names[name]
-        if isinstance(found, Number):
-            varies = found.varies or run.symbols.varies(found.expr)
+    changing: set[str] = set()
+    while True:
+        for name in assigned_names(body) & run.frame.names.keys():
+            found = run.frame.names[name]
             why = f"`{name}` changes within a loop"
-            made = run.symbols.unknown(name, why, run.statement, varies=varies)
-            run.frame.names[name] = Number(made, found.dtype, found.nobody, varies)
-    run.frame.depth += 1
-    yield
-    run.frame.depth -= 1
+            if name in changing:
+                run.frame.names[name] = Opaque(why)
+            elif isinstance(found, Number):
+                varies = found.varies or run.symbols.varies(found.expr)
+                made = run.symbols.unknown(name, why, run.statement, varies=varies)
+                run.frame.names[name] = Number(made, found.dtype, found.nobody, varies)
+        run.frame.depth += 1
+        yield
+        run.frame.depth -= 1
+        names = before[0]
+        found_now = {n for n in names if _is_other(names[n], run.frame.names.get(n))} - changing
+        if not found_now:
+            break
+        changing |= found_now
+        run.restore(before)
+        before = run.state()
     _merge(before, run)
+
+
+def _is_other(first: Value, last: Value | None) -> bool:
+    """Return whether what was one array may be computed with another type or shape."""
+    if not (isinstance(first, Array) and isinstance(last, Array)):
+        return False
+    view, allocation = last.view, last.view.buffer.allocation
+    computed = allocation is not None and allocation.origin is Origin.COMPUTED
+    pairs = (first.view.dtype, view.dtype), (first.view.shape, view.shape)
+    return any(a is not None and a != b and (b is not None or computed) for a, b in pairs)
 
 
 def _with(node: cst.With, run: Run) -> None:
