@@ -278,8 +278,12 @@ class Finding:
 
     @property
     def is_gain(self) -> bool:
-        """Whether even the low end is a gain, of a part that is worth the change."""
-        sure = self.prediction is not None and self.prediction.low > GAIN_FROM
+        """Whether even the low end is a gain, of a part that is worth the change.
+
+        What is to be written by hand, in words that are nobody's yet, has an estimate for a price.
+        """
+        written = self.fix is not None or self.evidence.provenance == MEASURED
+        sure = written and self.prediction is not None and self.prediction.low > GAIN_FROM
         return sure and self.share is not None and not self.is_small
 
     @property

@@ -16,7 +16,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.ir.concrete import symbols
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Loop, Store, values_of, walk
 from advisor.ir.values import Gather, Point, Read, parts_of, reads
@@ -114,6 +113,9 @@ def held(kernel: Kernel) -> frozenset[str]:
 
 
 def _is_parallel(loop: Loop) -> bool:
+    # not on the way to an answer that was kept
+    from advisor.ir.concrete import symbols
+
     within = list(walk(loop.body))
     stored = {one.array for one in within if isinstance(one, Store)}
     used = {read.array for one in within for value in values_of(one) for read in reads(value)}

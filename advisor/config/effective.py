@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from advisor.cache import Answers
 from advisor.config.files import (
@@ -19,10 +20,12 @@ from advisor.config.files import (
 from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
-from advisor.ir.proposal import Rule
 from advisor.observed import Observations
 from costdb.records import dataclass, field, replace
 from costdb.wording import nearest
+
+if TYPE_CHECKING:
+    from advisor.ir.proposal import Rule
 
 _CODE = re.compile(r"[A-Za-z]+[0-9]*")
 

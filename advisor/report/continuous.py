@@ -18,14 +18,13 @@ from functools import cache
 from hashlib import sha256
 from importlib import resources
 from itertools import chain, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from advisor.files import is_file_name, reported_path
 from advisor.finding import Coverage, Finding, NotUnderstood, Prediction, Remark
-from advisor.ir.proposal import Rule
 from advisor.report.model import (
     Report,
     coverage_lines,
@@ -38,6 +37,9 @@ from advisor.report.model import (
 )
 from advisor.report.style import Style, one_line
 from advisor.source import Span, file_and_cell, split_lines
+
+if TYPE_CHECKING:
+    from advisor.ir.proposal import Rule
 
 # The whole report as one JSON document; ``findings.schema.json`` describes it.
 #

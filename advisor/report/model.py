@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from advisor.finding import (
     NOTHING_SEEN,
@@ -22,11 +23,13 @@ from advisor.finding import (
     Remark,
     Verdict,
 )
-from advisor.ir.proposal import Rule
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
 from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED
 from costdb.records import dataclass
+
+if TYPE_CHECKING:
+    from advisor.ir.proposal import Rule
 
 # The page of a rule, as Markdown.
 

@@ -123,12 +123,10 @@ def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     assert sizes == {(30, 20): 5}
 
     document = json.loads(user.advises(file, "--output-format", "json", code=1).stdout)
-    assert document["coverage"]["analysed"] == ["__init__", "total", "once"]
+    assert document["coverage"]["analysed"] == ["__init__", "total", "columns", "once"]
     # a product of arrays that is stored to be summed
-    assert [one["code"] for one in document["findings"]] == ["ADV505"]
+    assert [one["code"] for one in document["findings"]] == ["ADV504", "ADV505"]
     told = flat(user.advises(file, code=1).stdout)
-    # its columns come with a stride that no declaration says
-    assert "`columns`: `a` came with strides" in told
     # what no run saw stays named, and what is in no function
     assert "plain.py: 1 definition uses NumPy arrays" in told
     assert "as no run that was observed called it with arrays" in told
@@ -406,10 +404,10 @@ def test_what_several_kinds_of_calls_show_has_to_allow_an_edit(user: User) -> No
     user.advises("run", "--output-format", "none", file)
     asked = (file, "--machine", "node2026", "--no-cache")
     document = json.loads(user.advises(*asked, "--output-format", "json", code=1).stdout)
-    fixes = {one["kernel"]: one["fix"] for one in document["findings"]}
+    fixes = {one["kernel"]: one["fix"] for one in document["findings"] if one["fix"]}
     assert fixes["added"]["applicability"] == "unsafe"
-    assert {fixes[name]["applicability"] for name in ("total", "moved")} == {"display"}
-    assert fixes["total"]["legality"].startswith("not offered, as calls with `a` of uint8")
+    assert "total" not in fixes, "sums of uint8 and of float64 have no text in common"
+    assert fixes["moved"]["applicability"] == "display"
     assert "`of`" in fixes["moved"]["legality"] and "memory" in fixes["moved"]["legality"]
     # one verdict on each, and none on what no array is given to
     coverage = document["coverage"]
