@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-PURE = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range", "round", "sum"})
+PURE = frozenset(
+    {"abs", "bool", "complex", "float", "int", "len", "max", "min", "range", "round", "sum"}
+)
 """Builtins that change nothing; those that go through something else are asked for by loops."""
 
 METHODS = frozenset(

@@ -151,12 +151,9 @@ def _collective(
         case _:
             return
     lines = None
-    if not is_uniform(program, view.shape or ()):
-        safe = False
-        words += f"; if `{sent_text(step)}` is as long at both ends"
-    elif not (view.is_whole or fits(step.send)):
-        safe = False
-        words += f"; if no end of `{sent_text(step)}` lies behind its array's"
+    doubt = _unlike(program, step.send, view)
+    if doubt:
+        safe, words = False, f"{words}; {doubt}"
     if is_uniform(program, view.shape or ()) and is_simple(step, program) and step.result:
         if step.op is Op.BCAST:
             lines = _broadcast(program, function, step, view)
@@ -177,6 +174,16 @@ def _collective(
         None if lines is None else in_place_of(step.statement, lines, program.context),
         safe=safe,
     )
+
+
+def _unlike(program: Program, sent: Payload | None, view: View) -> str:
+    """Return on what condition a part is as long at both ends; empty where it surely is."""
+    text = "" if sent is None else sent.text
+    if not is_uniform(program, view.shape or ()):
+        return f"if `{text}` is as long at both ends"
+    if not (view.is_whole or fits(sent)):
+        return f"if no end of `{text}` lies behind its array's"
+    return ""
 
 
 def _broadcast(
@@ -230,10 +237,11 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
         ]
         if absent:
             words += f"; if `{absent[0]}` is never PROC_NULL, from which `recv` gives None"
-        cut = [end.step.send for end, view in zip(sends, views, strict=True)
-               if not (view.is_whole or fits(end.step.send))]  # fmt: skip
-        if cut:
-            words += f"; if no end of `{cut[0].text if cut[0] else ''}` lies behind its array's"
+        doubts = [
+            _unlike(program, end.step.send, view) for end, view in zip(sends, views, strict=True)
+        ]
+        doubt = next(filter(None, doubts), "")
+        words += f"; {doubt}" * bool(doubt)
         if later:
             words += f"; if `{later[0]}` is not changed until the request has been waited for"
         first = sends[0]
@@ -253,7 +261,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             tuple(step for _, steps in both for step in steps),
             words + _UNWRITTEN * (len(edits) < len(made)),
             together(*edits) if len(edits) == len(made) else None,
-            safe=not later and not absent and not cut,
+            safe=not (later or absent or doubt),
         )
 
 

@@ -28,6 +28,7 @@ from advisor.ir.spmd.steps import (
     Wait,
     walk,
 )
+from advisor.ir.waiting import PURE
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
@@ -68,7 +69,6 @@ _OF_OBJECTS = {"MAX": "maximum", "MIN": "minimum"}
 """NumPy's functions for operations that do not go element by element through arrays of objects."""
 _SENT = ("sendobj", "obj", "sendbuf", "buf")
 _PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
-_PLAIN_CALLS = frozenset({"abs", "complex", "float", "int", "len", "max", "min", "round", "sum"})
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
 _APART = (
     "no iteration uses before its calls what an earlier one made behind its own, if names of arrays"
@@ -405,16 +405,14 @@ def _has_one_name(name: str, parts: _Parts, function: SpmdFunction, program: Pro
     bindings = [node for node in uses if isinstance(node.ctx, ast.Store)]
     if not bindings or not all(one in made for one in bindings) or name in function.parameters:
         return False
-    # what comes behind an outer loop's end comes last, unless that binds the name anew
-    around = (
-        node
+    # what stands behind all loops around comes last
+    last = max(
+        node.end_lineno or 0
         for node in nodes
         if isinstance(node, ast.For | ast.While)
-        and node.lineno < loop.lineno
+        and node.lineno <= loop.lineno
         and (node.end_lineno or 0) >= (loop.end_lineno or 0)
-        and not any(node.lineno <= one.lineno <= (node.end_lineno or 0) for one in bindings)
     )
-    last = max([loop.end_lineno or 0, *(node.end_lineno or 0 for node in around)])
     return all(
         node in made or node.lineno > last or loop.lineno <= node.lineno <= (loop.end_lineno or 0)
         for node in uses
@@ -475,7 +473,7 @@ def _calls_nothing(nodes: list[ast.stmt]) -> bool:
         if isinstance(part, ast.Call):
             called = ast.unparse(part.func)
             first, _, rest = called.partition(".")
-            plain = first in ("np", "numpy", "math") or rest == "append" or called in _PLAIN_CALLS
+            plain = first in ("np", "numpy", "math") or rest == "append" or called in PURE
             # what is drawn next depends on what was drawn before
             if not plain or "random" in called:
                 return False

@@ -371,11 +371,11 @@ def _repeated(body: cst.BaseSuite, run: Run) -> Iterator[None]:
         run.frame.depth += 1
         yield
         run.frame.depth -= 1
-        names = before[0]
-        found_now = {n for n in names if _is_other(names[n], run.frame.names.get(n))} - changing
-        if not found_now:
+        at_first, now = before[0], run.frame.names
+        others = {name for name in at_first if _is_other(at_first[name], now.get(name))}
+        if others <= changing:
             break
-        changing |= found_now
+        changing |= others
         run.restore(before)
         before = run.state()
     _merge(before, run)
