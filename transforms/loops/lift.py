@@ -47,7 +47,6 @@ from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
-    ROWS,
     reduced_dtype,
     strong,
 )
@@ -55,6 +54,7 @@ from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym,
 from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
+from transforms.loops.formulas import adds_truths, degree, of_text
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -498,9 +498,9 @@ class Lift:
             node = ast.parse(value.text, mode="eval").body
         except SyntaxError:
             raise NotRaised from None
-        if any(map(_adds_truths, ast.walk(node))):
+        if any(map(adds_truths, ast.walk(node))):
             raise NotRaised
-        if _degree(node, name if kind_of(strong(value.dtype)) is Kind.INTEGER else None) > 2:
+        if degree(node, name if kind_of(strong(value.dtype)) is Kind.INTEGER else None) > 2:
             # whole numbers of Python do not wrap around
             raise NotRaised
         made = of_text(node, lambda one: self._counted(one, value.dtype, name))
@@ -656,31 +656,7 @@ def turned(matrix: Value) -> Value:
     return Transpose(matrix, (1, 0))
 
 
-def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
-    """Return what the text of a number says, given what it says of names and fractions."""
-    match node:
-        case ast.Call(ast.Name(operation), parts) if operation in ROWS:
-            return Elementwise(operation, tuple(of_text(one, named) for one in parts))
-        case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
-            return Scalar(ast.unparse(node), PYTHON_INTEGER)
-        case ast.UnaryOp(ast.USub(), operand):
-            return Elementwise("negative", (of_text(operand, named),))
-    return named(node)
-
-
-_TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
-_OF_NUMBERS = frozenset({"absolute", "add", "multiply", "negative", "positive", "subtract"})
 _WEAK = {"int64": PYTHON_INTEGER, "float64": PYTHON_FLOAT}
-
-
-def _adds_truths(node: ast.AST) -> bool:
-    """Return whether a formula computes with what comparisons give: in Python these are numbers."""
-    match node:
-        case ast.Call(ast.Name(name), parts) if name in _OF_NUMBERS:
-            return any(
-                isinstance(one, ast.Call) and ast.unparse(one.func) in _TRUTHS for one in parts
-            )
-    return False
 
 
 def _of_python(one: Value, lifted: tuple[Value, int | None, int]) -> Value:
@@ -691,25 +667,3 @@ def _of_python(one: Value, lifted: tuple[Value, int | None, int]) -> Value:
         case Copy(_, dtype, of_python=True):
             return Scalar("1", _WEAK.get(dtype, dtype))
     return one
-
-
-def _degree(node: ast.AST, index: str | None) -> int:
-    """Return how many numbers below ``2**31`` a formula multiplies, at most.
-
-    The index is one; of other whole numbers, and of longer literals, nothing says so. Without an
-    index, as of formulas that come to no whole number, each name is one.
-    """
-    match node:
-        case ast.Name(name):
-            return 1 if index in (name, None) else 2
-        case ast.Constant(int(value)):
-            return abs(value).bit_length() // 31
-        case ast.Call(ast.Name("multiply"), parts):
-            return sum(_degree(one, index) for one in parts)
-        case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
-            return _degree(base, index) * power
-        case ast.Call(ast.Name("left_shift" | "power"), _):
-            return 3
-        case ast.Call(_, parts):
-            return max((_degree(one, index) for one in parts), default=0)
-    return max((_degree(one, index) for one in ast.iter_child_nodes(node)), default=0)

@@ -39,7 +39,7 @@ from advisor.ir.values import (
     reads,
 )
 from transforms.kit.kernels import mapped, replaced, type_of
-from transforms.loops.lift import of_text
+from transforms.loops.formulas import of_text
 from transforms.loops.opened import at_place
 from transforms.loops.raising import WORD, NotRaised, ShapeConflict
 from transforms.loops.searched import is_search, searched

@@ -10,65 +10,52 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
-from copy import deepcopy
+from collections.abc import Iterator
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
-    Call,
     Communicate,
-    Leave,
     Loop,
-    LoopKind,
     Op,
     Step,
-    Unknown,
     Visit,
-    Wait,
-    walk,
 )
-from advisor.ir.waiting import PURE
 from costdb.expr import free_symbols, num
-from costdb.records import dataclass, replace
+from costdb.records import replace
 from transforms.kit.memory import (
-    INTEGERS,
-    SENDABLE,
-    may_share,
     new_array,
     payload_of,
-    reads_of,
-    written,
 )
 from transforms.kit.names import (
-    argument,
-    bound_names,
-    is_uniform,
-    keywords,
     loaded_names,
-    occurrences,
     used_outside,
-    words,
 )
 from transforms.kit.programs import collective, offer, shortened
-from transforms.kit.ranks import is_exchange, on_all_ranks
+from transforms.kit.ranks import on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     fresh_name,
     in_place_of,
     span_of,
     starts_line,
-    statement_at,
-    tree_of,
+)
+from transforms.messages.loops_of_calls import (
+    OF_OBJECTS,
+    REDUCTIONS,
+    Once,
+    Parts,
+    calls_in,
+    changes_its_own,
+    is_another_call,
+    is_distributable,
+    is_free,
+    only_adds,
+    parts_in,
+    sent_dtype,
+    varies,
 )
 
-_REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
-_OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN", "BAND", "BOR", "BXOR"})
-_ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
-_OF_OBJECTS = {"MAX": "maximum", "MIN": "minimum"}
-"""NumPy's functions for operations that do not go element by element through arrays of objects."""
-_SENT = ("sendobj", "obj", "sendbuf", "buf")
-_PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
 _APART = (
     "no iteration uses before its calls what an earlier one made behind its own, if names of arrays"
@@ -77,431 +64,24 @@ _APART = (
 _ROUNDED = "; sums of floating-point numbers are collected in another order, and agree to rounding"
 
 
-@dataclass(frozen=True, slots=True)
-class _Once:
-    """One call of a loop.
-
-    Attributes
-    ----------
-    step : Communicate
-    sent : str
-        What an iteration sends.
-    into : str or None
-        The name of the buffer that it receives into.
-    one, all_sent, received : str
-        What one result is called, and what all that is sent and received is.
-    given : list of str
-        Its other arguments.
-    """
-
-    step: Communicate
-    sent: str
-    into: str | None
-    one: str
-    all_sent: str
-    received: str
-    given: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """A loop in parts.
-
-    Attributes
-    ----------
-    node : ast.For
-    loop : Loop
-    calls : list of _Once
-    before, behind : list of ast.stmt
-        What comes before the calls, and can, and all else, barriers left out; `behind` has names
-        in the place of calls.
-    """
-
-    node: ast.For
-    loop: Loop
-    calls: list[_Once]
-    before: list[ast.stmt]
-    behind: list[ast.stmt]
-
-    @property
-    def targets(self) -> frozenset[str]:
-        """What the loop's header binds."""
-        return bound_names([self.node.target])
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """What is used up to the calls."""
-        return loaded_names([*self.before, *(ast.parse(one.sent) for one in self.calls)])
-
-    @property
-    def header(self) -> str:
-        """The header of a loop like this one."""
-        return f"for {ast.unparse(self.node.target)} in {ast.unparse(self.node.iter)}"
-
-
 def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield one call for each that a loop makes in every iteration."""
     for visit in function.visits():
         loop = visit.step
         if not isinstance(loop, Loop) or loop.trips is None or loop.timing or loop.by_rank:
             continue
-        steps = _calls(program, loop)
-        parts = _parts(program, loop, steps) if steps else None
-        if parts is None or not _varies(parts) or _is_another_call(parts):
+        steps = calls_in(program, loop)
+        parts = parts_in(program, loop, steps) if steps else None
+        if parts is None or not varies(parts) or is_another_call(parts):
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
         lines = program.context.lines
-        adds = len(steps) == 1 and _only_adds(parts, function, program)
-        if adds and _is_free(parts, frozenset(), lines):
+        adds = len(steps) == 1 and only_adds(parts, function, program)
+        if adds and is_free(parts, frozenset(), lines):
             yield _added_first(program, function, visit, parts)
-        elif _is_distributable(parts, lines) and _changes_its_own(parts, function, program):
+        elif is_distributable(parts, lines) and changes_its_own(parts, function, program):
             yield _collected(program, function, visit, parts)
-
-
-# --- the parts of a loop --------------------------------------------------------------------------
-
-
-def _calls(program: Program, loop: Loop) -> list[Communicate]:
-    """Return the calls of a loop, which every iteration makes; none where one cannot be one."""
-    inside = [one.step for one in walk(loop.body)]
-    every = [s for s in inside if isinstance(s, Communicate)]
-    calls = [s for s in every if s.op is not Op.BARRIER]
-    if len(calls) < len(every) and len({s.receiver for s in every}) > 1:
-        return []  # others may wait at the barrier
-    if loop.kind not in (LoopKind.COUNTED, LoopKind.ELEMENTS):
-        return []
-    if any(isinstance(one, Unknown | Call | Leave | Wait) for one in inside):
-        return []
-    for step in calls:
-        if step not in loop.body or not step.blocking or "status" in step.places:
-            return []
-        if step.in_place or step.varying:
-            return []
-        if step.op is Op.SENDRECV:
-            alike = loop.trips is not None and is_uniform(program, [loop.trips])
-            if not (step.pickled and alike and is_exchange(step) and step.receive is None):
-                return []
-        elif step.op is not Op.BCAST and (
-            step.op not in _REDUCTIONS or step.operation not in _OPERATIONS
-        ):
-            return []
-        fixed = [step.send.count if step.send is not None else None, step.root]
-        if any(size is not None and loop.variable in free_symbols(size) for size in fixed):
-            return []
-        if step.send is None or not _is_plain(step.send):
-            return []  # nobody knows how to copy other objects, or whether they change
-        if step.pickled and step.operation in _OF_OBJECTS and _dtype(step.send) not in INTEGERS:
-            return []  # which of a number and NaN is the larger depends on who compares
-    return calls
-
-
-def _is_plain(payload: Payload) -> bool:
-    if payload.kind is PayloadKind.ARRAY:
-        known = payload.view is not None and payload.view.shape is not None
-        if not known or payload.described or payload.datatype is not None:
-            return False
-    elif payload.kind is not PayloadKind.SCALAR:
-        return False
-    return payload.count is not None and _dtype(payload) in SENDABLE
-
-
-def _dtype(payload: Payload) -> str:
-    return _ELEMENT.get(payload.dtype or "", payload.dtype or "")
-
-
-def _parts(program: Program, loop: Loop, steps: list[Communicate]) -> _Parts | None:
-    context = program.context
-    node = statement_at(loop.span, context)
-    tries = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.Try))
-    if not isinstance(node, ast.For) or node.orelse:
-        return None
-    if any(span_of(one, context.lines).contains(loop.span) for one in tries):
-        return None  # what was done before an exception stays done
-    barriers = {s.statement for s in loop.body if isinstance(s, Communicate) and s.op is Op.BARRIER}
-    calls: list[_Once] = []
-    ahead, behind = list[ast.stmt](), list[ast.stmt]()
-    for statement in node.body:
-        place = span_of(statement, context.lines)
-        here = [step for step in steps if place.contains(step.span)]
-        if place in barriers:
-            continue
-        if not here:
-            later = bound_names(behind)
-            uses = loaded_names([statement]) | bound_names([statement])
-            first = len(calls) < len(steps) and not uses & later
-            (ahead if first else behind).append(statement)
-            continue
-        made = _once(program, statement, here[0], ahead, len(calls)) if len(here) == 1 else None
-        if made is None or not _are_apart(ast.parse(made[0].sent), behind):
-            return None
-        calls.append(made[0])
-        behind += made[1]
-    return _Parts(node, loop, calls, ahead, behind) if len(calls) == len(steps) else None
-
-
-def _once(
-    program: Program, call: ast.stmt, step: Communicate, ahead: list[ast.stmt], number: int
-) -> tuple[_Once, list[ast.stmt]] | None:
-    """Return a call, and its statement with a name in the place of its result."""
-    context, again = program.context, f"_{number + 1}" * bool(number)
-    one, sent, got = (
-        fresh_name(f"{n}{again}", context.identifiers) for n in ("one", "sent", "received")
-    )
-    into = None
-    if step.pickled:
-        alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
-        if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
-            return None
-        used = _with(call, step, one, context.lines)
-    else:
-        received = step.send if step.op is Op.BCAST else step.receive
-        if not isinstance(call, ast.Expr) or received is None or not received.text.isidentifier():
-            return None
-        into = received.text
-        # memory that the loop makes is another one each time
-        made = {ast.unparse(t) for n in ahead if isinstance(n, ast.Assign) for t in n.targets}
-        used = f"{into if into in made else f'{into}[...]'} = {one}"
-    text = next((t for name in _SENT if (t := argument(step, name, program)) is not None), None)
-    if text is None or "#" in context.text(step.statement):
-        return None
-    given = keywords(step, _PARTNERS, program)
-    return _Once(step, text, into, one, sent, got, given), ast.parse(used).body
-
-
-def _with(call: ast.stmt, step: Communicate, one: str, lines: list[str]) -> str:
-    """Return a statement with a name in the place of its call."""
-
-    class Replaced(ast.NodeTransformer):
-        def visit_Call(self, node: ast.Call) -> ast.expr:
-            if span_of(node, lines) == step.span:
-                return ast.Name(one, ast.Load())
-            self.generic_visit(node)
-            return node
-
-    # others look at the same tree
-    return ast.unparse(Replaced().visit(deepcopy(call)))
-
-
-# --- which loops ----------------------------------------------------------------------------------
-
-
-def _varies(parts: _Parts) -> bool:
-    """Return whether what is sent follows the loop: a repetition of the same measures it."""
-    known = parts.targets
-    for node in parts.before:
-        if known & loaded_names([node]):
-            known |= bound_names([node])
-    return all(known & loaded_names([ast.parse(one.sent)]) for one in parts.calls)
-
-
-def _is_another_call(parts: _Parts) -> bool:
-    """Return whether another root, operation, partner or communicator may be meant each time."""
-    bound = bound_names([*parts.before, *parts.behind]) | parts.targets
-    given = (f"{one.step.receiver} {' '.join(one.given)}" for one in parts.calls)
-    return any(words(text) & bound for text in given)
-
-
-def _is_distributable(parts: _Parts, lines: list[str]) -> bool:
-    """Return whether all that comes before calls can come before all that is behind them."""
-    first, later = bound_names(parts.before), bound_names(parts.behind)
-    for one in parts.calls:
-        if one.into is not None:
-            later -= {one.into} & first
-            first -= {one.into}
-    used = loaded_names(parts.behind)
-    # the header is evaluated again behind what stands before the calls
-    if first & (used | loaded_names([parts.node.iter])) or parts.targets & (first | later):
-        return False
-    shared = parts.reads & later
-    if not all(_is_by_index(name, parts) for name in shared):
-        return False
-    again = isinstance(parts.node.iter, ast.Call) and ast.unparse(parts.node.iter.func) == "range"
-    if not (again or not parts.targets & used) or not _calls_nothing(parts.behind):
-        return False
-    return _is_free(parts, shared, lines)
-
-
-def _is_free(parts: _Parts, shared: frozenset[str], lines: list[str]) -> bool:
-    """Return whether memory, too, is not written on one side of the calls and used on the other.
-
-    What only steps tell is changed through an argument: `np.copyto`, or `out=`.
-    """
-    body, calls = parts.loop.body, [one.step for one in parts.calls]
-    places = [span_of(node, lines) for node in parts.before]
-    sides: tuple[list[Step], list[Step]] = ([], [])
-    for at, step in enumerate(body):
-        sends = [one for one in calls if one.statement.contains(step.span) and one in body[at:]]
-        is_behind = not sends and not any(place.contains(step.span) for place in places)
-        sides[is_behind].extend(one.step for one in walk((step,)) if one.step not in calls)
-    ahead, behind = sides
-    taken = [view for step in (*ahead, *calls) for view in reads_of(step)]
-    used = [view for step in behind for view in reads_of(step)]
-    made, stored = ([view for step in side for view in written(step) or ()] for side in sides)
-    # what a call receives is new in every iteration
-    own = {one.into for one in parts.calls}
-    return not any(
-        may_share(one, other)
-        for views, others, but in ((taken, stored, shared), (made, used + stored, own))
-        for one in views
-        for other in others
-        if one.buffer.name not in but
-    )
-
-
-def _changes_its_own(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
-    """Return whether what changes behind the calls is arrays, or has one name only.
-
-    Views tell which arrays share memory, and nothing tells it of lists and dictionaries.
-    """
-    arrays = {
-        view.buffer.name
-        for one in walk(parts.loop.body)
-        for view in (*(written(one.step) or ()), *reads_of(one.step))
-    }
-    arrays |= {one.into for one in parts.calls if one.into is not None}
-    for part in (part for node in parts.behind for part in ast.walk(node)):
-        match part:
-            case ast.Call(func=ast.Attribute(value=changed, attr="append")):
-                if ast.unparse(changed) in ("np", "numpy"):
-                    continue
-            case ast.Subscript(value=changed, ctx=ast.Store() | ast.Del()):
-                pass
-            case ast.AugAssign(target=ast.Name() as changed, value=ast.List() | ast.ListComp()):
-                pass
-            case _:
-                continue
-        if ast.unparse(changed) in arrays:
-            continue
-        if not isinstance(changed, ast.Name) or not _has_one_name(
-            changed.id, parts, function, program
-        ):
-            return False
-    return True
-
-
-def _has_one_name(name: str, parts: _Parts, function: SpmdFunction, program: Program) -> bool:
-    """Return whether a function makes what a name means, and has no other name for it yet."""
-    whole, loop, made = function.whole, parts.node, list[ast.AST]()
-    nodes = [
-        node
-        for node in ast.walk(tree_of(program.context.source))
-        if whole.start_line <= getattr(node, "lineno", 0) <= whole.end_line
-    ]
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=bound)], value=value) if bound == name:
-                made += [node.targets[0]] * _is_new(value)
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                pairs = zip(targets, values, strict=False)
-                made += [one for one, value in pairs if _is_new(value)]
-            case ast.Subscript(value=ast.Name() as used) | ast.Attribute(value=ast.Name() as used):
-                made.append(used)
-            case ast.AugAssign(target=ast.Name() as used):
-                made.append(used)
-            case _:
-                pass
-    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
-    bindings = [node for node in uses if isinstance(node.ctx, ast.Store)]
-    if not bindings or not all(one in made for one in bindings) or name in function.parameters:
-        return False
-    # what stands behind all loops around comes last
-    last = max(
-        node.end_lineno or 0
-        for node in nodes
-        if isinstance(node, ast.For | ast.While)
-        and node.lineno <= loop.lineno
-        and (node.end_lineno or 0) >= (loop.end_lineno or 0)
-    )
-    return all(
-        node in made or node.lineno > last or loop.lineno <= node.lineno <= (loop.end_lineno or 0)
-        for node in uses
-    )
-
-
-def _is_new(value: ast.expr) -> bool:
-    return isinstance(value, ast.List | ast.Dict | ast.ListComp | ast.DictComp) or (
-        isinstance(value, ast.Call) and ast.unparse(value) in ("list()", "dict()")
-    )
-
-
-def _subscripts(name: str, nodes: Iterable[ast.AST]) -> list[list[str]] | None:
-    """Return the subscripts of a name; None where it is used as a whole."""
-    parts = [part for node in nodes for part in ast.walk(node)]
-    found = [
-        [ast.unparse(one) for one in getattr(part.slice, "elts", [part.slice])]
-        for part in parts
-        if isinstance(part, ast.Subscript) and ast.unparse(part.value) == name
-    ]
-    uses = [part for part in parts if isinstance(part, ast.Name) and part.id == name]
-    return found if len(found) == len(uses) else None
-
-
-def _is_by_index(name: str, parts: _Parts) -> bool:
-    """Return whether each iteration uses elements of its own of an array or a dictionary.
-
-    The loop's index stands at the same place of each subscript.
-    """
-    nodes = (*parts.before, *(ast.parse(one.sent) for one in parts.calls), *parts.behind)
-    found = _subscripts(name, nodes)
-    common = [set(enumerate(one)) for one in found or ()]
-    return bool(common) and any(t in parts.targets for _, t in set.intersection(*common))
-
-
-def _are_apart(sent: ast.AST, behind: list[ast.stmt]) -> bool:
-    """Return whether what is sent is surely not what was stored before, in the same iteration."""
-    for name in loaded_names([sent]) & bound_names(behind):
-        one, other = _subscripts(name, [sent]), _subscripts(name, behind)
-        if one is None or other is None:
-            return False
-        for pair in ((a, b) for a in one for b in other):
-            if not any(
-                a != b
-                and (
-                    (a.isdigit() and b.isdigit())
-                    or (a[:1] + b[:1] == "--" and a[1:].isdigit() and b[1:].isdigit())
-                )
-                for a, b in zip(*pair, strict=False)
-            ):
-                return False
-    return True
-
-
-def _calls_nothing(nodes: list[ast.stmt]) -> bool:
-    """Return whether all that is called computes numbers, or adds to a list."""
-    for part in (part for node in nodes for part in ast.walk(node)):
-        if isinstance(part, ast.Call):
-            called = ast.unparse(part.func)
-            first, _, rest = called.partition(".")
-            plain = first in ("np", "numpy", "math") or rest == "append" or called in PURE
-            # what is drawn next depends on what was drawn before
-            if not plain or "random" in called:
-                return False
-    return True
-
-
-def _only_adds(parts: _Parts, function: SpmdFunction, program: Program) -> bool:
-    """Return whether an iteration does no more with its sum than to add it to a total."""
-    (once,) = parts.calls
-    step, behind, into = once.step, parts.behind, once.into
-    if step.operation != "SUM" or (step.pickled and step.op is not Op.ALLREDUCE):
-        return False
-    if into is not None:
-        behind = behind[1:]
-        place = span_of(parts.node, program.context.lines)
-        outside = into not in bound_names(parts.before) | set(function.parameters)
-        if not outside or any(
-            one.start_line > place.end_line for one in occurrences(into, function, program)
-        ):
-            return False
-    if len(behind) == 1 and isinstance(behind[0], ast.If) and not behind[0].orelse:
-        if loaded_names([behind[0].test]) & (parts.targets | bound_names([*parts.before, *behind])):
-            return False
-        behind = behind[0].body
-    match behind:
-        case [ast.AugAssign(target=ast.Name(id=total), op=ast.Add(), value=ast.Name(id=added))]:
-            return added == (into or once.one) and total not in parts.reads
-    return False
 
 
 # --- what takes their place -----------------------------------------------------------------------
@@ -514,7 +94,7 @@ def _grouped(text: str) -> str:
     return text if alone and "\n" not in text else f"({text})"
 
 
-def _body(nodes: list[ast.stmt], parts: _Parts, program: Program) -> list[str]:
+def _body(nodes: list[ast.stmt], parts: Parts, program: Program) -> list[str]:
     """Return statements of a loop as they stand, unless comments in them would come twice."""
     context, inner = program.context, " " * (parts.node.body[0].col_offset - parts.node.col_offset)
     texts = []
@@ -530,7 +110,7 @@ def _is_listed(step: Communicate) -> bool:
     return step.pickled and step.op in (Op.SENDRECV, Op.BCAST)
 
 
-def _edits(parts: _Parts, lines: list[str] | None, program: Program) -> Edits | str:
+def _edits(parts: Parts, lines: list[str] | None, program: Program) -> Edits | str:
     node, context = parts.node, program.context
     place = span_of(node, context.lines)
     if lines is None or node.body[0].lineno == node.lineno or not starts_line(place, context):
@@ -538,7 +118,7 @@ def _edits(parts: _Parts, lines: list[str] | None, program: Program) -> Edits | 
     return in_place_of(place, lines, context)
 
 
-def _steps(parts: _Parts, *, whole: bool) -> tuple[Step, ...]:
+def _steps(parts: Parts, *, whole: bool) -> tuple[Step, ...]:
     """Return a loop, one call for each in it, and for what comes behind them another loop."""
     loop, made = parts.loop, list[Step]()
     steps = [one.step for one in parts.calls]
@@ -552,7 +132,7 @@ def _steps(parts: _Parts, *, whole: bool) -> tuple[Step, ...]:
             continue
         shape = () if sent.view is None or sent.kind is PayloadKind.SCALAR else sent.view.shape
         extents = (loop.trips, *(shape or ())) if whole else shape or (num(1),)
-        memory = payload_of(new_array("sent", _dtype(sent), extents, step.span), step.span)
+        memory = payload_of(new_array("sent", sent_dtype(sent), extents, step.span), step.span)
         received = None if step.op is Op.BCAST else memory
         call = collective(step, step.op, memory, received)
         made.append(replace(call, pickled=whole and sent.kind is PayloadKind.SCALAR))
@@ -567,7 +147,7 @@ def _steps(parts: _Parts, *, whole: bool) -> tuple[Step, ...]:
 
 
 def _added_first(
-    program: Program, function: SpmdFunction, visit: Visit, parts: _Parts
+    program: Program, function: SpmdFunction, visit: Visit, parts: Parts
 ) -> ProgramProposal:
     (once,), context = parts.calls, program.context
     name, numpy = fresh_name("added", context.identifiers), context.array_module
@@ -601,10 +181,10 @@ def _added_first(
 
 
 def _collected(
-    program: Program, function: SpmdFunction, visit: Visit, parts: _Parts
+    program: Program, function: SpmdFunction, visit: Visit, parts: Parts
 ) -> ProgramProposal:
     steps = [one.step for one in parts.calls]
-    rounded = any(s.op in _REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
+    rounded = any(s.op in REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
     numbers = steps[0].send is not None and steps[0].send.kind is PayloadKind.SCALAR
     as_it_is = numbers or any(map(_is_listed, steps))
     method = steps[0].method if as_it_is else steps[0].method.capitalize()
@@ -622,7 +202,7 @@ def _collected(
     )
 
 
-def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str] | None:
+def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] | None:
     """Return the two loops and the calls between them; None where they cannot be written."""
     context, place = program.context, span_of(parts.node, program.context.lines)
     if context.array_module is None or program.mpi_module is None:
@@ -648,7 +228,7 @@ def _lines(parts: _Parts, function: SpmdFunction, program: Program) -> list[str]
     return [*lines, *_used(parts, program)]
 
 
-def _one_call(once: _Once, program: Program) -> list[str] | None:
+def _one_call(once: Once, program: Program) -> list[str] | None:
     """Return the call of what a loop sends, from the list of it."""
     step, sent, numpy = once.step, once.step.send, program.context.array_module
     if sent is None:
@@ -660,14 +240,14 @@ def _one_call(once: _Once, program: Program) -> list[str] | None:
             return [f"{got} = {step.receiver}.{step.method}({listed}{given}){nobody}"]
         case Op.ALLREDUCE if sent.kind is PayloadKind.SCALAR:
             # numbers stay what they were, be they Python's, NumPy's or of several kinds
-            if step.operation in _OF_OBJECTS:
-                given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
+            if step.operation in OF_OBJECTS:
+                given = f", op={numpy}.{OF_OBJECTS[step.operation]}"
             objects = f"{numpy}.array({listed}, dtype=object)"
             return [f"{got} = {step.receiver}.allreduce({objects}{given})"]
         case Op.ALLREDUCE | Op.BCAST if _one_shape(sent, program):
             own = f"{program.mpi_module}.IN_PLACE, " * (step.op is Op.ALLREDUCE)
             return [
-                f"{got} = {numpy}.array({listed}, dtype={_dtype(sent)!r})",
+                f"{got} = {numpy}.array({listed}, dtype={sent_dtype(sent)!r})",
                 f"{step.receiver}.{step.op.capitalize()}({own}{got}{given})",
             ]
     return None
@@ -685,7 +265,7 @@ def _one_shape(sent: Payload, program: Program) -> bool:
     return all(one is not None and (one.value or one.derived) for one in sizes)
 
 
-def _used(parts: _Parts, program: Program) -> list[str]:
+def _used(parts: Parts, program: Program) -> list[str]:
     """Return what is done with all results, from which on nothing is sent."""
     names, results = [one.one for one in parts.calls], [one.received for one in parts.calls]
     if parts.targets & loaded_names(parts.behind):

@@ -1,0 +1,56 @@
+"""The text of a number that an iteration computes: as values, and what of Python it relies on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from advisor.ir.values import Elementwise, Scalar, Value
+from advisor.numpy_table import PYTHON_INTEGER, ROWS
+
+_TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+_OF_NUMBERS = frozenset({"absolute", "add", "multiply", "negative", "positive", "subtract"})
+
+
+def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
+    """Return what the text of a number says, given what it says of names and fractions."""
+    match node:
+        case ast.Call(ast.Name(operation), parts) if operation in ROWS:
+            return Elementwise(operation, tuple(of_text(one, named) for one in parts))
+        case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
+            return Scalar(ast.unparse(node), PYTHON_INTEGER)
+        case ast.UnaryOp(ast.USub(), operand):
+            return Elementwise("negative", (of_text(operand, named),))
+    return named(node)
+
+
+def adds_truths(node: ast.AST) -> bool:
+    """Return whether a formula computes with what comparisons give: in Python these are numbers."""
+    match node:
+        case ast.Call(ast.Name(name), parts) if name in _OF_NUMBERS:
+            return any(
+                isinstance(one, ast.Call) and ast.unparse(one.func) in _TRUTHS for one in parts
+            )
+    return False
+
+
+def degree(node: ast.AST, index: str | None) -> int:
+    """Return how many numbers below ``2**31`` a formula multiplies, at most.
+
+    The index is one; of other whole numbers, and of longer literals, nothing says so. Without an
+    index, as of formulas that come to no whole number, each name is one.
+    """
+    match node:
+        case ast.Name(name):
+            return 1 if index in (name, None) else 2
+        case ast.Constant(int(value)):
+            return abs(value).bit_length() // 31
+        case ast.Call(ast.Name("multiply"), parts):
+            return sum(degree(one, index) for one in parts)
+        case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
+            return degree(base, index) * power
+        case ast.Call(ast.Name("left_shift" | "power"), _):
+            return 3
+        case ast.Call(_, parts):
+            return max((degree(one, index) for one in parts), default=0)
+    return max((degree(one, index) for one in ast.iter_child_nodes(node)), default=0)
