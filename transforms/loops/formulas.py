@@ -9,6 +9,7 @@ from advisor.ir.values import Elementwise, Scalar, Value
 from advisor.numpy_table import PYTHON_INTEGER, ROWS
 
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+INDEX_BITS, WORD_BITS = 30, 63
 _OF_NUMBERS = frozenset({"absolute", "add", "multiply", "negative", "positive", "subtract"})
 
 
@@ -34,23 +35,23 @@ def adds_truths(node: ast.AST) -> bool:
     return False
 
 
-def degree(node: ast.AST, index: str | None) -> int:
-    """Return how many numbers below ``2**31`` a formula multiplies, at most.
+def bits(node: ast.AST, index: str | None) -> int:
+    """Return how many bits the whole numbers of a formula need, at most.
 
-    The index is one; of other whole numbers, and of longer literals, nothing says so. Without an
-    index, as of formulas that come to no whole number, each name is one.
+    The index is taken to be below ``2**30``; of other whole numbers nothing says how large they
+    are. Without an index, as of formulas that come to no whole number, each name is like one.
     """
     match node:
         case ast.Name(name):
-            return 1 if index in (name, None) else 2
+            return INDEX_BITS * (1 if index in (name, None) else 2)
         case ast.Constant(int(value)):
-            return abs(value).bit_length() // 31
+            return abs(value).bit_length()
         case ast.Call(ast.Name("multiply"), parts):
-            return sum(degree(one, index) for one in parts)
+            return sum(bits(one, index) for one in parts)
         case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
-            return degree(base, index) * power
+            return bits(base, index) * power
         case ast.Call(ast.Name("left_shift" | "power"), _):
-            return 3
+            return WORD_BITS + 1
         case ast.Call(_, parts):
-            return max((degree(one, index) for one in parts), default=0)
-    return max((degree(one, index) for one in ast.iter_child_nodes(node)), default=0)
+            return max((bits(one, index) for one in parts), default=0)
+    return max((bits(one, index) for one in ast.iter_child_nodes(node)), default=0)

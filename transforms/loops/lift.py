@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.concrete import Node, rebuilt, symbols
@@ -47,6 +48,7 @@ from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
+    promote,
     reduced_dtype,
     strong,
 )
@@ -54,7 +56,7 @@ from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym,
 from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
-from transforms.loops.formulas import adds_truths, degree, of_text
+from transforms.loops.formulas import WORD_BITS, adds_truths, bits, of_text
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -500,7 +502,7 @@ class Lift:
             raise NotRaised from None
         if any(map(adds_truths, ast.walk(node))):
             raise NotRaised
-        if degree(node, name if kind_of(strong(value.dtype)) is Kind.INTEGER else None) > 2:
+        if bits(node, name if kind_of(strong(value.dtype)) is Kind.INTEGER else None) > WORD_BITS:
             # whole numbers of Python do not wrap around
             raise NotRaised
         made = of_text(node, lambda one: self._counted(one, value.dtype, name))
@@ -590,11 +592,19 @@ class Lift:
         axis = max(0, rank - behind)
         parts = tuple(self.aligned(v, place, own, rank, axis) for v, place, own in lifted)
         made = replace(value, operands=parts)
-        plain = replace(value, operands=tuple(map(_of_python, operands, lifted)))
+        plain = replace(value, operands=tuple(map(_of_python, operands, parts)))
         if strong(type_of(made, self.kernel).dtype) != strong(type_of(plain, self.kernel).dtype):
             # arrays of numbers widen what numbers do not
             raise NotRaised
         return made, axis
+
+    def refuse_wider(self, factors: Sequence[Value], lifted: Sequence[Value]) -> None:
+        """Refuse a product that is wider where numbers of Python are arrays."""
+        plain = map(_of_python, factors, lifted)
+        kinds = (reduce(promote, [type_of(v, self.kernel).dtype for v in some])
+                 for some in (plain, lifted))  # fmt: skip
+        if len(set(map(strong, kinds))) > 1:
+            raise NotRaised
 
     def product(self, value: Reduction, one: Value, other: Value) -> tuple[Value, int | None]:
         """Return a product of vectors, or of a matrix and a vector, for all iterations."""
@@ -659,10 +669,10 @@ def turned(matrix: Value) -> Value:
 _WEAK = {"int64": PYTHON_INTEGER, "float64": PYTHON_FLOAT}
 
 
-def _of_python(one: Value, lifted: tuple[Value, int | None, int]) -> Value:
+def _of_python(one: Value, lifted: Value) -> Value:
     """Return an operand as what it is in an iteration: a number of Python widens no array."""
     match one:
-        case Scalar(text, dtype) if lifted[1] is not None:
+        case Scalar(text, dtype) if not isinstance(lifted, Scalar):
             return Scalar(text, _WEAK.get(dtype, dtype))
         case Copy(_, dtype, of_python=True):
             return Scalar("1", _WEAK.get(dtype, dtype))

@@ -386,6 +386,7 @@ def _products(value: Value, dtype: str, lift: Lift) -> Value | None:
     like = Reduction(moving[0], None, "add", dtype, fused=True)
     first, second = sorted(moving, key=lift.rank)
     (one, _), (other, place) = lift.value(first), lift.value(second)
+    lift.refuse_wider((first, second), (one, other))
     made: Value
     match lift.rank(first), lift.rank(second):
         case 0, 0:
