@@ -20,7 +20,7 @@ from advisor.finding import (
 )
 from advisor.report.style import ratio
 from costdb.store.evidence import StoredEvidence, stored_evidence
-from costdb.store.extract import StoreError
+from costdb.store.place import StoreError
 
 if TYPE_CHECKING:
     from costdb.store.evidence import Evidence

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from advisor.finding import OBSERVED
 from costdb.records import dataclass, field, replace
-from costdb.store.extract import StoreError, state_of, store_path
+from costdb.store.place import StoreError, state_of, store_path
 
 Layout = Literal["C", "F", "A"]
 """Contiguous by rows, contiguous by columns, or with strides that the type does not tell."""
@@ -476,7 +476,6 @@ class Observations:
     def _read(
         self,
     ) -> tuple[Mapping[str, tuple[Seen, ...]], Mapping[str, tuple[SeenMessages, ...]]]:
-        from advisor.observed import from_document, messages_from
         from costdb.store.evidence import stored_functions, stored_messages
 
         found: dict[str, list[Seen]] = {}
@@ -485,9 +484,7 @@ class Observations:
             for path, document in stored_functions():
                 found.setdefault(path, []).append(from_document(document))
             for path, document in stored_messages():
-                # a store of an older version tells less
-                if {"text", "whole"} <= document.keys():
-                    messages.setdefault(path, []).append(messages_from(document))
+                messages.setdefault(path, []).append(messages_from(document))
         except (StoreError, KeyError, TypeError, ValueError) as error:
             self.report(f"advise: observed sizes are left out: {error}")
             return {}, {}

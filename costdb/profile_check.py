@@ -27,7 +27,7 @@ from costdb.machines import (
     read_document,
 )
 from costdb.store.database import now, transaction, writing
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

@@ -94,7 +94,7 @@ def problem_line(error: Exception) -> str | None:
     """Return the one line for what can be wrong with files, choices and machines; None for bugs."""
     from costdb.choosing import PlacedError, SubjectError
     from costdb.machines import MachineError
-    from costdb.store.extract import StoreError
+    from costdb.store.place import StoreError
 
     if isinstance(error, SourceProblem):
         return str(_in_cell(error))

@@ -127,7 +127,7 @@ def store(facts: Facts, program: str) -> int:
     """
     from advisor.observed import FUNCTION
     from costdb.store.database import writing
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
     from costdb.store.records import Observation, add_observations
 
     rows = [

@@ -238,7 +238,7 @@ def choose_machine(name: str | None) -> str:
         When it is unknown, or its profile is broken.
     """
     from costdb.machines import MachineError, default_machine, load_machine
-    from costdb.store.extract import StoreError
+    from costdb.store.place import StoreError
 
     try:
         chosen = name or default_machine()

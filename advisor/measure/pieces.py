@@ -19,7 +19,7 @@ from costdb.calibration.section import this_host
 from costdb.launch.processes import ONE_THREAD, THREADS, CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field
 from costdb.store.database import reading, writing
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 from costdb.store.records import PIECE, Result, add_result, stored_piece
 
 _OF_MEMORY: Final = 0.7

@@ -21,7 +21,7 @@ from advisor.observe.messages import Record, record_of
 from advisor.observed import messages_from
 from costdb.launch.space import command
 from costdb.records import dataclass
-from costdb.store.extract import StoreError
+from costdb.store.place import StoreError
 
 # Running a user's program in a process of its own, whose imports are the program's alone.
 
@@ -169,7 +169,7 @@ def _documents(record: Record) -> list[tuple[str, str, dict[str, Any]]]:
 def _store_messages(messages: list[tuple[str, str, dict[str, Any]]], program: str) -> None:
     from advisor.observed import MESSAGE
     from costdb.store.database import writing
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
     from costdb.store.records import Observation, add_observations
 
     rows = [

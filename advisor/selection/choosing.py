@@ -27,7 +27,7 @@ from costdb.expr import ExprError
 from costdb.launch.space import ours
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.records import dataclass, field
-from costdb.store.extract import StoreError
+from costdb.store.place import StoreError
 
 MOST_DECISIONS = 4096
 """Decisions that are remembered; then all are forgotten, so that memory stays bounded."""

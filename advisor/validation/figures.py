@@ -26,7 +26,7 @@ from costdb.calibration.section import Bystanders, Quality, find_section, this_h
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 from costdb.store.database import reading
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 from costdb.store.records import newest_run_of
 
 TIE = 1.1

@@ -27,7 +27,7 @@ from costdb.machines import Machine
 from costdb.records import dataclass
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 
 _TOLERANCE = 1e-6
 _PATIENCE_S = 120.0

@@ -41,7 +41,7 @@ from costdb.machines import (
 from costdb.profile_check import check_profile, store_profile
 from costdb.records import dataclass, field, replace
 from costdb.store.database import writing
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 from costdb.store.records import (
     Circumstances,
     Launch,

@@ -11,21 +11,81 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from costdb.store.extract import (
-    APPLICATION_ID,
-    MIGRATIONS,
-    SCHEMA_VERSION,
-    TABLES,
-    Extract,
-    StoreError,
-    state_of,
-    taken,
+from costdb.store.place import StoreError
+
+# The tables.
+
+SCHEMA_VERSION, OLDEST_VERSION = 5, 4
+APPLICATION_ID = 0x41445653  # "ADVS"
+
+
+def _table(name: str, columns: str) -> str:
+    return f"CREATE TABLE {name} ({columns}) STRICT"
+
+
+_KEYS = (
+    "machine", "library", "library_version", "dtype", "ranks", "nodes", "operation", "pinning",
+    "stride", "date", "code_version",
+)  # fmt: skip
+_NUMBERS = ("ranks", "nodes")
+_TABLES = (
+    _table(
+        "profiles",
+        "name TEXT PRIMARY KEY, document TEXT NOT NULL, origin TEXT NOT NULL, "
+        "stored_at TEXT NOT NULL",
+    ),
+    # Every circumstance is part of the key: what was measured otherwise is another record.
+    _table(
+        "records",
+        "id INTEGER PRIMARY KEY, "
+        + "".join(f"{key} {'INTEGER' if key in _NUMBERS else 'TEXT'} NOT NULL, " for key in _KEYS)
+        + f"UNIQUE ({', '.join(_KEYS)})",
+    ),
+    _table(
+        "samples",
+        "id INTEGER PRIMARY KEY, record INTEGER NOT NULL REFERENCES records (id), "
+        "launch INTEGER NOT NULL, point TEXT NOT NULL, microseconds TEXT NOT NULL",
+    ),
+    "CREATE INDEX samples_of_record ON samples (record)",
+    _table(
+        "evidence",
+        "id INTEGER PRIMARY KEY, machine TEXT NOT NULL, kernel TEXT NOT NULL, code TEXT NOT NULL, "
+        "bindings TEXT NOT NULL, predicted TEXT NOT NULL, measured TEXT NOT NULL, "
+        "circumstances TEXT NOT NULL, stored_at TEXT NOT NULL",
+    ),
+    "CREATE INDEX evidence_of_machine ON evidence (machine, kernel)",
+    # What runs of programs showed; a name is that of a function, or the place of a call.
+    _table(
+        "observations",
+        "id INTEGER PRIMARY KEY, path TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, "
+        "document TEXT NOT NULL, program TEXT NOT NULL, stored_at TEXT NOT NULL",
+    ),
+    "CREATE INDEX observations_of_path ON observations (path, kind, name)",
+    # Calibrations, so that one that was interrupted can be resumed.
+    _table(
+        "runs",
+        "id TEXT PRIMARY KEY, machine TEXT NOT NULL, effort TEXT NOT NULL, "
+        "ranks INTEGER NOT NULL, code_version TEXT NOT NULL, sections TEXT NOT NULL, "
+        "finished INTEGER NOT NULL",
+    ),
+    "CREATE INDEX runs_of_machine ON runs (machine)",
+    _table(
+        "launches",
+        "run TEXT NOT NULL REFERENCES runs (id), section TEXT NOT NULL, launch INTEGER NOT NULL, "
+        "setting TEXT NOT NULL, finished INTEGER NOT NULL, PRIMARY KEY (run, section, launch)",
+    ),
+    # What validations and verifications said of a machine's predictions, as documents.
+    _table(
+        "results",
+        "id INTEGER PRIMARY KEY, machine TEXT NOT NULL, command TEXT NOT NULL, "
+        "subject TEXT NOT NULL, document TEXT NOT NULL, stored_at TEXT NOT NULL",
+    ),
+    "CREATE INDEX results_of_machine ON results (machine, command, subject)",
 )
-from costdb.store.extract import write as write_extract
 
 _BUSY_TIMEOUT_S = 30.0
 _DAMAGE = frozenset((sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT))
@@ -81,31 +141,8 @@ def writing(path: Path, report: Report = report_to_stderr) -> Iterator[sqlite3.C
         except DamagedStoreError:
             set_aside(path, report)
             connection = _open_for_writing(path)
-    try:
-        with _in_one_line(path), closing(connection):
-            yield connection
-    finally:
-        # without it, readers are slower
-        with suppress(StoreError):
-            renewed_extract(path)
-
-
-def renewed_extract(path: Path) -> Extract:
-    """Return the extract of a store, taken from it, and keep it beside it.
-
-    Raises
-    ------
-    StoreError
-        As :func:`reading`.
-    """
-    before = state_of(path)
-    with reading(path) as connection:
-        found = taken(connection)
-    # Of what changed meanwhile, or is in a log that came to the database just now, nobody knows
-    # whether it is in the extract.
-    if before is not None and state_of(path) == before:
-        write_extract(path, before, found)
-    return found
+    with _in_one_line(path), closing(connection):
+        yield connection
 
 
 @contextmanager
@@ -204,7 +241,7 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
             _use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            if _version(connection) != SCHEMA_VERSION:
+            if not _version(connection):
                 with transaction(connection):
                     _create(connection)
     except BaseException:
@@ -214,12 +251,9 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables, or bring those of an older version up to date."""
-    version = _version(connection)
-    if version == SCHEMA_VERSION:
+    if _version(connection):
         return  # another process was first
-    steps = [MIGRATIONS[old] for old in range(version, SCHEMA_VERSION)] if version else [TABLES]
-    for statement in (statement for step in steps for statement in step):
+    for statement in _TABLES:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -279,8 +313,8 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
             f"{path}: store version {version} was written by a newer advise "
             f"(this one knows version {SCHEMA_VERSION})"
         )
-    if version < 0:
-        raise StoreError(f"{path}: store version {version} is none that was ever written")
+    if version != 0 and version < OLDEST_VERSION:
+        raise StoreError(f"{path}: store version {version} is no more read: move it away")
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if not (empty and version == 0) and application != APPLICATION_ID:

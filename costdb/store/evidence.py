@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from costdb.records import dataclass
-from costdb.store.extract import (
-    NOTHING,
-    Extract,
-    State,
-    from_text,
-    read,
-    state_of,
-    store_path,
-    to_text,
-)
+from costdb.store.place import State, from_text, state_of, store_path, to_text
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,7 +51,7 @@ def add_evidence(connection: sqlite3.Connection, evidence: Evidence) -> None:
     StoreError
         A number is not finite.
     """
-    # a lint run reads evidence, from an extract, and has no use for a database
+    # without a store nothing is read, and nobody needs the database
     from costdb.store.database import insert, now, transaction
 
     def ends(ratio: Ratio | None) -> str:
@@ -103,9 +94,7 @@ def evidence_in(row: Sequence[str]) -> Evidence:
     )
 
 
-# Read-only look-ups by name; where there is no store they create none.
-#
-# They read the extract beside the store, so that a lint run opens no database.
+# Read-only look-ups; where there is no store they create none, and open no database.
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +120,29 @@ class StoredEvidence:
         return evidence_in(self.columns)
 
 
-# The last one used, by path and state: a run asks for a machine more than once.
-_last: list[tuple[Path, State, Extract]] = []
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What is looked up in the store, at one state of it.
+
+    Attributes
+    ----------
+    profiles : mapping of str to str
+        Documents as they are stored, by name.
+    evidence : list
+        Rows of the table, without their numbers, oldest first.
+    functions, messages : list of (path, document)
+        What runs showed of them, in the order in which it was stored.
+    """
+
+    profiles: Mapping[str, str]
+    evidence: list[tuple[str, ...]]
+    functions: list[tuple[str, Any]]
+    messages: list[tuple[str, Any]]
+
+
+_NOTHING = _Held({}, [], [], [])
+# The last one used, by path and state: a run asks more than once, a server at every edit.
+_last: list[tuple[Path, State, _Held]] = []
 
 
 def stored_profile(name: str) -> tuple[str, str] | None:
@@ -143,13 +153,13 @@ def stored_profile(name: str) -> tuple[str, str] | None:
     StoreError
         The store cannot be read, or was written by a newer version.
     """
-    text = _extract().profiles.get(name)
+    text = _held().profiles.get(name)
     return None if text is None else (text, f"{store_path()}: {name}")
 
 
 def stored_profile_names() -> tuple[str, ...]:
     """Return the names of all imported profiles, sorted; raises as :func:`stored_profile`."""
-    return tuple(sorted(_extract().profiles))
+    return tuple(sorted(_held().profiles))
 
 
 def stored_evidence(machine: str) -> tuple[StoredEvidence, ...]:
@@ -157,7 +167,7 @@ def stored_evidence(machine: str) -> tuple[StoredEvidence, ...]:
 
     Raises as :func:`stored_profile`; oldest first.
     """
-    return tuple(StoredEvidence(tuple(row)) for row in _extract().evidence if row[0] == machine)
+    return tuple(StoredEvidence(row) for row in _held().evidence if row[0] == machine)
 
 
 def stored_functions() -> list[tuple[str, Any]]:
@@ -165,7 +175,7 @@ def stored_functions() -> list[tuple[str, Any]]:
 
     Raises as :func:`stored_profile`.
     """
-    return _extract().functions
+    return _held().functions
 
 
 def stored_messages() -> list[tuple[str, Any]]:
@@ -173,25 +183,48 @@ def stored_messages() -> list[tuple[str, Any]]:
 
     Raises as :func:`stored_profile`.
     """
-    return _extract().messages
+    return _held().messages
 
 
-def _extract() -> Extract:
+def _held() -> _Held:
     path = store_path()
     state = state_of(path)
     if state is None:
-        return NOTHING
+        return _NOTHING
     if _last and _last[0][:2] == (path, state):
         return _last[0][2]
-    found = read(path, state)
-    if found is None:
-        from costdb.store.database import DamagedStoreError, renewed_extract, set_aside
+    from costdb.store.database import DamagedStoreError, reading, set_aside
 
-        try:
-            found = renewed_extract(path)
-        except DamagedStoreError:
-            set_aside(path)
-            return NOTHING
-        state = state_of(path) or []
+    try:
+        with reading(path) as connection:
+            found = _looked_up(connection)
+    except DamagedStoreError:
+        set_aside(path)
+        return _NOTHING
     _last[:] = [(path, state, found)]
     return found
+
+
+def _looked_up(connection: sqlite3.Connection) -> _Held:
+    profiles = connection.execute("SELECT name, document FROM profiles ORDER BY name")
+    evidence = connection.execute(
+        "SELECT machine, kernel, code, bindings, predicted, measured, circumstances "
+        "FROM evidence ORDER BY id"
+    )
+    seen: dict[str, list[tuple[str, Any]]] = {"function": [], "message": []}
+    for kind, path, document in connection.execute(
+        "SELECT kind, path, document FROM observations ORDER BY id"
+    ):
+        seen[kind].append((path, from_text(document)))
+    return _Held(dict(profiles.fetchall()), _newest(evidence), seen["function"], seen["message"])
+
+
+def _newest(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the last row of each machine, kernel, rule, sizes, and of what tells runs apart."""
+    found: dict[object, tuple[str, ...]] = {}
+    for row in rows:
+        circumstances = from_text(row[-1])
+        key = (*row[:4], *(circumstances.get(name) for name in ("ranks", "file", "title")))
+        found.pop(key, None)
+        found[key] = row
+    return list(found.values())

@@ -16,7 +16,7 @@ from typing import Any
 
 from costdb.records import dataclass, fields
 from costdb.store.database import insert, now, transaction
-from costdb.store.extract import StoreError, from_text, has_table, store_path, to_text
+from costdb.store.place import StoreError, from_text, store_path, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ def _run(row: tuple[Any, ...]) -> Run:
 # What commands found: how far predictions hold, measured pieces, and what runs of programs showed.
 #
 # Of validations nothing is replaced: a machine drifts, and what was found last month is still what
-# was found then. A store of an older version has none.
+# was found then.
 
 
 PIECE = "piece"
@@ -361,8 +361,6 @@ def newest_results(connection: sqlite3.Connection, machine: str) -> tuple[Result
     StoreError
         A document was altered since.
     """
-    if not has_table(connection, "results"):
-        return ()
     profile = connection.execute("SELECT stored_at FROM profiles WHERE name = ?", (machine,))
     row = profile.fetchone()
     since = datetime.fromisoformat(row[0]) if row else None
@@ -393,8 +391,6 @@ def stored_piece(connection: sqlite3.Connection, machine: str, key: str) -> Any 
     StoreError
         It was altered since.
     """
-    if not has_table(connection, "results"):
-        return None
     row = connection.execute(
         "SELECT document FROM results WHERE machine = ? AND command = ? AND subject = ? "
         "ORDER BY id DESC LIMIT 1",
@@ -474,8 +470,6 @@ def add_observations(
 
 def observations(connection: sqlite3.Connection, kind: str) -> tuple[Observation, ...]:
     """Return everything of a kind, in the order in which it was stored."""
-    if not has_table(connection, "observations"):
-        return ()
     rows = connection.execute(
         "SELECT path, kind, name, document, program, stored_at FROM observations "
         "WHERE kind = ? ORDER BY id",

@@ -22,7 +22,7 @@ from costdb.lines.coefficients import bytes_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import load_machine
 from costdb.store.database import writing
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 from costdb.store.records import Launch, begin_launch, begin_run, finish_launch, finish_run
 from tests.costdb.hosts import EPYC
 

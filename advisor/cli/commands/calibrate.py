@@ -47,7 +47,7 @@ def calibrate(
     from costdb.calibration.campaign import Request, disturbances
     from costdb.calibration.section import CalibrationError, Effort, check_names
     from costdb.machines import CALIBRATED
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
 
     effort = Effort.QUICK if quick else Effort.FULL
     watcher = _Progress()
@@ -180,7 +180,7 @@ def _keep(machine: str, section: Section) -> None:
     """Store what was found, which ``advise machine show`` tells of."""
     from advisor.validation.experiments import section_document
     from costdb.store.database import writing
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
     from costdb.store.records import Result, add_result
 
     if section.rows:

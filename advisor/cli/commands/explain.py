@@ -98,7 +98,7 @@ def _place(finding: Finding, source: str) -> str:
 def _results(machine: str) -> tuple[Result, ...]:
     """Return how far predictions on a machine were found to hold; none where nobody looked."""
     from costdb.store.database import reading
-    from costdb.store.extract import StoreError, store_path
+    from costdb.store.place import StoreError, store_path
     from costdb.store.records import newest_results
 
     try:

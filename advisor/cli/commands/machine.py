@@ -66,7 +66,7 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     from advisor.report.machines import machine_as_json, machine_as_text
     from costdb.machines import load_machine
     from costdb.store.database import reading
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
     from costdb.store.records import newest_results
 
     machine = load_machine(name)
@@ -109,7 +109,7 @@ def _import(
     import json
 
     from costdb.profile_check import import_profile
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
 
     machine = import_profile(Path(file), replace=replace)
     if output_format == JSON:
@@ -128,7 +128,7 @@ def _remove(
     """Forget a machine that was imported or calibrated."""
     from costdb.machines import built_in_names, load_machine
     from costdb.profile_check import remove_profile
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
 
     if name in built_in_names():
         raise wrong_use(f'"{name}" is a built-in machine, which cannot be removed')

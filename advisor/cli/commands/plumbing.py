@@ -75,7 +75,7 @@ def clean(
 def _forgotten() -> int:
     """Forget what runs of programs showed, and return how many things that were."""
     from costdb.store.database import writing
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
     from costdb.store.records import forget_observations
 
     if not store_path().is_file():

@@ -221,7 +221,7 @@ def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
 def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
     """Store what was found, which ``advise machine show`` tells of."""
     from costdb.store.database import writing
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
     from costdb.store.records import Result, add_result
 
     with writing(store_path()) as connection:

@@ -8,7 +8,7 @@ from costdb.estimate import Ratio
 from costdb.profile_check import store_profile
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 from tests.advisor.cli.commands import EXAMPLES, Program
 
 KERNEL = (EXAMPLES / "box_sum.py").read_text()

@@ -27,7 +27,7 @@ from advisor.observed import (
 )
 from costdb.expr import num, sym
 from costdb.store.database import writing
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 from costdb.store.records import (
     Observation,
     add_observations,

@@ -60,7 +60,7 @@ def test_kernels_and_their_rewrites_are_run_and_compared(
     assert "ADV201" in lines[2] and "equal" in lines[2]
     assert "median error of predicted times" in out
     from costdb.store.database import reading
-    from costdb.store.extract import store_path
+    from costdb.store.place import store_path
     from tests.stored import evidence_on
 
     with reading(store_path()) as connection:

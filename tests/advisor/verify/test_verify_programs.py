@@ -17,7 +17,7 @@ from advisor.verify.verdict import ProgramVerdict
 from advisor.verify.worker import _alike
 from costdb.machines import load_machine
 from costdb.store.database import reading
-from costdb.store.extract import store_path
+from costdb.store.place import store_path
 from tests.stored import evidence_on
 
 pytestmark = pytest.mark.skipif(

@@ -30,14 +30,10 @@ from costdb.calibration.section import (
 from costdb.calibration.worker import PACES, launched_ranks
 from costdb.machines import load_machine
 from costdb.profile_check import check_profile
-from costdb.store.database import reading, writing
-from costdb.store.extract import SCHEMA_VERSION, StoreError, store_path
+from costdb.store.database import reading
+from costdb.store.place import StoreError, store_path
 from costdb.store.records import (
-    Circumstances,
-    Sample,
-    add_samples,
     alone,
-    launches_of,
     newest_run_of,
     recorded,
     samples_of,
@@ -271,25 +267,6 @@ def test_kills_at_any_moment_leave_a_clean_store_that_is_resumed():
     made = calibrate(quick(ALONE), Told())
     assert check_profile(dict(made.document), "here") == []
     assert not list(store_path().parent.glob("*.damaged-*"))
-
-
-def test_a_store_of_the_second_version_gains_what_it_lacks():
-    place = Circumstances("m", "l", "1", "f8", 1, 1, "op", "none", "row", "d", "v")
-    with writing(store_path()) as connection:
-        add_samples(connection, place, [Sample(1, {"n": 1}, (1.0,))])
-        connection.execute("DROP TABLE launches")
-        connection.execute("DROP TABLE runs")
-        connection.execute("DROP TABLE results")
-        connection.execute("ALTER TABLE samples DROP COLUMN beside")
-        connection.execute("PRAGMA user_version = 2")
-    with reading(store_path()) as connection:
-        assert recorded(connection) == (place,)
-        assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
-    with writing(store_path()) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
-        assert newest_run_of(connection, "m", "s") is None
-        assert launches_of(connection, "r", "s") == ()
-        assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
 
 
 LAUNCHED = f"""

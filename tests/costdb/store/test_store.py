@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 from costdb.estimate import Ratio
 from costdb.machines import MachineError, load_machine, machine_names
 from costdb.profile_check import import_profile
-from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
+from costdb.store.database import (
+    OLDEST_VERSION,
+    SCHEMA_VERSION,
+    DamagedStoreError,
+    reading,
+    set_aside,
+    transaction,
+    writing,
+)
 from costdb.store.evidence import Evidence, add_evidence
-from costdb.store.extract import SCHEMA_VERSION, StoreError, store_path
+from costdb.store.place import StoreError, store_path
 from costdb.store.records import (
     Circumstances,
     Sample,
@@ -112,7 +120,7 @@ def test_a_callers_own_errors_are_its_own():
         raise FileNotFoundError
 
 
-WRITTEN = ["advise.sqlite3", "advise.sqlite3.extract.json"]
+WRITTEN = ["advise.sqlite3"]
 
 
 def test_reading_creates_nothing_and_leaves_nothing(data_directory):
@@ -221,14 +229,18 @@ def test_random_damage_never_crashes_and_never_loses_the_old_bytes(tmp_path, off
         assert damaged in [kept.read_bytes() for kept in path.parent.glob("*.damaged-*")]
 
 
-def test_a_newer_store_is_refused_and_left_alone():
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [(SCHEMA_VERSION + 1, "newer"), (OLDEST_VERSION - 1, "no more read"), (-1, "no more read")],
+)
+def test_a_store_of_another_time_is_refused_and_left_alone(version, why):
     fill()
     with sqlite3.connect(store_path()) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     before = store_path().read_bytes()
     for use in (reading, writing):
-        with pytest.raises(StoreError, match="newer"), use(store_path()):
+        with pytest.raises(StoreError, match=why), use(store_path()):
             pass
     assert store_path().read_bytes() == before
 

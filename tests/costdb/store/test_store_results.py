@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -22,15 +20,7 @@ from costdb.store.evidence import (
     stored_functions,
     stored_profile_names,
 )
-from costdb.store.extract import (
-    FIRST_TABLES,
-    MIGRATIONS,
-    SCHEMA_VERSION,
-    SUFFIX,
-    StoreError,
-    state_of,
-    store_path,
-)
+from costdb.store.place import StoreError, store_path
 from costdb.store.records import Observation, Result, add_observations, add_result, newest_results
 from tests.stored import evidence_on
 
@@ -52,41 +42,14 @@ def test_numbers_that_are_none_are_refused_and_nothing_is_stored():
     assert kept() == ()
 
 
-def test_a_store_of_an_older_version_has_none_until_something_is_written():
-    add(Result("here", "validate", "smp", {}))
-    with sqlite3.connect(store_path()) as connection:
-        connection.execute("DROP TABLE results")
-        connection.execute("ALTER TABLE samples DROP COLUMN beside")
-        connection.execute("PRAGMA user_version = 3")
-    connection.close()
-    assert kept() == ()
-    add(Result("here", "validate", "lines", {}))
-    assert [one.subject for one in kept()] == ["lines"]
-
-
-def test_every_older_version_has_a_way_to_this_one():
-    assert sorted(MIGRATIONS) == list(range(1, SCHEMA_VERSION))
-    connection = sqlite3.connect(":memory:")
-    for statement in (
-        *FIRST_TABLES,
-        *(one for old in sorted(MIGRATIONS) for one in MIGRATIONS[old]),
-    ):
-        connection.execute(statement)
-    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    assert {"profiles", "samples", "evidence", "observations", "runs", "results"} <= {
-        name for (name,) in names
-    }
-    connection.close()
-
-
-# The extract beside the store says what the store says, whatever was written when.
+# Look-ups say what the store says, whatever was written when.
 
 
 RATIO = Ratio(1.0, 2.0, 3.0)
 
 
 @pytest.fixture(autouse=True)
-def extract_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path))
     return tmp_path
 
@@ -101,9 +64,9 @@ def evidence(machine: str, size: int, ranks: str, measured: float) -> Evidence:
     return Evidence(machine, "k", "ADV201", {"N": size}, RATIO, ratio, {"ranks": ranks})
 
 
-def test_nothing_is_created_where_there_is_no_store(extract_directory: Path) -> None:
+def test_nothing_is_created_where_there_is_no_store(data_directory: Path) -> None:
     assert stored_profile_names() == () and stored_evidence("here") == ()
-    assert not list(extract_directory.iterdir())
+    assert not list(data_directory.iterdir())
 
 
 names = st.sampled_from(("one", "two", "here"))
@@ -114,7 +77,6 @@ steps = st.lists(
         st.tuples(st.just("evidence"), st.integers(1, 3)),
         st.tuples(st.just("function"), names),
         st.tuples(st.just("look"), names),
-        st.tuples(st.just("lose"), names),
     ),
     max_size=8,
 )
@@ -150,8 +112,6 @@ def test_readers_see_what_was_written_last(
             with writing(store_path()) as connection:
                 add_observations(connection, [seen])
             functions = [one for one in functions if one != value] + [str(value)]
-        elif step == "lose":
-            store_path().with_name(store_path().name + SUFFIX).unlink(missing_ok=True)
         assert set(stored_profile_names()) == profiles
         assert [path for path, _ in stored_functions()] == functions
         known = [one.read() for one in stored_evidence("here")]
@@ -159,20 +119,7 @@ def test_readers_see_what_was_written_last(
         assert found == measured and list(found) == list(measured)
 
 
-def settle() -> None:
-    """Make the extract one that was written long after the store."""
-    import os
-
-    path = store_path()
-    stored_profile_names()
-    status = path.stat()
-    side = path.with_name(path.name + SUFFIX)
-    os.utime(side, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
-
-
-def test_a_reader_of_a_settled_extract_opens_no_database() -> None:
-    add_profile("here")
-    settle()
+def test_without_a_store_no_database_is_opened() -> None:
     program = (
         "import sys; from costdb.store.evidence import stored_profile_names, stored_evidence\n"
         "print(stored_profile_names(), stored_evidence('here'), 'sqlite3' in sys.modules)"
@@ -180,21 +127,7 @@ def test_a_reader_of_a_settled_extract_opens_no_database() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert ended.stdout.split("\n")[0] == "('here',) () False"
-
-
-def test_an_extract_that_was_spoilt_or_is_too_young_is_not_believed() -> None:
-    add_profile("here")
-    settle()
-    side = store_path().with_name(store_path().name + SUFFIX)
-    stated = json.loads(side.read_text())
-    stated["profiles"] = {"forged": "{}"}
-    old_state = stated["state"]
-    for text in ("", "[]", "{", json.dumps({**stated, "state": []}), json.dumps(stated)):
-        side.write_text(text)  # younger than the store by less than clocks tell, or malformed
-        add_profile("here")
-        assert state_of(store_path()) != old_state
-        assert stored_profile_names() == ("here",)
+    assert ended.stdout.split("\n")[0] == "() () False"
 
 
 def test_of_equal_runs_the_newest_is_kept_and_others_stay_apart() -> None:
