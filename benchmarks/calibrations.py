@@ -106,11 +106,6 @@ def _done(folder: Path, step: Step, under: Sequence[str]) -> bool:
             command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False
         )
     seconds = time.monotonic() - begin
-    if step.title == CALIBRATE:
-        # what is resumed takes what its parts took
-        spent = folder / "calibrate.spent"
-        seconds += float(spent.read_text("utf-8")) if spent.exists() else 0.0
-        spent.write_text(f"{seconds}\n", "utf-8")
     if ended.returncode not in step.sound:
         print(f"ended with {ended.returncode}: see {folder / 'log.txt'}", file=sys.stderr)
         return False
@@ -147,8 +142,9 @@ def busiest_launch(store: Path) -> float | None:
     if not store.exists():
         return None
     with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        rows = connection.execute("SELECT setting FROM launches WHERE finished").fetchall()
-    kept = [json.loads(setting).get("others_busy_cores") for (setting,) in rows]
+        rows = connection.execute("SELECT document FROM results WHERE command = 'calibrate'")
+        launches = [one for (document,) in rows for one in json.loads(document)["launches"]]
+    kept = [launch["setting"].get("others_busy_cores") for launch in launches]
     return max((cores for cores in kept if cores is not None), default=None)
 
 

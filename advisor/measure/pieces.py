@@ -20,7 +20,7 @@ from costdb.launch.processes import ONE_THREAD, THREADS, CannotRunError, JobFail
 from costdb.records import dataclass, field
 from costdb.store.database import reading, writing
 from costdb.store.place import store_path
-from costdb.store.records import PIECE, Result, add_result, stored_piece
+from costdb.store.records import PIECE, Result, add_result, newest_document
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0
@@ -387,7 +387,7 @@ class Kept:
             return None
         key = key_of(program, arguments, self.where, self.ranks)
         with reading(store_path()) as connection:
-            document = stored_piece(connection, self.machine, key)
+            document = newest_document(connection, self.machine, PIECE, key)
         if document is None:
             return None
         self.found.add(key)
@@ -396,7 +396,7 @@ class Kept:
     def at_other_sizes(self, program: Sampled) -> tuple[tuple[Sizes, Times], ...]:
         """Return what was measured of a program at any sizes."""
         with reading(store_path()) as connection:
-            document = stored_piece(connection, self.machine, self._grid(program))
+            document = newest_document(connection, self.machine, PIECE, self._grid(program))
         if document is None:
             return ()
         return tuple((sizes, (low, mid, high)) for sizes, (low, mid, high) in document["points"])

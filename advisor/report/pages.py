@@ -217,8 +217,8 @@ def _fitted(section: FittedSection) -> Iterator[str]:
     yield html.bullets(
         [
             f"{counted(len(section.timings), 'point')}, {counted(samples, 'sample')} in "
-            f"{counted(len(section.launches), 'launch', 'launches')}, "
-            f"begun {section.run.id.split('.')[0]} UTC"
+            f"{counted(len(section.measured.launches), 'launch', 'launches')}, "
+            f"begun {section.measured.begun.split('.')[0]} UTC"
         ]
     )
     qualities = section.fitted.qualities

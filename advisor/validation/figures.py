@@ -21,13 +21,12 @@ from advisor.validation.experiments import (
     load_experiment,
     percent,
 )
-from costdb.calibration.campaign import timings_of
+from costdb.calibration.campaign import measured_of
 from costdb.calibration.section import Bystanders, Quality, find_section, this_host, usable_cores
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 from costdb.store.database import reading
 from costdb.store.place import store_path
-from costdb.store.records import newest_run_of
 
 TIE = 1.1
 """How many times apart measured times are before their order counts."""
@@ -268,8 +267,8 @@ def rows_of_samples(
 
 def _qualities(machine: str, section: str) -> tuple[Quality, ...]:
     with reading(store_path()) as connection:
-        run = newest_run_of(connection, machine, section)
-        timings = () if run is None else timings_of(connection, run, section)
+        measured = measured_of(connection, machine, section)
+        timings = () if measured is None else measured.timings
     if not timings:
         raise CannotValidateError(
             f"no samples of {section} are stored for {machine}: "

@@ -1,13 +1,13 @@
-"""A calibration from beginning to end: launches of sections, into the store, resumable."""
+"""A calibration from beginning to end: launches of sections, into the store, and the profile."""
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from datetime import timedelta
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from costdb.calibration.section import (
@@ -39,95 +39,54 @@ from costdb.machines import (
     is_machine_name,
 )
 from costdb.profile_check import check_profile, store_profile
-from costdb.records import dataclass, field, replace
-from costdb.store.database import writing
+from costdb.records import dataclass, field
+from costdb.store.database import now, writing
 from costdb.store.place import store_path
-from costdb.store.records import (
-    Circumstances,
-    Launch,
-    Run,
-    Sample,
-    add_samples,
-    alone,
-    begin_launch,
-    begin_run,
-    finish_launch,
-    finish_run,
-    launches_of,
-    newest_run_of,
-    recorded,
-    samples_of,
-    unfinished_run,
-)
+from costdb.store.records import MEASURED, Result, add_result, alone, newest_document
 
 # The profile of a machine, from the newest measurement of each section in the store.
 
 
-# Samples of a launch on their way into the store, and back out as timings.
-
-_HELD_OUT = "held_out"
-_SECTION = "section"
-_UNSTATED = "-"
-
-_Key = tuple[str, tuple[tuple[str, Feature], ...], bool]
-_Launches = dict[int, list[Sample]]
+# A section as it was measured: a document of the store, with every sample.
 
 
-def record(
-    connection: sqlite3.Connection,
-    run: Run,
-    launch: Launch,
-    visits: Iterable[tuple[Point, Sequence[float]]],
-) -> None:
-    """Append visits to the records of their circumstances."""
-    batches: dict[Circumstances, list[Sample]] = {}
-    for point, taken in visits:
-        stated = {**point.features, _HELD_OUT: int(point.held_out), _SECTION: launch.section}
-        sample = Sample(launch.number, stated, tuple(taken))
-        batches.setdefault(circumstances(run, launch.setting, point), []).append(sample)
-    for place, samples in batches.items():
-        add_samples(connection, place, samples)
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A section as it was measured.
+
+    Attributes
+    ----------
+    begun : str
+        When its calibration began, in UTC, and the process that began it.
+    effort, code_version : str
+    points : sequence of (operation, features, held_out)
+    launches : sequence of mapping
+        Of each its ``setting``, and its ``visits``: the place of a point, and the microseconds.
+    """
+
+    begun: str
+    effort: str
+    code_version: str
+    points: Sequence[tuple[str, Mapping[str, Feature], bool]]
+    launches: Sequence[Mapping[str, Any]]
+
+    @property
+    def timings(self) -> tuple[Timing, ...]:
+        """What it has of each point that was visited, unfinished launches included."""
+        visits: dict[int, dict[int, list[tuple[float, ...]]]] = {}
+        for number, one in enumerate(self.launches):
+            for at, taken in one["visits"]:
+                visits.setdefault(at, {}).setdefault(number, []).append(tuple(taken))
+        return tuple(
+            Timing(Point(*self.points[at]), tuple(map(tuple, by_launch.values())))
+            for at, by_launch in sorted(visits.items())
+        )
 
 
-def circumstances(run: Run, setting: Mapping[str, Any], point: Point) -> Circumstances:
-    """Return the record that samples of a point belong to."""
-    return Circumstances(
-        machine=run.machine,
-        library=setting["library"],
-        library_version=setting["library_version"],
-        dtype=str(point.features.get("dtype", _UNSTATED)),
-        ranks=setting["ranks"],
-        nodes=setting["nodes"],
-        operation=point.operation,
-        pinning=setting["pinning"],
-        stride=str(point.features.get("stride", _UNSTATED)),
-        date=run.id,
-        code_version=run.code_version,
-    )
-
-
-def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[Timing, ...]:
-    """Return what a run has of a section, in a fixed order, unfinished launches included."""
-    found: dict[_Key, _Launches] = {}
-    for place in recorded(connection, machine=run.machine, date=run.id):
-        for sample in samples_of(connection, place):
-            stated = dict(sample.point)
-            if stated.pop(_SECTION) != section:
-                continue
-            held_out = bool(stated.pop(_HELD_OUT))
-            key = (place.operation, tuple(sorted(stated.items())), held_out)
-            launches = found.setdefault(key, {})
-            launches.setdefault(sample.launch, []).append(sample)
-    return tuple(
-        Timing(Point(operation, dict(features), held_out), _by_visit(launches))
-        for (operation, features, held_out), launches in found.items()
-    )
-
-
-def _by_visit(launches: _Launches) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    """Return all samples of a point."""
-    ordered = [visits for _, visits in sorted(launches.items())]
-    return tuple(tuple(visit.microseconds for visit in visits) for visits in ordered)
+def measured_of(connection: sqlite3.Connection, machine: str, section: str) -> Measured | None:
+    """Return the newest measurement of a section on a machine, or None."""
+    document = newest_document(connection, machine, MEASURED, section)
+    return None if document is None else Measured(**document)
 
 
 OTHERS_BUSY = "others_busy_cores"
@@ -143,12 +102,11 @@ _STEADY = (
 
 @dataclass(frozen=True, slots=True)
 class FittedSection:
-    """A section, whether it needs MPI, when it was measured, and what came of it."""
+    """A section, whether it needs MPI, how it was measured, and what came of it."""
 
     name: str
     with_mpi: bool
-    run: Run
-    launches: tuple[Launch, ...]
+    measured: Measured
     timings: tuple[Timing, ...]
     fitted: Fitted
 
@@ -171,43 +129,45 @@ class Made:
 
 
 def make_profile(
-    connection: sqlite3.Connection, newest: Run, skipped: Iterable[Skipped], host: Host
+    connection: sqlite3.Connection,
+    request: Request,
+    begun: str,
+    skipped: Iterable[Skipped],
+    host: Host,
 ) -> Made:
-    """Fit all sections that the store has of the machine of `newest`, and keep the profile.
+    """Fit all sections that the store has of a machine, and keep the profile.
 
     Raises
     ------
     CalibrationError
         Nothing was measured, or the profile contradicts its schema, physics, or itself.
     """
-    names = tuple(dict.fromkeys((*SECTIONS, *newest.sections)))
-    sections, failed = fit_sections(connection, newest, names, host)
+    names = tuple(dict.fromkeys((*SECTIONS, *request.only)))
+    sections, failed = fit_sections(connection, request.machine, names, host)
     left_out = (*skipped, *failed)
     if not sections:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in left_out)
         raise CalibrationError(
             f"no section was measured to its end{': ' if reasons else ''}{reasons}"
         )
-    document = document_of(newest, sections, left_out, host)
-    problems = check_profile(document, f"calibration of {newest.machine}")
+    document = document_of(request.machine, begun, sections, left_out, host)
+    problems = check_profile(document, f"calibration of {request.machine}")
     if problems:
         raise CalibrationError(problems[0])
-    store_profile(document, f"calibration {newest.id}", replace=True)
+    store_profile(document, f"calibration {begun}", replace=True)
     return Made(document, sections, left_out)
 
 
 def fit_sections(
-    connection: sqlite3.Connection, newest: Run, names: Iterable[str], host: Host
+    connection: sqlite3.Connection, machine: str, names: Iterable[str], host: Host
 ) -> tuple[tuple[FittedSection, ...], tuple[Skipped, ...]]:
     """Fit what was measured; a section whose measurements admit no fit is reported instead."""
     fitted, failed = [], []
     for name in names:
-        run = newest_run_of(connection, newest.machine, name)
-        if run is None:
+        measured = measured_of(connection, machine, name)
+        if measured is None:
             continue
-        timings = timings_of(connection, run, name)
-        launches = launches_of(connection, run.id, name)
-        section = find_section(name)
+        timings, section = measured.timings, find_section(name)
         if not timings:
             failed.append(Skipped(name, "nothing was measured in its time"))
             continue
@@ -219,12 +179,13 @@ def fit_sections(
             failed.append(Skipped(name, f"measured, but not fitted: {reason}"))
         else:
             with_mpi = Need.MPI in section.needs
-            fitted.append(FittedSection(name, with_mpi, run, launches, timings, found))
+            fitted.append(FittedSection(name, with_mpi, measured, timings, found))
     return tuple(fitted), tuple(failed)
 
 
 def document_of(
-    newest: Run,
+    machine: str,
+    begun: str,
     sections: Sequence[FittedSection],
     skipped: Sequence[Skipped],
     host: Host,
@@ -234,18 +195,18 @@ def document_of(
     parts: dict[str, Json] = {"hardware": hardware_facts(host)}
     notes: list[Json] = [_STEADY]
     for one in sections:
-        source = SOURCE if one.run.id == newest.id else f"{SOURCE}.{one.name.replace(':', '.')}"
-        sources[source] = _citation(one.run)
+        source = SOURCE if one.measured.begun == begun else f"{SOURCE}.{one.name.replace(':', '.')}"
+        sources[source] = _citation(machine, one.measured)
         for key, part in one.fitted.parts.items():
             parts[key] = _merged(parts.get(key), _cited(part, source), f"/{key}", one.name)
         notes += [f"{one.name}: {note}" for note in (*one.fitted.notes, *disturbances(one))]
     notes += [f"{one.name}{LEFT_OUT}{one.reason}" for one in skipped]
     return {
         "schema_version": PROFILE_SCHEMA_VERSION,
-        "name": newest.machine,
+        "name": machine,
         "title": host.title,
         "library": _library(sections),
-        "date": newest.id[:10],
+        "date": begun[:10],
         "notes": notes,
         "sources": sources,
         **parts,
@@ -254,7 +215,7 @@ def document_of(
 
 def disturbances(section: FittedSection) -> tuple[str, ...]:
     """Return what is to be said of other processes that ran while a section was measured."""
-    busy = [float(one.setting.get(OTHERS_BUSY, 0.0)) for one in section.launches]
+    busy = [float(one["setting"].get(OTHERS_BUSY, 0.0)) for one in section.measured.launches]
     if max(busy, default=0.0) < _NOTICEABLE_CORES:
         return ()
     cores = ", ".join(f"{share:.1f}" for share in busy)
@@ -264,15 +225,15 @@ def disturbances(section: FittedSection) -> tuple[str, ...]:
     )
 
 
-def _citation(run: Run) -> str:
-    effort = " --quick" if run.effort == "quick" else ""
-    return f"advise calibrate --name {run.machine}{effort}, {run.id}, code {run.code_version}"
+def _citation(machine: str, one: Measured) -> str:
+    effort = " --quick" if one.effort == "quick" else ""
+    return f"advise calibrate --name {machine}{effort}, {one.begun}, code {one.code_version}"
 
 
 def _library(sections: Sequence[FittedSection]) -> str:
     for one in sections:
-        if one.with_mpi and one.launches:
-            setting = one.launches[-1].setting
+        if one.with_mpi:
+            setting = one.measured.launches[-1]["setting"]
             return f"{setting['library']} {setting['library_version']}"
     return NO_LIBRARY
 
@@ -312,17 +273,12 @@ TOTAL_SECONDS = {Effort.QUICK: 23.0, Effort.FULL: 140.0}
 LAUNCHES = {Effort.QUICK: 1, Effort.FULL: 3}
 # Array operations have more points than the others.
 SHARES = {Effort.QUICK: {"arrays": 3, "loops": 2}, Effort.FULL: {"arrays": 4}}
-RESUMED_WITHIN = timedelta(hours=12)
 
 _MOST_RANKS = 8
 
 
 class Watcher(Protocol):
     """Who is told how far a calibration is."""
-
-    def resumed(self, run: str) -> None:
-        """An unfinished run is taken up again."""
-        ...
 
     def measuring(self, title: str, launch: int, launches: int) -> None:
         """A launch of a section begins."""
@@ -351,8 +307,6 @@ class Request:
     ranks : int
         How many to start; 0 means one for each core, at least 2. Under a
         launcher its ranks take part.
-    fresh : bool
-        Begin anew even where an unfinished run could be resumed.
     seconds : float or None
         For all that are asked for together; None for what the effort allows.
     """
@@ -361,7 +315,6 @@ class Request:
     effort: Effort = Effort.FULL
     only: tuple[str, ...] = ()
     ranks: int = 0
-    fresh: bool = False
     seconds: float | None = None
 
 
@@ -420,14 +373,10 @@ def calibrate(request: Request, watcher: Watcher, host: Host, start: Start = lau
     if not wanted:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in skipped)
         raise CalibrationError(f"nothing can be measured here: {reasons}")
-    with ExitStack() as held:
-        held.enter_context(alone())
-        connection = held.enter_context(writing(store_path()))
-        run = _run(connection, request, wanted, watcher, host)
-        measured = _measure(connection, run, request, wanted, watcher, host, start)
-        if measured:
-            finish_run(connection, run)
-        return make_profile(connection, run, skipped, host)
+    with alone(), writing(store_path()) as connection:
+        begun = f"{now('milliseconds')} {os.getpid()}"
+        _measure(connection, begun, request, wanted, watcher, host, start)
+        return make_profile(connection, request, begun, skipped, host)
 
 
 def ranks_of(request: Request, host: Host) -> int:
@@ -438,55 +387,44 @@ def ranks_of(request: Request, host: Host) -> int:
     return request.ranks or max(min(host.cores, _MOST_RANKS), 2)
 
 
-def _run(
-    connection: sqlite3.Connection,
-    request: Request,
-    wanted: Sequence[Section],
-    watcher: Watcher,
-    host: Host,
-) -> Run:
-    names = tuple(section.name for section in wanted)
-    asked = Run("", request.machine, request.effort, ranks_of(request, host), code_version(), names)
-    if not request.fresh:
-        begun = unfinished_run(connection, asked, RESUMED_WITHIN)
-        if begun is not None:
-            watcher.resumed(begun.id)
-            return begun
-    return begin_run(
-        connection, asked.machine, asked.effort, asked.ranks, asked.code_version, names
-    )
-
-
 def _measure(
     connection: sqlite3.Connection,
-    run: Run,
+    begun: str,
     request: Request,
     wanted: Sequence[Section],
     watcher: Watcher,
     host: Host,
     start: Start,
-) -> bool:
+) -> None:
+    """Measure sections one after the other, and keep each that came to the end of a launch."""
     launches = LAUNCHES[request.effort]
     asked = sum(_share_of(section.name, request.effort) for section in wanted)
     every = sum(_share_of(name, request.effort) for name in SECTIONS)
     each = TOTAL_SECONDS[request.effort] / max(every, asked)
     budget = _Budget(request.seconds or each * asked, asked)
-    complete = True
     for section in wanted:
-        share = budget.next_section(_share_of(section.name, request.effort))
-        done = sum(one.finished for one in launches_of(connection, run.id, section.name))
-        ends = time.monotonic() + share * (launches - done) / launches
-        for number in range(done, launches):
+        ends = time.monotonic() + budget.next_section(_share_of(section.name, request.effort))
+        ranks = ranks_of(request, host) if Need.MPI in section.needs else 0
+        points = section.points(request.effort, ranks or host.cores, host)
+        taken: list[dict[str, Any]] = []
+        finished = 0
+        for number in range(launches):
             watcher.measuring(section.title, number + 1, launches)
             seconds = (ends - time.monotonic()) / (launches - number)
             job = Job(section.name, request.effort, seconds, random.randrange(2**32), host)
+            launched: dict[str, Any] = {"setting": None, "visits": []}
+            taken.append(launched)
             try:
-                _launch(connection, run, section, job, watcher, start)
+                _launch(job, ranks, len(points), launched, watcher, start)
             except CalibrationError as error:
                 watcher.failed(str(error))
-                complete = False
                 break
-    return complete
+            finished += 1
+        if finished:
+            stated = [(one.operation, dict(one.features), one.held_out) for one in points]
+            kept = [one for one in taken if one["setting"] is not None]
+            found = Measured(begun, request.effort, code_version(), stated, kept)
+            add_result(connection, Result(request.machine, MEASURED, section.name, asdict(found)))
 
 
 def _share_of(section: str, effort: Effort) -> int:
@@ -494,32 +432,26 @@ def _share_of(section: str, effort: Effort) -> int:
 
 
 def _launch(
-    connection: sqlite3.Connection,
-    run: Run,
-    section: Section,
     job: Job,
+    ranks: int,
+    points: int,
+    launched: dict[str, Any],
     watcher: Watcher,
     start: Start,
 ) -> None:
-    with_mpi = Need.MPI in section.needs
-    points = section.points(job.effort, run.ranks if with_mpi else job.host.cores, job.host)
-    expected = PACES[job.effort].rounds * len(points)
+    """Take down the setting and the visits of a launch."""
+    expected = PACES[job.effort].rounds * points
     began = time.monotonic()
     bystanders = Bystanders()
-    place: Launch | None = None
-    done = 0
-    for message in start(job, run.ranks if with_mpi else 0):
-        if "setting" in message:
-            number = begin_launch(connection, run, section.name, message["setting"])
-            place = Launch(run.id, section.name, number, message["setting"], finished=False)
-        elif "visits" in message and place is not None:
-            visits = [(points[index], taken) for index, taken in message["visits"]]
-            record(connection, run, place, visits)
-            done += len(visits)
+    visits: list[Any] = launched["visits"]
+    for message in start(job, ranks):
+        launched["setting"] = message.get("setting", launched["setting"])
+        if "visits" in message:
+            visits += message["visits"]
             elapsed = (time.monotonic() - began) / max(job.seconds, 1e-9)
-            watcher.progress(min(max(done / max(expected, 1), elapsed), 1.0))
-    if place is None or (expected and not done):
-        raise CalibrationError(f"{section.name}: its time was over before anything was measured")
+            watcher.progress(min(max(len(visits) / max(expected, 1), elapsed), 1.0))
+    if launched["setting"] is None or (expected and not visits):
+        raise CalibrationError(f"{job.section}: its time was over before anything was measured")
     busy = bystanders.busy_cores()
-    known = {} if busy is None else {OTHERS_BUSY: round(busy, 2)}
-    finish_launch(connection, replace(place, setting={**place.setting, **known}))
+    if busy is not None:
+        launched["setting"] = {**launched["setting"], OTHERS_BUSY: round(busy, 2)}

@@ -71,7 +71,7 @@ def make_plan(kind: Kind, h: int, draw: int, processors: int) -> Plan:
     """Return a superstep in which the busiest processor has `h` accesses of a side.
 
     In draw 0 it alone is busy; in others the rest have fewer accesses, drawn the same way
-    everywhere: rank, launch and resumed run must time the same.
+    everywhere: ranks and launches must time the same.
     """
     source = random.Random(f"{kind.value} {h} {draw} {processors}")
     some = (h, *(source.randint(0, h) if draw else 0 for _ in range(processors - 1)))

@@ -27,30 +27,12 @@ def _table(name: str, columns: str) -> str:
     return f"CREATE TABLE {name} ({columns}) STRICT"
 
 
-_KEYS = (
-    "machine", "library", "library_version", "dtype", "ranks", "nodes", "operation", "pinning",
-    "stride", "date", "code_version",
-)  # fmt: skip
-_NUMBERS = ("ranks", "nodes")
 _TABLES = (
     _table(
         "profiles",
         "name TEXT PRIMARY KEY, document TEXT NOT NULL, origin TEXT NOT NULL, "
         "stored_at TEXT NOT NULL",
     ),
-    # Every circumstance is part of the key: what was measured otherwise is another record.
-    _table(
-        "records",
-        "id INTEGER PRIMARY KEY, "
-        + "".join(f"{key} {'INTEGER' if key in _NUMBERS else 'TEXT'} NOT NULL, " for key in _KEYS)
-        + f"UNIQUE ({', '.join(_KEYS)})",
-    ),
-    _table(
-        "samples",
-        "id INTEGER PRIMARY KEY, record INTEGER NOT NULL REFERENCES records (id), "
-        "launch INTEGER NOT NULL, point TEXT NOT NULL, microseconds TEXT NOT NULL",
-    ),
-    "CREATE INDEX samples_of_record ON samples (record)",
     _table(
         "evidence",
         "id INTEGER PRIMARY KEY, machine TEXT NOT NULL, kernel TEXT NOT NULL, code TEXT NOT NULL, "
@@ -65,20 +47,7 @@ _TABLES = (
         "document TEXT NOT NULL, program TEXT NOT NULL, stored_at TEXT NOT NULL",
     ),
     "CREATE INDEX observations_of_path ON observations (path, kind, name)",
-    # Calibrations, so that one that was interrupted can be resumed.
-    _table(
-        "runs",
-        "id TEXT PRIMARY KEY, machine TEXT NOT NULL, effort TEXT NOT NULL, "
-        "ranks INTEGER NOT NULL, code_version TEXT NOT NULL, sections TEXT NOT NULL, "
-        "finished INTEGER NOT NULL",
-    ),
-    "CREATE INDEX runs_of_machine ON runs (machine)",
-    _table(
-        "launches",
-        "run TEXT NOT NULL REFERENCES runs (id), section TEXT NOT NULL, launch INTEGER NOT NULL, "
-        "setting TEXT NOT NULL, finished INTEGER NOT NULL, PRIMARY KEY (run, section, launch)",
-    ),
-    # What validations and verifications said of a machine's predictions, as documents.
+    # What commands found, as documents: samples of calibrations, pieces, how far prices hold.
     _table(
         "results",
         "id INTEGER PRIMARY KEY, machine TEXT NOT NULL, command TEXT NOT NULL, "

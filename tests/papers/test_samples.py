@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from advisor.validation.experiments import Section, Verdict
 from advisor.validation.figures import Context, do
-from costdb.calibration.campaign import record
+from costdb.calibration.campaign import Measured
 from costdb.calibration.messages import LINE_BYTES, region_of
 from costdb.calibration.messages import SECTION as MESSAGES
 from costdb.calibration.section import Effort, Point
-from costdb.calibration.section import Section as Measured
+from costdb.calibration.section import Section as Calibrated
 from costdb.calibration.supersteps import SECTION as SUPERSTEPS
 from costdb.expr import evaluate
 from costdb.lines.coefficients import bytes_of
@@ -23,11 +23,10 @@ from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import load_machine
 from costdb.store.database import writing
 from costdb.store.place import store_path
-from costdb.store.records import Launch, begin_launch, begin_run, finish_launch, finish_run
+from costdb.store.records import MEASURED, Result, add_result
 from tests.costdb.hosts import EPYC
 
 HERE = replace(load_machine("powerchallenge"), name="here")
-SETTING = {"library": "none", "library_version": "1", "ranks": 2, "nodes": 1, "pinning": "none"}
 
 
 @pytest.fixture
@@ -38,16 +37,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.C
 
 
 def keep(
-    connection: sqlite3.Connection, section: Measured, law_us: Callable[[Point], float]
+    connection: sqlite3.Connection, section: Calibrated, law_us: Callable[[Point], float]
 ) -> None:
     """Store a calibration of one section, whose every sample is what a law says."""
-    run = begin_run(connection, "here", "quick", 2, "1", [section.name])
-    number = begin_launch(connection, run, section.name, SETTING)
-    launch = Launch(run.id, section.name, number, SETTING, False)
     points = section.points(Effort.FULL, 2, EPYC)
-    record(connection, run, launch, [(point, [law_us(point)] * 3) for point in points])
-    finish_launch(connection, launch)
-    finish_run(connection, run)
+    visits = [(at, [law_us(point)] * 3) for at, point in enumerate(points)]
+    stated = [(one.operation, dict(one.features), one.held_out) for one in points]
+    found = Measured("now 1", "quick", "1", stated, [{"setting": {}, "visits": visits}])
+    add_result(connection, Result("here", MEASURED, section.name, asdict(found)))
 
 
 def made(name: str) -> Section:

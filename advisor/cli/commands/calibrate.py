@@ -35,9 +35,6 @@ def calibrate(
     ranks: Annotated[
         int, option("-P --ranks -n", "MPI ranks to start; one for each core where 0.", "K", min=0)
     ] = 0,
-    fresh: Annotated[
-        bool, option("--fresh", "Begin anew instead of resuming what was interrupted.")
-    ] = False,
     report: Annotated[
         str | None, option("--report", "Write a page with all fits as HTML.", "FILE")
     ] = None,
@@ -51,7 +48,7 @@ def calibrate(
 
     effort = Effort.QUICK if quick else Effort.FULL
     watcher = _Progress()
-    request = Request(name, effort, tuple(only or ()), ranks, fresh)
+    request = Request(name, effort, tuple(only or ()), ranks)
     check_output(report)
     try:
         check_names(request.only)
@@ -60,7 +57,7 @@ def calibrate(
         raise wrong_use(str(error)) from error
     except KeyboardInterrupt:
         watcher.clear()
-        complain("interrupted: what was measured is kept; the same command resumes it")
+        complain("interrupted: sections that were measured to their end are kept")
         raise
     finally:
         watcher.clear()
@@ -117,10 +114,6 @@ class _Progress:
     def __init__(self) -> None:
         self._bar = Bar()
         self._title = ""
-
-    def resumed(self, run: str) -> None:
-        self.clear()
-        note(f"resuming the calibration of {run.split('.')[0]} UTC")
 
     def measuring(self, title: str, launch: int, launches: int) -> None:
         self._title = f"measuring {title} ({launch} of {launches})"

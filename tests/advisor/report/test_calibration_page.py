@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 
 from advisor.report.pages import of_calibration
 from advisor.report.svg import WIDTH
-from costdb.calibration.campaign import FittedSection, Made
+from costdb.calibration.campaign import FittedSection, Made, Measured
 from costdb.calibration.section import Fitted, Point, Quality, Skipped, Timing
-from costdb.store.records import Launch, Run
 
 PAIRS = tuple((10.0**power, 10.0**power * 1.1) for power in range(5))
 
@@ -31,12 +30,10 @@ class Elements(HTMLParser):
 
 
 def made(qualities, notes=()) -> Made:
-    run = Run("2026-11-21T10:00:00.000+00:00 1", "here", "quick", 2, "0", ("messages",))
-    launches = (Launch(run.id, "messages", 1, {}, True),)
+    launches = ({"setting": {}, "visits": []},)
+    run = Measured("2026-11-21T10:00:00.000+00:00 1", "quick", "0", (), launches)
     timing = Timing(Point("message", {"bytes": 8}), (((1.0, 2.0), (3.0,)),))
-    section = FittedSection(
-        "messages", True, run, launches, (timing,), Fitted({}, tuple(qualities))
-    )
+    section = FittedSection("messages", True, run, (timing,), Fitted({}, tuple(qualities)))
     document = {"name": "here", "title": "<made> & up", "library": "none", "date": "2026-11-21"}
     return Made({**document, "notes": list(notes)}, (section,), (Skipped("remote", "why"),))
 

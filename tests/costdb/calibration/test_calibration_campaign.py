@@ -1,8 +1,7 @@
-"""Calibrations with real processes: kept, resumed, alone, and a profile in the end."""
+"""Calibrations with real processes: kept, alone, and a profile in the end."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -17,7 +16,13 @@ from pathlib import Path
 import pytest
 
 from costdb.calibration import campaign
-from costdb.calibration.campaign import LAUNCHES, Request, disturbances, document_of
+from costdb.calibration.campaign import (
+    LAUNCHES,
+    Request,
+    disturbances,
+    document_of,
+    measured_of,
+)
 from costdb.calibration.section import (
     SECTIONS,
     Bystanders,
@@ -32,12 +37,7 @@ from costdb.machines import load_machine
 from costdb.profile_check import check_profile
 from costdb.store.database import reading
 from costdb.store.place import StoreError, store_path
-from costdb.store.records import (
-    alone,
-    newest_run_of,
-    recorded,
-    samples_of,
-)
+from costdb.store.records import alone
 from tests.ranks import on_ranks
 
 HERE = Path(__file__).parent
@@ -62,9 +62,6 @@ print("stored", flush=True)
 class Told:
     lines: list = field(default_factory=list)
     stop_at: int = 0
-
-    def resumed(self, run):
-        self.lines.append("resumed")
 
     def measuring(self, title, launch, launches):
         self.lines.append(f"{title} {launch}/{launches}")
@@ -98,9 +95,9 @@ def quick(*sections, **options):
     return Request("here", Effort.QUICK, sections, seconds=8, ranks=2, **options)
 
 
-def all_records():
+def stored(name, machine="here"):
     with reading(store_path()) as connection:
-        return {known: samples_of(connection, known) for known in recorded(connection)}
+        return measured_of(connection, machine, name)
 
 
 @pytest.mark.usefixtures("two_launches")
@@ -109,14 +106,15 @@ def test_samples_of_all_launches_are_kept_and_make_a_checked_profile():
     made = calibrate(quick(ALONE, TOGETHER), told)
     assert told.lines == [f"sums of lists {at}/2" for at in (1, 2, 1, 2)]
     assert check_profile(dict(made.document), "here") == []
-    records = all_records()
     pace = PACES[Effort.QUICK]
-    for known, samples in records.items():
-        together = known.operation == f"{TOGETHER}.sum"
-        assert (known.ranks, known.library) == ((2, "MPICH") if together else (1, "numpy"))
-        assert len(samples) == LAUNCHES[Effort.QUICK] * pace.rounds * 4
-        assert {sample.launch for sample in samples} == {1, 2}
-        assert {sample.point["elements"] for sample in samples} == {100, 200, 300, 400}
+    for name, with_mpi in ((ALONE, False), (TOGETHER, True)):
+        known = stored(name)
+        assert [features["elements"] for _, features, _ in known.points] == [100, 200, 300, 400]
+        for launch in known.launches:
+            said = launch["setting"]
+            assert (said["ranks"], said["library"]) == ((2, "MPICH") if with_mpi else (1, "numpy"))
+            assert len(launch["visits"]) == pace.rounds * 4
+        assert len(known.launches) == LAUNCHES[Effort.QUICK]
     machine = load_machine("here")
     assert machine.library.startswith("MPICH ")
     slope = machine.quantity("hardware", "sum_together_us")
@@ -139,49 +137,35 @@ def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
 
 
 @pytest.mark.usefixtures("two_launches")
-def test_an_interrupted_run_keeps_what_is_done_and_is_resumed():
+def test_an_interruption_keeps_the_sections_that_were_measured():
     with pytest.raises(KeyboardInterrupt):
-        calibrate(quick(ALONE, TOGETHER), Told(stop_at=2))
-    kept = [sample for samples in all_records().values() for sample in samples]
-    assert kept
-    told = Told()
-    made = calibrate(quick(ALONE, TOGETHER), told)
-    assert told.lines == ["resumed", *(f"sums of lists {at}/2" for at in (2, 1, 2))]
-    assert {one.run.id for one in made.sections} == {known.date for known in all_records()}
-    assert len({one.run.id for one in made.sections}) == 1
-    now = [sample for samples in all_records().values() for sample in samples]
-    assert all(sample in now for sample in kept)
-    # A finished run is not resumed, and neither is one that asked for something else.
-    told = Told()
-    calibrate(quick(ALONE, TOGETHER), told)
-    assert "resumed" not in told.lines
-    with pytest.raises(KeyboardInterrupt):
-        calibrate(quick(ALONE), Told(stop_at=2))
-    for other in (quick(TOGETHER), quick(ALONE, fresh=True)):
-        told = Told()
-        calibrate(other, told)
-        assert "resumed" not in told.lines
+        calibrate(quick(ALONE, TOGETHER), Told(stop_at=4))
+    assert stored(ALONE) is not None
+    assert stored(TOGETHER) is None
+    made = calibrate(quick(TOGETHER), Told())
+    assert made.document["hardware"].keys() >= {"sum_together_us"}
 
 
 def test_sections_measured_at_other_times_keep_their_own_source():
     (older,) = calibrate(quick(ALONE), Told()).sections
     (newer,) = calibrate(quick(TOGETHER), Told()).sections
     both = [replace(older, name="alone"), replace(newer, name="together")]
-    document = document_of(newer.run, both, [], HOST)
+    begun = newer.measured.begun
+    document = document_of("here", begun, both, [], HOST)
     sources = document["sources"]
-    assert older.run.id in sources["calibration.alone"]
-    assert newer.run.id in sources["calibration"]
+    assert older.measured.begun in sources["calibration.alone"]
+    assert begun in sources["calibration"]
     facts = document["hardware"]
     assert facts["sum_alone_us"]["source"] == "calibration.alone"
     assert facts["sum_together_us"]["source"] == "calibration"
     assert check_profile(document, "here") == []
     # what two sections state alike stands once, what they state otherwise is a contradiction
-    assert document_of(newer.run, [both[0], both[0]], [], HOST)["hardware"]["sum_alone_us"]
+    assert document_of("here", begun, [both[0], both[0]], [], HOST)["hardware"]["sum_alone_us"]
     parts = deepcopy(dict(older.fitted.parts))
     parts["hardware"]["sum_alone_us"]["value"] += 1
     otherwise = replace(both[0], fitted=replace(older.fitted, parts=parts))
     with pytest.raises(CalibrationError, match="/hardware/sum_alone_us again"):
-        document_of(newer.run, [both[0], otherwise], [], HOST)
+        document_of("here", begun, [both[0], otherwise], [], HOST)
 
 
 def test_a_section_that_fails_leaves_the_others_and_says_why():
@@ -210,10 +194,7 @@ def test_a_launch_without_samples_is_no_newer_measurement():
         calibrate(replace(hurried, machine="elsewhere"), told)
     assert any("time was over" in line for line in told.lines)
     calibrate(hurried, Told())
-    with reading(store_path()) as connection:
-        found = newest_run_of(connection, "here", ALONE)
-    assert found is not None
-    assert found.id == section.run.id
+    assert stored(ALONE) == section.measured
 
 
 def test_two_at_once_do_not_mix():
@@ -234,15 +215,10 @@ def test_two_at_once_do_not_mix():
     refused = [errors for _, errors in ends if "another calibration is running" in errors]
     assert len(stored) >= 1
     assert len(stored) + len(refused) == 2
-    dates = {known.date for known in all_records()}
-    assert len(dates) == len(stored)
-    for samples in all_records().values():
-        assert len(samples) == LAUNCHES[Effort.QUICK] * PACES[Effort.QUICK].rounds * 4
 
 
-def test_kills_at_any_moment_leave_a_clean_store_that_is_resumed():
+def test_kills_at_any_moment_leave_a_clean_store():
     source = random.Random(os.environ.get("PYTEST_XDIST_WORKER", "kills"))
-    acknowledged: set[tuple[str, int, str]] = set()
     for _ in range(8):
         process = subprocess.Popen(
             [sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -254,13 +230,6 @@ def test_kills_at_any_moment_leave_a_clean_store_that_is_resumed():
         process.wait()
         process.stdout.close()
         if store_path().exists():
-            kept = {
-                (known.date, at, json.dumps(sample.microseconds))
-                for known, samples in all_records().items()
-                for at, sample in enumerate(samples)
-            }
-            assert acknowledged <= kept
-            acknowledged = kept
             with sqlite3.connect(store_path()) as connection:
                 assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             connection.close()
@@ -290,11 +259,9 @@ else:
 
 def test_under_a_launcher_its_ranks_take_part_and_the_first_one_writes():
     on_ranks(2, "-c", LAUNCHED)
-    assert {known.operation: known.ranks for known in all_records()} == {
-        f"{TOGETHER}.sum": 2,
-        f"{ALONE}.sum": 1,
-    }
-    assert len({known.date for known in all_records()}) == 1
+    both = [stored(name, "cluster") for name in (TOGETHER, ALONE)]
+    assert [one.launches[0]["setting"]["ranks"] for one in both] == [2, 1]
+    assert both[0].begun == both[1].begun
     assert load_machine("cluster").library.startswith("MPICH ")
     assert launched_ranks({}) == 1
     assert launched_ranks({"OMPI_COMM_WORLD_SIZE": "6"}) == 6
@@ -321,13 +288,15 @@ def test_other_processes_are_noticed_and_noted():
     assert busy is not None
     assert busy > 0.2
     (section,) = calibrate(quick(ALONE), Told()).sections
-    (first, second) = section.launches
-    assert first.setting["others_busy_cores"] >= 0
-    loud = replace(first, setting={**first.setting, "others_busy_cores": 0.7})
-    calm = replace(second, setting={**second.setting, "others_busy_cores": 0.0})
-    (note,) = disturbances(replace(section, launches=(loud, calm)))
+    assert section.measured.launches[0]["setting"]["others_busy_cores"] >= 0
+    loud, calm = ({"setting": {"others_busy_cores": cores}, "visits": []} for cores in (0.7, 0.0))
+
+    def said(*launches):
+        return disturbances(replace(section, measured=replace(section.measured, launches=launches)))
+
+    (note,) = said(loud, calm)
     assert "0.7, 0.0 cores busy" in note
-    assert disturbances(replace(section, launches=(calm, calm))) == ()
+    assert said(calm, calm) == ()
 
 
 def test_names_of_sections_are_checked():

@@ -1,6 +1,5 @@
 import json
 import sqlite3
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,22 +19,10 @@ from costdb.store.database import (
 )
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import StoreError, store_path
-from costdb.store.records import (
-    Circumstances,
-    Sample,
-    add_samples,
-    recorded,
-    samples_of,
-)
+from costdb.store.records import MEASURED, Result, add_result, newest_document
 from tests.stored import evidence_on
 
-HERE = Circumstances(
-    "here", "MPICH", "4.2", "f8", 4, 1, "message", "core", "row", "2026-11-21", "0.1.0"
-)
-SAMPLES = (
-    Sample(1, {"bytes": 8, "lines": 1}, (1.5, 1.25, 9.0)),
-    Sample(2, {"bytes": 4096, "lines": 64}, (4.0, 4.5)),
-)
+FOUND = {"launches": [[1.5, 1.25], [9.0]]}
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +35,17 @@ def files(directory):
     return sorted(entry.name for entry in directory.iterdir())
 
 
+def add(connection, document=FOUND):
+    add_result(connection, Result("here", MEASURED, "arrays", document))
+
+
+def found(connection):
+    return newest_document(connection, "here", MEASURED, "arrays")
+
+
 def fill(path=None):
     with writing(path or store_path()) as connection:
-        add_samples(connection, HERE, SAMPLES)
+        add(connection)
 
 
 def test_the_environment_names_the_directory(data_directory, monkeypatch):
@@ -59,50 +54,19 @@ def test_the_environment_names_the_directory(data_directory, monkeypatch):
     assert "kernel-advisor" in store_path().parts
 
 
-def test_raw_samples_and_evidence_come_back_as_they_went_in():
+def test_documents_and_evidence_come_back_as_they_went_in():
     evidence = Evidence(
         "here", "box_sum", "ADV201", {"N": 9}, Ratio(1, 2, 3), Ratio(1.5, 1.6, 1.7), {"date": "d"}
     )
     with writing(store_path()) as connection:
-        assert add_samples(connection, HERE, SAMPLES[:1]) == 1
-        assert add_samples(connection, HERE, SAMPLES[1:]) == 1
+        add(connection, {})
+        add(connection)
         add_evidence(connection, evidence)
     with reading(store_path()) as connection:
-        assert samples_of(connection, HERE) == SAMPLES
+        assert found(connection) == FOUND
+        assert newest_document(connection, "here", MEASURED, "loops") is None
         assert evidence_on(connection, "here") == (evidence,)
         assert evidence_on(connection, "elsewhere") == ()
-
-
-CHANGES = dict.fromkeys(Circumstances.__slots__, "other") | {"ranks": 5, "nodes": 2}
-
-
-@pytest.mark.parametrize("name", Circumstances.__slots__)
-def test_records_that_differ_in_any_circumstance_are_never_merged(name):
-    other = replace(HERE, **{name: CHANGES[name]})
-    with writing(store_path()) as connection:
-        add_samples(connection, HERE, SAMPLES[:1])
-        add_samples(connection, other, SAMPLES[1:])
-        add_samples(connection, HERE, SAMPLES[:1])
-    with reading(store_path()) as connection:
-        assert samples_of(connection, HERE) == (SAMPLES[0], SAMPLES[0])
-        assert samples_of(connection, other) == SAMPLES[1:]
-        assert set(recorded(connection)) == {HERE, other}
-        assert recorded(connection, **{name: CHANGES[name]}) == (other,)
-
-
-def test_asking_for_what_no_record_has_is_refused():
-    fill()
-    with reading(store_path()) as connection, pytest.raises(StoreError, match="'moon'"):
-        recorded(connection, moon="full")
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_numbers_that_are_not_finite_are_not_stored(bad):
-    with writing(store_path()) as connection:
-        for sample in (Sample(1, {"bytes": bad}, (1.0,)), Sample(1, {"bytes": 1}, (bad,))):
-            with pytest.raises(StoreError, match="not finite"):
-                add_samples(connection, HERE, [SAMPLES[0], sample])
-        assert recorded(connection) == ()
 
 
 def test_a_transaction_that_fails_leaves_no_trace():
@@ -125,16 +89,15 @@ WRITTEN = ["advise.sqlite3"]
 
 def test_reading_creates_nothing_and_leaves_nothing(data_directory):
     with reading(store_path()) as connection:
-        assert samples_of(connection, HERE) == ()
-        assert recorded(connection) == ()
+        assert found(connection) is None
     assert not data_directory.exists()
     fill()
     assert files(data_directory) == WRITTEN
     before = store_path().read_bytes()
     with reading(store_path()) as connection:
-        assert samples_of(connection, HERE) == SAMPLES
+        assert found(connection) == FOUND
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            connection.execute("DELETE FROM samples")
+            connection.execute("DELETE FROM results")
     assert files(data_directory) == WRITTEN
     assert store_path().read_bytes() == before
 
@@ -142,21 +105,21 @@ def test_reading_creates_nothing_and_leaves_nothing(data_directory):
 def test_readers_see_what_is_committed_while_one_writes():
     fill()
     with writing(store_path()) as writer, transaction(writer):
-        writer.execute("DELETE FROM samples")
+        writer.execute("DELETE FROM results")
         with reading(store_path()) as reader:
-            assert samples_of(reader, HERE) == SAMPLES
+            assert found(reader) == FOUND
     with reading(store_path()) as reader:
-        assert samples_of(reader, HERE) == ()
+        assert found(reader) is None
 
 
 def test_an_empty_file_is_an_empty_store(data_directory):
     data_directory.mkdir()
     store_path().touch()
     with reading(store_path()) as connection:
-        assert recorded(connection) == ()
+        assert found(connection) is None
     fill()
     with reading(store_path()) as connection:
-        assert recorded(connection) == (HERE,)
+        assert found(connection) == FOUND
 
 
 def overwritten(path, offset, data):
@@ -187,17 +150,17 @@ def test_a_sound_store_is_not_set_aside(data_directory):
     fill()
     assert set_aside(store_path()) is None
     with reading(store_path()) as connection:
-        assert samples_of(connection, HERE) == SAMPLES
+        assert found(connection) == FOUND
 
 
 def test_a_schema_that_is_no_text_is_damage(data_directory):
     fill()
     whole = store_path().read_bytes()
-    place = whole.index(b"microseconds")
+    place = whole.index(b"document")
     overwritten(store_path(), place, b"\x80")
     said = []
     with writing(store_path(), said.append) as connection:
-        add_samples(connection, HERE, SAMPLES)
+        add(connection)
     assert len(said) == 1
     (kept,) = store_path().parent.glob("*.damaged-*")
     assert kept.read_bytes()[place] == 0x80
@@ -217,9 +180,8 @@ def test_random_damage_never_crashes_and_never_loses_the_old_bytes(tmp_path, off
     said = []
     try:
         with writing(path, said.append) as connection:
-            add_samples(connection, HERE, SAMPLES)
-            for known in recorded(connection):
-                samples_of(connection, known)
+            add(connection)
+            found(connection)
     except StoreError as error:
         # Damage that makes the file look like another program's, or a newer one's, or that
         # quick checks cannot see, is refused instead.
