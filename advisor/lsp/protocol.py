@@ -176,9 +176,7 @@ def overlapping(
     )
 
 
-def code_action(
-    document: Document, offer: Offer, pages: Mapping[str, str], preferable: bool
-) -> types.CodeAction:
+def code_action(document: Document, offer: Offer, pages: Mapping[str, str]) -> types.CodeAction:
     """Return an offer as an action: a command, or an edit that is still to be resolved."""
     finding = offer.finding
     if offer.purpose is Purpose.MEASURE:
@@ -188,7 +186,7 @@ def code_action(
         title=offer.title,
         kind=offer.kind,
         diagnostics=[diagnostic(document, finding, pages)],
-        is_preferred=True if offer.preferred and preferable else None,
+        is_preferred=True if offer.preferred else None,
         data={
             "uri": document.uri,
             "version": document.version,
@@ -342,19 +340,17 @@ class AdviseProtocol(LanguageServerProtocol):
 
 
 class Ability(StrEnum):
-    """What an editor can do, as far as it matters here, and where it says so."""
+    """What an editor can do, as far as it matters here, and where it says so.
+
+    Fields that an editor does not know it passes over: of these nothing is asked.
+    """
 
     PULLS = "text_document.diagnostic"
     REFRESHES = "workspace.diagnostics.refresh_support"
     REFRESHES_HINTS = "workspace.inlay_hint.refresh_support"
-    VERSIONS_DIAGNOSTICS = "text_document.publish_diagnostics.version_support"
-    LINKS_PULLED_CODES = "text_document.diagnostic.code_description_support"
-    LINKS_PUSHED_CODES = "text_document.publish_diagnostics.code_description_support"
     MARKDOWN = "text_document.hover.content_format"
-    LITERAL_ACTIONS = "text_document.code_action.code_action_literal_support"
     RESOLVES_EDITS = "text_document.code_action.resolve_support.properties"
     SENDS_DATA_BACK = "text_document.code_action.data_support"
-    PREFERS = "text_document.code_action.is_preferred_support"
     VERSIONED_EDITS = "workspace.workspace_edit.document_changes"
     HAS_CONFIGURATION = "workspace.configuration"
     REGISTERS_CONFIGURATION = "workspace.did_change_configuration.dynamic_registration"

@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -219,10 +219,8 @@ class AdviseServer(LanguageServer):
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(
                     uri=file.document.uri,
-                    diagnostics=diagnostics(file.document, answer, self._pages()),
-                    version=answer.version
-                    if Ability.VERSIONS_DIAGNOSTICS in self.abilities
-                    else None,
+                    diagnostics=diagnostics(file.document, answer, rule_pages()),
+                    version=answer.version,
                 )
             )
 
@@ -237,13 +235,8 @@ class AdviseServer(LanguageServer):
         if params.previous_result_id == identifier:
             return types.RelatedUnchangedDocumentDiagnosticReport(result_id=identifier)
         return types.RelatedFullDocumentDiagnosticReport(
-            items=diagnostics(file.document, answer, self._pages()), result_id=identifier
+            items=diagnostics(file.document, answer, rule_pages()), result_id=identifier
         )
-
-    def _pages(self) -> Mapping[str, str]:
-        pulls = Ability.PULLS in self.abilities
-        links = Ability.LINKS_PULLED_CODES if pulls else Ability.LINKS_PUSHED_CODES
-        return rule_pages() if links in self.abilities else {}
 
     # -- what is shown at a place
 
@@ -288,17 +281,14 @@ class AdviseServer(LanguageServer):
 
     async def _code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         found = await self._unchanged(params.text_document.uri)
-        if found is None or Ability.LITERAL_ACTIONS not in self.abilities:
+        if found is None:
             return []
         file, answer = found
         if not answer.current:
             return []
         findings = overlapping(file.document, answer.findings, params.range)
         offered = offers(findings, params.context.only, _may_be_here)
-        actions = [
-            code_action(file.document, offer, self._pages(), Ability.PREFERS in self.abilities)
-            for offer in offered
-        ]
+        actions = [code_action(file.document, offer, rule_pages()) for offer in offered]
         if not {Ability.RESOLVES_EDITS, Ability.SENDS_DATA_BACK} <= self.abilities:
             actions = [
                 action if action.command else await self._resolve(action) for action in actions

@@ -62,18 +62,11 @@ def capabilities(
             diagnostics=types.DiagnosticWorkspaceClientCapabilities(refresh_support=pull),
         ),
         text_document=types.TextDocumentClientCapabilities(
-            publish_diagnostics=types.PublishDiagnosticsClientCapabilities(
-                version_support=True, code_description_support=True
-            ),
             diagnostic=types.DiagnosticClientCapabilities() if pull else None,
             hover=types.HoverClientCapabilities(
                 content_format=[types.MarkupKind.Markdown, types.MarkupKind.PlainText]
             ),
             code_action=types.CodeActionClientCapabilities(
-                code_action_literal_support=types.ClientCodeActionLiteralOptions(
-                    types.ClientCodeActionKindOptions(value_set=[])
-                ),
-                is_preferred_support=True,
                 data_support=True,
                 resolve_support=resolve,
             ),
