@@ -365,8 +365,6 @@ class Kept:
         Of programs that communicate.
     again : bool
         Whether nothing that was measured before counts.
-    complain : callable, optional
-        Hears of a store that cannot be written.
     """
 
     def __init__(
@@ -375,9 +373,8 @@ class Kept:
         ranks: int,
         *,
         again: bool = False,
-        complain: Callable[[str], None] = lambda why: None,
     ) -> None:
-        self.machine, self.ranks, self.again, self.complain = machine, ranks, again, complain
+        self.machine, self.ranks, self.again = machine, ranks, again
         self.where = circumstances()
         self.found: set[str] = set()
 
@@ -418,7 +415,7 @@ class Kept:
                 points = [*others, (dict(sizes), piece.times_s)]
                 new[self._grid(program)] = {"points": points}
         if new:
-            with writing(store_path(), self.complain) as connection:
+            with writing(store_path()) as connection:
                 for key, document in new.items():
                     add_result(connection, Result(self.machine, PIECE, key, document))
 

@@ -1,4 +1,4 @@
-"""Opening the store: versions, damage, and transactions that a kill cannot tear.
+"""Opening the store: its tables, versions, and transactions that a kill cannot tear.
 
 Write-ahead logging lets many processes read while one writes; each write is one short immediate
 transaction, so that what was acknowledged is on disk and what was not leaves no trace.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,18 +57,6 @@ _TABLES = (
 
 _BUSY_TIMEOUT_S = 30.0
 _DAMAGE = frozenset((sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT))
-_SIDECARS = ("-wal", "-shm", "-journal")
-
-Report = Callable[[str], None]
-
-
-class DamagedStoreError(StoreError):
-    """The file is there but is no intact database."""
-
-
-def report_to_stderr(line: str) -> None:
-    """Write one line about the store where chatter goes."""
-    print(line, file=sys.stderr)
 
 
 @contextmanager
@@ -80,10 +67,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises
     ------
-    DamagedStoreError
-        The file is no intact database.
     StoreError
-        It cannot be read, is not a store, or a newer version wrote it.
+        It cannot be read, is damaged, is not a store, or a newer version wrote it.
     """
     with _opening(path):
         connection = _open_for_reading(path)
@@ -92,24 +77,19 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def writing(path: Path, report: Report = report_to_stderr) -> Iterator[sqlite3.Connection]:
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the store for writing, creating it where there is none.
 
-    A damaged file is set aside under a new name, which `report` is told in one line, and a
-    fresh store is begun. Writes belong in :func:`transaction`.
+    Writes belong in :func:`transaction`.
 
     Raises
     ------
     StoreError
-        It cannot be written, is not a store, or a newer version wrote it.
+        It cannot be written, is damaged, is not a store, or a newer version wrote it.
     """
     with _opening(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            connection = _open_for_writing(path)
-        except DamagedStoreError:
-            set_aside(path, report)
-            connection = _open_for_writing(path)
+        connection = _open_for_writing(path)
     with _in_one_line(path), closing(connection):
         yield connection
 
@@ -144,43 +124,6 @@ def now(timespec: str = "seconds") -> str:
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
-def set_aside(path: Path, report: Report = report_to_stderr) -> Path | None:
-    """Rename a damaged store, never over another file; None when it is sound after all.
-
-    Processes that find the same damage at once take turns, and the later ones find the fresh
-    store of the first.
-
-    Raises
-    ------
-    StoreError
-        The file cannot be renamed.
-    """
-    with _opening(path), _repair_lock(path):
-        reason = damage(path)
-        if reason is None:
-            return None
-        kept = _unused_name(path)
-        # A log left beside a fresh file would be replayed into it: the file itself goes last.
-        for suffix in (*_SIDECARS, ""):
-            part = path.with_name(path.name + suffix)
-            if part.exists():
-                part.rename(kept.with_name(kept.name + suffix))
-    report(f"{path}: damaged ({reason}); set aside as {kept.name}, starting afresh")
-    return kept
-
-
-def damage(path: Path) -> str | None:
-    """Say what is wrong with the file as a database, or None."""
-    if not path.exists():
-        return None
-    try:
-        with _opening(path), closing(_connect(path, "mode=rw")) as connection:
-            _refuse_damage(connection, path)
-    except DamagedStoreError as error:
-        return str(error).removeprefix(f"{path}: damaged: ")
-    return None
-
-
 def _open_for_reading(path: Path) -> sqlite3.Connection:
     if path.exists():
         connection = _connect(path, _reading_query(path))
@@ -205,7 +148,6 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
     connection = _connect(path, "mode=rwc")
     try:
         with _opening(path):
-            _refuse_damage(connection, path)
             _refuse_foreign(connection, path)
             _use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
@@ -265,16 +207,6 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _refuse_damage(connection: sqlite3.Connection, path: Path) -> None:
-    answer = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if answer is None or answer[0] != "ok":
-        reason = "no answer" if answer is None else " ".join(str(answer[0]).split())
-        raise DamagedStoreError(f"{path}: damaged: {reason}")
-    # the check overlooks what is no text; statements would fail on it later, one by one
-    for (statement,) in connection.execute("SELECT CAST(sql AS BLOB) FROM sqlite_master"):
-        bytes(statement or b"").decode("utf-8")
-
-
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     version = _version(connection)
     if version > SCHEMA_VERSION:
@@ -290,23 +222,9 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path}: a database, but not a store of advise")
 
 
-@contextmanager
-def _repair_lock(path: Path) -> Iterator[None]:
-    # A database of its own serves as a lock that a kill releases, on every system alike.
-    lock = path.with_name(path.name + ".repair")
-    with closing(sqlite3.connect(lock, timeout=_BUSY_TIMEOUT_S, isolation_level=None)) as holder:
-        holder.execute("BEGIN EXCLUSIVE")
-        yield
-
-
-def _unused_name(path: Path) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    candidate = path.with_name(f"{path.name}.damaged-{stamp}")
-    count = 1
-    while candidate.exists():
-        count += 1
-        candidate = path.with_name(f"{path.name}.damaged-{stamp}-{count}")
-    return candidate
+def damaged(path: Path, reason: str) -> StoreError:
+    """Return the error for a file that is no intact database."""
+    return StoreError(f"{path}: damaged ({reason}): move it away to begin afresh")
 
 
 @contextmanager
@@ -316,7 +234,7 @@ def _opening(path: Path) -> Iterator[None]:
             yield
     except UnicodeDecodeError as error:
         # The sqlite3 module fails so on a message that quotes a damaged schema.
-        raise DamagedStoreError(f"{path}: damaged: its schema is no text") from error
+        raise damaged(path, "its schema is no text") from error
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from error
 
@@ -330,5 +248,5 @@ def _in_one_line(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         reason = " ".join(str(error).split())
         if code in _DAMAGE:
-            raise DamagedStoreError(f"{path}: damaged: {reason}") from error
+            raise damaged(path, reason) from error
         raise StoreError(f"{path}: {reason}") from error

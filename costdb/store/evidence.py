@@ -193,14 +193,10 @@ def _held() -> _Held:
         return _NOTHING
     if _last and _last[0][:2] == (path, state):
         return _last[0][2]
-    from costdb.store.database import DamagedStoreError, reading, set_aside
+    from costdb.store.database import reading
 
-    try:
-        with reading(path) as connection:
-            found = _looked_up(connection)
-    except DamagedStoreError:
-        set_aside(path)
-        return _NOTHING
+    with reading(path) as connection:
+        found = _looked_up(connection)
     _last[:] = [(path, state, found)]
     return found
 

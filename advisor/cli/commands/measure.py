@@ -14,7 +14,6 @@ from advisor.cli.common import (
     JSON,
     TEXT,
     Bar,
-    complain,
     parse_bindings,
     read_text,
     text_style,
@@ -160,7 +159,7 @@ def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[
         def told(one: Subject) -> None:
             bar.show(f"{one.path} {one.name} {one.code}".rstrip() + at, share)
 
-        pieces = Kept(name, effort.ranks, again=again, complain=complain)
+        pieces = Kept(name, effort.ranks, again=again)
         found = sampled(subjects, effort, pieces.known, told)
         bar.clear()
         sizes = {} if case is None else case.sizes

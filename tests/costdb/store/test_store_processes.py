@@ -10,8 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from costdb.store.database import reading
 
 ROOT = Path(__file__).parents[3]
@@ -114,18 +112,3 @@ def test_a_kill_while_the_store_is_created_leaves_one_that_works(tmp_path):
         assert (survivor.returncode, errors) == (0, "")
         assert_intact(path)
         assert kept(path)["second"] == [0]
-
-
-@pytest.mark.parametrize("size", [0, 9000])
-def test_processes_that_find_damage_at_once_set_it_aside_once(tmp_path, size):
-    path = tmp_path / "advise.sqlite3"
-    damaged = b"this is no database" + bytes(size)
-    path.write_bytes(damaged)
-    writers = [start(path, name, 5) for name in ("a", "b", "c")]
-    said = [writer.communicate(timeout=60)[1] for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0, 0], said
-    aside = [entry for entry in tmp_path.glob("*.damaged-*") if entry.suffix not in ("-wal",)]
-    assert [entry.read_bytes() for entry in aside] == [damaged]
-    assert sum(line.count("set aside") for line in said) == 1
-    assert_intact(path)
-    assert {name: len(rows) for name, rows in kept(path).items()} == dict.fromkeys("abc", 5)
