@@ -8,15 +8,33 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from advisor.build.program import NotBuiltError
+from advisor.build.program import NotBuiltError, build
 from advisor.frontend.kernels import read_kernels
-from advisor.verify.running import BuiltCase, Ran, built_case, run_built
+from advisor.ir.kernel import Kernel
+from advisor.verify.cases import inputs_of
+from advisor.verify.running import BuiltCase, Ran, run_built
 from benchmarks.drawn_distributed import Drawn, drawn
 from costdb.launch.processes import JobFailedError
 
 _AT_ONCE = 100
+
+
+def built_case(
+    path: str, kernel: Kernel, sizes: Mapping[str, int | float], variants: Iterable[Kernel] = ()
+) -> BuiltCase:
+    """Return a kernel with programs of it and of variants, which may be distributed otherwise.
+
+    Raises
+    ------
+    NotBuiltError
+        One of them has no form.
+    """
+    source = kernel.context.source
+    programs = tuple(build(path, [one], sizes) for one in (kernel, *variants))
+    name = kernel.name.rpartition(".")[2]
+    return BuiltCase(source, name, programs, tuple(inputs_of(kernel, sizes)), sizes)
 
 
 def cases(seed: int, count: int) -> Iterator[tuple[Drawn, BuiltCase | NotBuiltError]]:

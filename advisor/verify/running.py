@@ -236,22 +236,6 @@ class Ran:
     samples_s: tuple[float, ...]
 
 
-def built_case(
-    path: str, kernel: Kernel, sizes: Mapping[str, int | float], variants: Iterable[Kernel] = ()
-) -> BuiltCase:
-    """Return a kernel with programs of it and of variants, which may be distributed otherwise.
-
-    Raises
-    ------
-    NotBuiltError
-        One of them has no form.
-    """
-    source = kernel.context.source
-    programs = tuple(build(path, [one], sizes) for one in (kernel, *variants))
-    name = kernel.name.rpartition(".")[2]
-    return BuiltCase(source, name, programs, tuple(inputs_of(kernel, sizes)), sizes)
-
-
 def run_built(
     path: str,
     cases: Sequence[BuiltCase],

@@ -159,8 +159,6 @@ class Observation:
         JSON values.
     program : str
         What was run.
-    stored_at : str
-        ISO date and time; empty for one that is not stored yet.
     """
 
     path: str
@@ -168,7 +166,6 @@ class Observation:
     name: str
     document: Mapping[str, Any]
     program: str
-    stored_at: str = ""
 
 
 def add_observations(
@@ -205,19 +202,6 @@ def add_observations(
         known = "DELETE FROM observations WHERE path = :path AND kind = :kind"
         connection.executemany(known if whole else f"{known} AND name = :name", rows)
         insert(connection, "observations", *rows)
-
-
-def observations(connection: sqlite3.Connection, kind: str) -> tuple[Observation, ...]:
-    """Return everything of a kind, in the order in which it was stored."""
-    rows = connection.execute(
-        "SELECT path, kind, name, document, program, stored_at FROM observations "
-        "WHERE kind = ? ORDER BY id",
-        (kind,),
-    )
-    return tuple(
-        Observation(path, found, name, from_text(document), program, stored_at)
-        for path, found, name, document, program, stored_at in rows
-    )
 
 
 def forget_observations(connection: sqlite3.Connection, path: str | None = None) -> int:

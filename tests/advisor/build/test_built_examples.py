@@ -10,7 +10,8 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ranking.built import plan_of, proposed
 from advisor.transform_registry import transforms
-from advisor.verify.running import BuiltCase, built_case, run_built
+from advisor.verify.running import BuiltCase, run_built
+from benchmarks.built_kernels import built_case
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 LENGTHS = {"N", "M", "R"}
