@@ -61,12 +61,11 @@ def test_what_a_directory_has_is_not_made_again(
     stub.write_text(STUB.format(log=str(log), broken="calibrate"))
     assert calibrations.main() == 1
     assert len(calls(log)) == 2  # without a profile nothing else is begun
-    spent = float((folder / "1" / "calibrate.spent").read_text())
     log.unlink()
     stub.write_text(STUB.format(log=str(log), broken="pgas"))
     assert calibrations.main() == 1
     assert len(calls(log)) == 16 and calls(log)[0].startswith("calibrate --report")
-    assert json.loads((folder / "1" / "calibrate.json").read_text())["seconds"] > spent > 0
+    assert json.loads((folder / "1" / "calibrate.json").read_text())["seconds"] > 0
     capsys.readouterr()
     (folder / "1" / "verify.json").unlink()
     assert calibrations.main() == 1
