@@ -43,7 +43,7 @@ from advisor.frontend.seen_names import as_names, names_around
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext, lines_of
-from advisor.numpy_table import PYTHON_FLOAT
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym
@@ -159,6 +159,7 @@ def _kernel(
         decorators = compilers(function, seen)
     typed = scope.declared.keys() - commented.keys() if seen is None else frozenset[str]()
     declared = dict(scope.declared)
+    numbers = _numbers(scope, places)
     if general:
         kept = scope.declared.keys() if dtype is None else typed
 
@@ -222,6 +223,7 @@ def _kernel(
         ),
         types_are_usual=bool(scope.declared.keys() - typed),
         shown=frozenset((scope.declared.keys() - stated) | scope.given),
+        numbers=_numbers(scope, scope.given) | numbers,
         overlaps=frozenset(
             frozenset(pair)
             for pair in (() if seen is None else seen.overlaps)
@@ -229,6 +231,12 @@ def _kernel(
         ),
         lists={name: one for name, one in scope.lists.items() if name in scope.locals},
     )
+
+
+def _numbers(scope: Scope, names: Collection[str]) -> dict[str, str]:
+    """Return the types of those of some names that denote numbers."""
+    known = {**dict.fromkeys(scope.scalars, PYTHON_INTEGER), **scope.numbers}
+    return {name: dtype for name, dtype in known.items() if name in names}
 
 
 def _parameters(node: cst.FunctionDef) -> tuple[cst.Param, ...]:

@@ -289,6 +289,7 @@ class Scope:
             Whether it denotes that from here on, and nothing else.
         """
         array = self.seen.arrays.get(name)
+        self.given.add(name)
         if isinstance(what, SeenArray) and array is not None:
             known = self.declared.get(name) or self.locals.get(name) or array
             if (known.dtype, known.extents) == (array.dtype, array.extents):

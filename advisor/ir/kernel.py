@@ -222,6 +222,8 @@ class Kernel:
         Reads it as it is in calls of the other kinds that were seen.
     shown : frozenset of str
         Arrays of which nothing in the source says that they are.
+    numbers : mapping of str to str
+        Types of the numbers that it is given.
     overlaps : frozenset of frozenset of str
         Pairs of arguments that had memory in common in a call that was seen.
     lists : mapping of str to FilledList
@@ -244,6 +246,7 @@ class Kernel:
     least: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     kinds: Callable[[], tuple[Kernel, ...]] = field(default=tuple, compare=False, repr=False)
     shown: frozenset[str] = frozenset()
+    numbers: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     overlaps: frozenset[frozenset[str]] = frozenset()
     lists: Mapping[str, FilledList] = field(default_factory=dict)
 

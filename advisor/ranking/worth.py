@@ -7,7 +7,8 @@ process: an edit is offered only if it does not slow that process down.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
@@ -19,6 +20,7 @@ from advisor.ir.statements import (
     Bind,
     Choice,
     Loop,
+    ScalarBind,
     Scatter,
     Statement,
     Store,
@@ -27,13 +29,15 @@ from advisor.ir.statements import (
     values_of,
     walk,
 )
-from advisor.ir.values import parts_of, reads
+from advisor.ir.values import Scalar, parts_of, reads
+from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.ranking.compare import cost_at, time_s
 from advisor.source import Edit
 from costdb.estimate import Missing
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
+from costdb.wording import DOTTED_NAME
 
 MORE_STATEMENTS = 2.0
 """From this many times the array statements on, Python is taken to be slower by them."""
@@ -192,11 +196,18 @@ def _executed(body: Iterable[Statement], inside: Sizes) -> float:
 # Annotated sizes are usual values. So a kernel is read again with an extent of its own for every
 # dimension of every array that it is given: what a rule then offers, with its argument and its
 # text, holds whatever the shapes are. Element types that only comments and runs tell are tried in
-# turn. Every kind of call that a run showed has to be offered the same text. That arguments are
-# arrays of NumPy, and where they lie, no run can tell of other calls.
+# turn. Every kind of call that a run showed has to be offered the same text. What else is given
+# with them, arrays of a subclass or of other dimensions, and numbers of other types, neither a run
+# nor an annotation can tell of other calls: an edit that rests on it says so.
 
 ELEMENT_TYPES = ("bool", "uint8", "int64", "float32", "float64", "complex128")
 """One of each kind, and one that wraps around or rounds early."""
+
+_NUMBERS = {
+    **{"int64": "int of 64 bits", "float64": "float", "complex128": "complex number"},
+    **{PYTHON_INTEGER: "int of 64 bits", PYTHON_FLOAT: "float", PYTHON_COMPLEX: "complex number"},
+}
+_WORD = re.compile(DOTTED_NAME)
 
 IF_AS = "if {} are as {}"
 IF_NOT_EMPTY = "if no loop of it is empty"
@@ -291,16 +302,35 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
         others = _of_other_types(rule, kernel, proposal, runs_through=bool(conditions))
         if any(told is None or (told[0], told[2]) != (applicability, edits) for told in others):
             conditions.append(IF_AS.format("element types", source))
-    if plain := sorted(_changed(kernel, proposal.variant) & kernel.shown):
-        verb = "are plain arrays" if len(plain) > 1 else "is a plain array"
-        conditions.append(f"if {', '.join(plain)} {verb}")
+    if as_given := _as_given(kernel, _changed(kernel, proposal.variant)):
+        conditions.append(f"if {as_given}")
     if not conditions:
         return Fix(applicability, argument, edits)
     return Fix(Applicability.UNSAFE, f"{argument}, {', and '.join(conditions)}", edits)
 
 
+def _as_given(kernel: Kernel, names: frozenset[str]) -> str:
+    """Return what those of some names have to be that a kernel is given: nothing makes sure."""
+    arrays = sorted((kernel.arrays.keys() | kernel.shown) & names - kernel.numbers.keys())
+    ranks = dict.fromkeys(f"{len(kernel.extents(name))}-d" for name in arrays)
+    each = [f"{len(kernel.extents(name))}-d" for name in arrays]
+    told = [f"{', '.join(arrays)} {_are(arrays, 'plain array')}"] if arrays else []
+    told[:1] = [f"{one} ({', '.join(each if len(ranks) > 1 else ranks)})" for one in told]
+    types: dict[str, list[str]] = {}
+    for name in sorted(kernel.numbers.keys() & names):
+        dtype = kernel.numbers[name]
+        types.setdefault(_NUMBERS.get(dtype, dtype), []).append(name)
+    told += (f"{', '.join(named)} {_are(named, kind)}" for kind, named in types.items())
+    return ", ".join(told[:-1]) + " and " * (len(told) > 1) + "".join(told[-1:])
+
+
+def _are(names: Sequence[str], kind: str) -> str:
+    article = "an" if kind[0] in "aeio" else "a"
+    return f"{'are each' if len(names) > 1 else 'is'} {article} {kind}"
+
+
 def _changed(kernel: Kernel, variant: Kernel) -> frozenset[str]:
-    """Return the arrays that statements depend on which a variant does not have.
+    """Return the arrays and numbers that statements depend on which a variant does not have.
 
     Not those that it has in another order.
     """
@@ -310,13 +340,25 @@ def _changed(kernel: Kernel, variant: Kernel) -> frozenset[str]:
         for statement in walk(kernel.body)
         if not isinstance(statement, Loop) and _accesses(statement) not in kept
     )
-    found = frozenset[str]().union(*map(mentioned, gone))
-    made = [one for one in walk(kernel.body) if isinstance(one, Bind | Store)]
+    found = frozenset[str]().union(*map(_used, gone))
+    made = [one for one in walk(kernel.body) if isinstance(one, Bind | Store | ScalarBind)]
     for one in reversed(made):
-        name = one.name if isinstance(one, Bind) else one.array
-        if name in found and (isinstance(one, Bind) or name in kernel.locals):
-            found |= mentioned(one)
+        name = one.array if isinstance(one, Store) else one.name
+        if name in found and (isinstance(one, Bind | ScalarBind) or name in kernel.locals):
+            found |= _used(one)
+    for name, value in kernel.context.computed:
+        found |= free_symbols(value) if name in found else frozenset()
     return found
+
+
+def _used(statement: Statement) -> frozenset[str]:
+    """Return the names of all arrays and numbers that a statement uses or changes."""
+    values = [value for one in walk((statement,)) for value in values_of(one)]
+    choices = (one.condition for one in walk((statement,)) if isinstance(one, Choice))
+    values += (one for one in choices if one is not None)
+    parts = (part for one in values for part in parts_of(one))
+    texts = (part.text for part in parts if isinstance(part, Scalar))
+    return mentioned(statement).union(*map(_WORD.findall, texts))
 
 
 def _accesses(statement: Statement) -> object:

@@ -76,7 +76,24 @@ def f(a):
             total += a[i, j]
     return total
 """
-WRITTEN = {"reduced": REDUCED, "allocated": ALLOCATED, "squared": SQUARED, "summed": SUMMED}
+WINDOWED = """\
+import numpy as np
+
+# advise: kernel n=1000 b=100
+def f(n, b):
+    a = np.arange(n)
+    s = np.zeros(n, dtype=np.int64)
+    for k in range(b):
+        s += np.roll(a, -k)
+    return s
+"""
+WRITTEN = {
+    "reduced": REDUCED,
+    "allocated": ALLOCATED,
+    "squared": SQUARED,
+    "summed": SUMMED,
+    "windowed": WINDOWED,
+}
 
 
 @dataclass(frozen=True)

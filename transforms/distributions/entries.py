@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from advisor.distribution import (
     ArraySpec,
@@ -26,6 +26,10 @@ Arrays = Mapping[str, DeclaredArray]
 INERT = Legality(Applicability.SAFE, "the annotation is inert at run time, so no result can change")
 
 
+READ = Legality(
+    Applicability.DISPLAY,
+    "the program itself reads the declaration that would change when it runs",
+)
 SHARED = Legality(
     Applicability.DISPLAY,
     "the distribution or the mesh is shared with other kernels or arrays, which would change too",
@@ -116,7 +120,51 @@ def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Sequence[int
         for d in dimensions
         if d < len(array.places.dimensions)
     ]
-    return SHARED if are_shared(kernel, arrays, changed) else INERT
+    return unless_read(kernel, arrays, changed)
+
+
+def unless_read(kernel: Kernel, arrays: Arrays, spans: Sequence[Span]) -> Legality:
+    """Return whether parts of declarations can be changed without changing anything else."""
+    if are_shared(kernel, arrays, spans):
+        return SHARED
+    read = _read_at_run_time(kernel.context.source)
+    lines = [range(one.start_line, one.end_line + 1) for one in spans]
+    return READ if any(not read.isdisjoint(one) for one in lines) else INERT
+
+
+@cache
+def _read_at_run_time(source: str) -> frozenset[int]:
+    """Return the lines of module-level declarations that something else than annotations uses."""
+    if not (tree := ast.parse(source)).body:
+        return frozenset()
+    annotations: list[ast.AST] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(annotation=ast.expr() as found) | ast.AnnAssign(annotation=found):
+                annotations.append(found)
+            case ast.FunctionDef(returns=ast.expr() as found):
+                annotations.append(found)
+    made = {
+        target.id: node
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    # what is used in a declaration is read where that is
+    inert = {id(part) for one in (*annotations, *made.values()) for part in ast.walk(one)}
+    used = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inert
+    }
+    waiting, lines = list(used), set[int]()
+    while waiting:
+        statement = made.pop(waiting.pop(), None)
+        if statement is not None:
+            lines |= {*range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)}
+            waiting += (one.id for one in ast.walk(statement.value) if isinstance(one, ast.Name))
+    return frozenset(lines)
 
 
 def are_shared(kernel: Kernel, arrays: Arrays, spans: Iterable[Span]) -> bool:

@@ -49,12 +49,12 @@ from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit
 from costdb.records import dataclass, replace
 from transforms.distributions.entries import (
-    INERT,
     SHARED,
     Arrays,
     are_shared,
     factorisations,
     specified,
+    unless_read,
 )
 from transforms.kit.rule import KernelRule
 
@@ -86,7 +86,7 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
             " they are",
             span=first.places.whole,
             variant=_with_mesh(kernel, users, MeshSpec(tuple(chosen.items()))),
-            legality=SHARED if spans & kernel.context.shared else INERT,
+            legality=unless_read(kernel, users, sorted(spans)),
             edits=partial(_mesh_edits, users, chosen),
         )
 

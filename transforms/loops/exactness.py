@@ -247,6 +247,11 @@ def _of_whole_numbers(
             Applicability.UNSAFE,
             f"results are equal if the sum fits {dtype}: whole numbers of Python grow instead",
         )
+    if is_total(store) and not kernel.runs_through:
+        return Legality(
+            Applicability.UNSAFE,
+            "results are equal, and what no iteration adds to becomes a number of NumPy",
+        )
     return Legality(
         Applicability.SAFE,
         "the terms of whole numbers come in another order, which changes no bit, also where they"

@@ -161,6 +161,25 @@ class Lift:
         found = type_of(value.operand, self.kernel).dtype
         return value.dtype == reduced_dtype(REDUCTIONS[METHODS[value.operation]].result, found)
 
+    def needs_elements(self, value: Value) -> bool:
+        """Return whether a function refuses empty axes, and may be given some.
+
+        A loop without iterations calls it for none.
+        """
+        match value:
+            case Called():
+                return True
+            case Fourier(operand, axis):
+                along: tuple[int, ...] = (axis,)
+            case Along(operand=operand, axes=along):
+                pass
+            case Reduction(operand, axis, "maximum" | "minimum" | "argmax" | "argmin"):
+                along = tuple(range(self.rank(operand))) if axis is None else (axis,)
+            case _:
+                return False
+        extents = type_of(operand, self.kernel).extents
+        return not all(self.proofs.non_negative(extents[axis] - 1) for axis in along)
+
     def rank(self, value: Value) -> int:
         """Return how many axes a value has in one iteration."""
         return len(type_of(value, self.kernel).extents)

@@ -107,7 +107,9 @@ def raised(
     groups = ((one, grouped(one, lift)) for one in sums)
     lift.known = {**lift.known, **{one: (made, 0) for one, made in groups if made is not None}}
     called = [part for part in parts if isinstance(part, Called)]
-    if not all(map(lift.is_of_usual_type, parts)) or (called and not kernel.runs_through):
+    if not all(map(lift.is_of_usual_type, parts)):
+        raise NotRaised
+    if not kernel.runs_through and any(map(lift.needs_elements, parts)):
         raise NotRaised
     if any(WORD.search(text.strip("\"'")) for part in called for _, text in part.stated):
         # a name may be another number each time

@@ -13,6 +13,7 @@ from advisor.ir.values import Elementwise, Point, Read, Reduction, Value, parts_
 from costdb.expr import sym
 from transforms.kit.kernels import proofs, type_of
 from transforms.kit.rewrite import fresh_name
+from transforms.loops.axes import told
 from transforms.loops.raising import Lift, NotRaised, ShapeConflict, is_raisable, needed
 
 
@@ -33,7 +34,8 @@ def taken_out(
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
     lift.needed = frozenset(read for one in stores for read in needed(one))
     found = dict.fromkeys(one for store in stores for one in _ready(store.value, changed, lift))
-    if not found:
+    refusing = (lift.needs_elements(part) for value in found for part in told(value))
+    if not found or (not kernel.runs_through and any(refusing)):
         raise NotRaised
     taken = {*kernel.arrays, *kernel.locals, *kernel.context.identifiers}
     made: list[Statement] = []

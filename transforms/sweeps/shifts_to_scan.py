@@ -22,20 +22,21 @@ for _ in range(b - 1):
 **Use instead**
 
 ```python
+total = image.copy()
 running = np.cumsum(image, axis=0, dtype=image.dtype)
-total = running.copy()
+total[...] = running
 lag = max(b, 1)
 total[lag:, :] -= running[:-lag, :]
 ```
 
 Windows that wrap around (`np.roll`) may reach to either side of an element, or to both.
 
-**Fix safety.** Safe on integers: their sums are associative, also where they wrap around at the
-width of the type, so that results are equal bit for bit. Unsafe on floating-point and complex
-numbers: a difference of two long sums loses the digits that the sums are longer than the window,
-so that windows of a million 32-bit numbers are off by per cents and those of 64-bit numbers in the
-eleventh digit; and a NaN or an infinity, which spoils the windows that have it, spoils every later
-one.
+**Fix safety.** Safe on integers in arrays that the function makes: their sums are associative, also
+where they wrap around at the width of the type, so that results are equal bit for bit. Unsafe on
+floating-point and complex numbers: a difference of two long sums loses the digits that the sums are
+longer than the window, so that windows of a million 32-bit numbers are off by per cents and those
+of 64-bit numbers in the eleventh digit; and a NaN or an infinity, which spoils the windows that
+have it, spoils every later one.
 
 **Models used.** Lines (messages, scans, array statements).
 
@@ -56,7 +57,7 @@ from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.statements import Bind, Statement, Store
-from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Value
+from advisor.ir.values import Elementwise, PeriodicPad, Range, Read, Scan, Value
 from advisor.numpy_table import promote
 from advisor.source import Edit
 from costdb.expr import Expr, maximum, minimum, num, sym
@@ -67,7 +68,6 @@ from transforms.kit.rewrite import (
     fresh_name,
     python_text,
     replace_statement,
-    span_of,
     stands_alone,
     statement_at,
 )
@@ -189,14 +189,10 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
         part = Read(window.target, more)
         difference = Elementwise("subtract", (part, Read(running, less)))
         at_loop = (Store(window.target, more, difference, window.loop.span, in_place=True),)
-    fresh = isinstance(window.start, Bind)
-    started: Statement
-    if fresh:
-        made = value if window.periodic else Copy(value, dtype)
-        started = Bind(window.target, made, start)
-    else:
-        started = Store(window.target, whole(extents), value, start)
-    at_start = (Bind(running, scan, start), started)
+    # what makes the array says how it lies in memory
+    kept = (window.start,) if isinstance(window.start, Bind) else ()
+    stored = Store(window.target, whole(extents), value, start, in_place=bool(window.periodic))
+    at_start = (*kept, Bind(running, scan, start), stored)
     return _Rewritten(window, running, LocalArray(dtype, scanned), at_start, at_loop)
 
 
@@ -318,28 +314,20 @@ def _lines(
     elif window.least:
         low = f":-{lag}"
     more, less = map(at, (high, low) if window.side < 0 else (low, high))
+    context = kernel.context
+    first = f"{window.target}[...] = {running}"
+    behind: list[str] = []
     if window.periodic:
-        stored = made = f"{running}[{more}] - {running}[{less}]"
-        behind = []
+        first = f"{module}.subtract({running}[{more}], {running}[{less}], out={window.target})"
     else:
-        stored, made = running, f"{running}.copy()"
         behind = [f"{lag} = {width}", f"{window.target}[{more}] -= {running}[{less}]"]
     kind = f"{window.source}.dtype" if dtype == kernel.dtype(window.source) else f"{module}.{dtype}"
     back = "" if window.side < 0 else f"[{at('::-1')}]"
     scan = f"{module}.cumsum({source}{back}, axis={window.axis}, dtype={kind}){back}"
-    first = f"{window.target}[...] = {stored}"
     if isinstance(window.start, Bind):
-        first = f"{window.target}{_annotation(window.start, kernel)} = {made}"
+        text, node = context.text(window.start.span), statement_at(window.start.span, context)
+        before.insert(0, ast.unparse(node) if node is not None and "\n" in text else text)
     return [*before, f"{running} = {scan}", first], behind
-
-
-def _annotation(start: Bind, kernel: Kernel) -> str:
-    """Return what a statement says of the name that it binds."""
-    match statement_at(start.span, kernel.context):
-        case ast.AnnAssign(annotation=annotation):
-            text = kernel.context.text(span_of(annotation, kernel.context.lines))
-            return f": {ast.unparse(annotation) if chr(10) in text else text}"
-    return ""
 
 
 TRANSFORM = KernelRule("ADV201", "repeated-shifts", __doc__, propose)
