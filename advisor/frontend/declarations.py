@@ -18,7 +18,7 @@ from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.effects import HARMLESS, Functions
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
-from advisor.ir.kernel import DeclaredArray, Places, SizeBinding
+from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
 from advisor.ir.statements import Threads
 from advisor.observed import Seen, by_kind, by_signature
 from advisor.source import SourceProblem, Span
@@ -422,6 +422,8 @@ class FileReader(ScopeVisitor):
         self._qualified: list[str] = []
         self.span_of = span_of
         self.kernels: list[FoundKernel] = []
+        # what functions are in calls of each kind, once somebody asks
+        self.kinds: dict[tuple[int, Seen | None], Kernel] = {}
         self.functions = Functions()
         self.integers: dict[str, SizeBinding] = {}
         self.floats: set[str] = set()

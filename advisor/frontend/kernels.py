@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import libcst as cst
 
@@ -98,6 +98,14 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     )
 
 
+def _kind(function: FoundKernel, reader: FileReader, context: SourceContext) -> Kernel:
+    """Return a function as it is in calls of one kind, read once for all others."""
+    key = id(function.node), function.seen
+    if key not in reader.kinds:
+        reader.kinds[key] = _kernel(function, reader, context)
+    return reader.kinds[key]
+
+
 def _knowing_shared(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
     """Tell every kernel which parts of its declarations other kernels use as well."""
     users: Counter[Span] = Counter()
@@ -115,7 +123,6 @@ def _kernel(
     function: FoundKernel,
     reader: FileReader,
     context: SourceContext,
-    *,
     general: bool = False,
     dtype: str | None = None,
 ) -> Kernel:
@@ -215,11 +222,13 @@ def _kernel(
             ),
         ),
         asked=seen is None or (seen.source != "text" and bool(seen.arrays)),
-        general=lambda dtype: _kernel(found, reader, context, general=True, dtype=dtype),
-        kinds=lambda: tuple(
-            _kernel(replace(found, seen=other, kinds=()), reader, context)
-            for other in function.kinds
-            if other != seen
+        general=cache(partial(_kernel, found, reader, context, True)),
+        kinds=cache(
+            lambda: tuple(
+                _kind(replace(found, seen=other, kinds=()), reader, context)
+                for other in function.kinds
+                if other != seen
+            )
         ),
         types_are_usual=bool(scope.declared.keys() - typed),
         shown=frozenset((scope.declared.keys() - stated) | scope.given),

@@ -235,7 +235,7 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         why = f"{shared}, which had memory in common in a run, must not"
         return _only_shown(finding, own, why)
     for other in kernel.kinds():
-        offers = [one for one in rule.propose(other) if one.span == proposal.span]
+        offers = [one for one in _proposed(rule, other) if one.span == proposal.span]
         alike = (
             _for_any(rule, other, one)
             for one in offers
@@ -425,10 +425,29 @@ def _offered(
     if kernel.general is None:
         legality = proposal.legality
         return legality.applicability, legality.argument, proposal.edits()
-    general = replace(kernel.general(dtype), runs_through=runs_through)
-    for other in rule.propose(general):
+    for other in _proposed(rule, kernel.general(dtype), runs_through=runs_through):
         if (other.span, other.title) == (proposal.span, proposal.title):
             edits = other.edits()
             if edits and other.legality.applicability is not Applicability.DISPLAY:
                 return other.legality.applicability, other.legality.argument, edits
     return None
+
+
+_MOST = 256
+_PROPOSED: dict[tuple[str, int, bool], tuple[Kernel, list[Proposal], Iterator[Proposal]]] = {}
+
+
+def _proposed(rule: Transform, kernel: Kernel, *, runs_through: bool = False) -> Iterator[Proposal]:
+    """Yield what a rule proposes, found once: every finding of every kind of call asks for it."""
+    key = rule.code, id(kernel), runs_through
+    if key not in _PROPOSED:
+        if len(_PROPOSED) >= _MOST:
+            _PROPOSED.clear()
+        given = replace(kernel, runs_through=True) if runs_through else kernel
+        # the kernel stays alive with its number
+        _PROPOSED[key] = kernel, [], iter(rule.propose(given))
+    _, found, rest = _PROPOSED[key]
+    yield from found
+    for one in rest:
+        found.append(one)
+        yield one

@@ -22,9 +22,8 @@ for _ in range(b - 1):
 **Use instead**
 
 ```python
-total = image.copy()
 running = np.cumsum(image, axis=0, dtype=image.dtype)
-total[...] = running
+total = running.copy()
 lag = max(b, 1)
 total[lag:, :] -= running[:-lag, :]
 ```
@@ -57,7 +56,7 @@ from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.statements import Bind, Statement, Store
-from advisor.ir.values import Elementwise, PeriodicPad, Range, Read, Scan, Value
+from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Value
 from advisor.numpy_table import promote
 from advisor.source import Edit
 from costdb.expr import Expr, maximum, minimum, num, sym
@@ -68,6 +67,7 @@ from transforms.kit.rewrite import (
     fresh_name,
     python_text,
     replace_statement,
+    span_of,
     stands_alone,
     statement_at,
 )
@@ -189,10 +189,14 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
         part = Read(window.target, more)
         difference = Elementwise("subtract", (part, Read(running, less)))
         at_loop = (Store(window.target, more, difference, window.loop.span, in_place=True),)
-    # what makes the array says how it lies in memory
-    kept = (window.start,) if isinstance(window.start, Bind) else ()
-    stored = Store(window.target, whole(extents), value, start, in_place=bool(window.periodic))
-    at_start = (*kept, Bind(running, scan, start), stored)
+    at_start: tuple[Statement, ...] = (Bind(running, scan, start),)
+    if _copied_to(window, kernel) is not None:
+        at_start += (Bind(window.target, Copy(value, dtype), start),)
+    else:
+        # what makes the array says how it lies in memory
+        kept = (window.start,) if isinstance(window.start, Bind) else ()
+        stored = Store(window.target, whole(extents), value, start, in_place=bool(window.periodic))
+        at_start = (*kept, *at_start, stored)
     return _Rewritten(window, running, LocalArray(dtype, scanned), at_start, at_loop)
 
 
@@ -324,10 +328,26 @@ def _lines(
     kind = f"{window.source}.dtype" if dtype == kernel.dtype(window.source) else f"{module}.{dtype}"
     back = "" if window.side < 0 else f"[{at('::-1')}]"
     scan = f"{module}.cumsum({source}{back}, axis={window.axis}, dtype={kind}){back}"
-    if isinstance(window.start, Bind):
+    bound = _copied_to(window, kernel)
+    if bound is not None:
+        first = f"{bound}{running}.copy()"
+    elif isinstance(window.start, Bind):
         text, node = context.text(window.start.span), statement_at(window.start.span, context)
         before.insert(0, ast.unparse(node) if node is not None and "\n" in text else text)
     return [*before, f"{running} = {scan}", first], behind
+
+
+def _copied_to(window: Window, kernel: Kernel) -> str | None:
+    """Return what stands before the copy by rows that a sum begins with; None where none does."""
+    context, span = kernel.context, window.start.span
+    match statement_at(span, context):
+        case (
+            ast.Assign(value=ast.Call(ast.Attribute(_, "copy"), args=[], keywords=[]) as made)
+            | ast.AnnAssign(value=ast.Call(ast.Attribute(_, "copy"), args=[], keywords=[]) as made)
+        ) if isinstance(window.start, Bind) and not window.periodic:
+            text, value = (context.text(at) for at in (span, span_of(made, context.lines)))
+            return text.removesuffix(value) if text.endswith(value) and "\n" not in text else None
+    return None
 
 
 TRANSFORM = KernelRule("ADV201", "repeated-shifts", __doc__, propose)
