@@ -238,8 +238,11 @@ def same_memory(one: View, other: View) -> bool:
 
 
 def may_share(one: View, other: View) -> bool:
-    """Return whether two views are of one array's memory, be it under different shapes."""
-    return one.buffer.memory == other.buffer.memory
+    """Return whether two views may be of one array's memory, be it under different shapes."""
+    if one.buffer.memory == other.buffer.memory:
+        return True
+    either = one.buffer.memory.allocation.either or other.buffer.memory.allocation.either
+    return bool(either) and not one.buffer.memories.isdisjoint(other.buffer.memories)
 
 
 def written(step: Step) -> tuple[View, ...] | None:
@@ -263,7 +266,7 @@ def may_be_written(step: Step, view: View) -> bool:
         case Loop() | Branch():
             return False  # of their steps each is asked for itself
         case Allocate(buffer=buffer):
-            return buffer.memory == view.buffer.memory
+            return not buffer.memories.isdisjoint(view.buffer.memories)
         case Copy(target=target):
             targets = (target,)
         case _:

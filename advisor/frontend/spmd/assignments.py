@@ -147,8 +147,8 @@ def store(target: cst.BaseExpression, value: Value, run: Run) -> None:
             owner = evaluate(target.value, run)
             if isinstance(owner, Record):
                 run.keep(owner.number, target.attr.value, value)
-            elif isinstance(owner, Array) and target.attr.value == "shape":
-                run.rebind(target.value, Opaque("an array whose shape was changed"))
+            elif isinstance(owner, Array) and target.attr.value in ("shape", "dtype", "strides"):
+                run.reshaped(owner.view)
         case cst.Subscript():
             _store_part(target, value, run)
         case cst.Tuple() | cst.List():

@@ -10,7 +10,7 @@ import libcst as cst
 
 from advisor.frontend.bindings import dotted
 from advisor.frontend.spmd.builtin_calls import click_options
-from advisor.frontend.spmd.joining import join_all
+from advisor.frontend.spmd.joining import join_all, meet
 from advisor.frontend.spmd.run import Defined, Frame, Run
 from advisor.frontend.spmd.values import (
     Argument,
@@ -111,6 +111,8 @@ def follow(
     finally:
         run.frames.pop()
         run.statement = saved
+    for _, state in frame.left:
+        meet(state, run)
     defined.entered.append(frame.entered(dict(names), steps))
     return frame.returned, steps
 

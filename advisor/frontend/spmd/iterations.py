@@ -124,34 +124,31 @@ def _keep_entry(
 
 def dictionary_of_rounds(node: cst.DictComp, run: Run) -> Value:
     """Return the dictionary of a comprehension: by its keys where they are few and known."""
-    saved = dict(run.frame.names)
     record = run.record()
-    over = run.evaluate(node.for_in.iter, run)
-    plain = node.for_in.inner_for_in is None and not node.for_in.ifs
-    items = items_of(over, run) if plain else None
-    if items is not None and len(items) <= MOST_ENTRIES:
-        for item in items:
-            _assign(node.for_in.target, item, run)
-            _keep_entry(record, node.key, node.value, run)
-    else:
-        run.keep(record.number, None, _rounds([node.for_in], node.value, run)[0])
-    run.frame.names = saved
+    with run.scope():
+        over = run.evaluate(node.for_in.iter, run)
+        plain = node.for_in.inner_for_in is None and not node.for_in.ifs
+        items = items_of(over, run) if plain else None
+        if items is not None and len(items) <= MOST_ENTRIES:
+            for item in items:
+                _assign(node.for_in.target, item, run)
+                _keep_entry(record, node.key, node.value, run)
+        else:
+            run.keep(record.number, None, _rounds([node.for_in], node.value, run)[0])
     return record
 
 
 def comprehension(node: cst.ListComp | cst.GeneratorExp | cst.SetComp, run: Run) -> Value:
     """Return the list that a comprehension makes, or the entries that a generator gives."""
-    saved = dict(run.frame.names)
-    loops = [node.for_in]
+    loops, index = [node.for_in], None
     while loops[-1].inner_for_in is not None:
         loops.append(loops[-1].inner_for_in)
-    element, length = _rounds(loops, node.elt, run)
-    index = None
-    if len(loops) == 1 and not node.for_in.ifs and isinstance(element, Number):
-        made, _ = _over(node.for_in, run)
-        if made.kind is LoopKind.COUNTED and made.step == 1 and made.stride is None:
-            index = made.variable, made.low
-    run.frame.names = saved
+    with run.scope():
+        element, length = _rounds(loops, node.elt, run)
+        if len(loops) == 1 and not node.for_in.ifs and isinstance(element, Number):
+            made, _ = _over(node.for_in, run)
+            if made.kind is LoopKind.COUNTED and made.step == 1 and made.stride is None:
+                index = made.variable, made.low
     return Sequence(None, element, length, index=index)
 
 

@@ -1,12 +1,13 @@
-"""What holds of a name or an entry where two paths of a program meet."""
+"""What holds where paths of a program meet: of a name, of an entry, of all that is bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from advisor.frontend.spmd import values
-from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.run import Run, State, whole
 from advisor.frontend.spmd.values import (
     NOBODY,
     Array,
@@ -22,8 +23,9 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.ir.spmd.memory import Order, Origin, View
+from advisor.ir.spmd.memory import Allocation, Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.ranks import CommKind, Communicator
+from advisor.numpy_table import Shape
 from costdb.expr import Expr, num
 from costdb.expr.nodes import Num, Sym
 
@@ -123,6 +125,8 @@ def _default(one: Number, other: Number, name: str, run: Run) -> Expr | None:
 
 
 def _joined_arrays(one: View, other: View, name: str, run: Run) -> Value:
+    if _place(one) == _place(other):
+        return Array(one)
     left, right = one.shape, other.shape
     if left is None or right is None or len(left) != len(right):
         shape = None
@@ -132,12 +136,26 @@ def _joined_arrays(one: View, other: View, name: str, run: Run) -> Value:
             a if a == b else run.symbols.unknown(f"{name}.n{k}", why, run.statement)
             for k, (a, b) in enumerate(zip(left, right, strict=True))
         )
-    dtype = one.dtype if one.dtype == other.dtype else None
-    order = one.order if one.order == other.order else Order.UNKNOWN
-    if shape == left and dtype == one.dtype and order == one.order:
-        return Array(one)
-    with run.named(name):
-        return Array(run.fresh(name, dtype, shape, Origin.COMPUTED, one.span, order))
+    return Array(_either(name, shape, (one, other), run))
+
+
+def _place(view: View) -> tuple[object, ...]:
+    return view.buffer, view.region, view.transposed, view.flat, view.shown
+
+
+def _either(name: str, shape: Shape | None, views: tuple[View, ...], run: Run) -> View:
+    """Return what is one of several views: of whose memory, no rule may rely on."""
+    dtypes, orders = {view.dtype for view in views}, {view.order for view in views}
+    number = -run.statement.start_line * 1000 - run.statement.start_column
+    memories = frozenset(one for view in views for one in view.buffer.memories)
+    made = Allocation(Origin.EITHER, name, run.statement, either=memories - {(name, number)})
+    flat = shape is not None and len(shape) <= 1
+    order = Order.C if flat else orders.pop() if len(orders) == 1 else Order.UNKNOWN
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    found = whole(Buffer(name, number, dtype, shape, order, made))
+    if order is Order.UNKNOWN or any(v.contiguity is not Contiguity.YES for v in views):
+        return replace(found, region=None, flat=shape is not None, shown=shape)
+    return found
 
 
 def _joined_records(one: Record, other: Record, run: Run) -> Record:
@@ -160,6 +178,101 @@ def _joined_sequences(one: Sequence, other: Sequence, name: str, run: Run) -> Va
     element = join_all(elements, f"{name}[...]", run)
     length = run.symbols.unknown(f"{name}.len", "the length of a list", run.statement)
     return Sequence(None, element, length, one.is_list)
+
+
+# All that is bound.
+
+Key = TypeVar("Key")
+
+
+def meet(before: State, run: Run) -> None:
+    """Keep what holds on both of two paths: what held, and what holds now."""
+    for names, frame in zip(before[0], run.frames, strict=False):
+        for name, value in _differing(names, frame.names, run):
+            frame.names[name] = value
+    kept = before[1]
+    for record in dict.fromkeys((*kept, *run.kept)):
+        one, other = kept.get(record, {}), run.kept.get(record, {})
+        if one is not other:
+            for key, value in _differing(one, other, run):
+                run.keep(record, key, value)
+
+
+def _differing(
+    before: Mapping[Key, Value], now: Mapping[Key, Value], run: Run
+) -> list[tuple[Key, Value]]:
+    """Return what holds of those that differ."""
+    return [
+        (key, join(before.get(key), now.get(key), str(key), run))
+        for key in dict.fromkeys((*before, *now))
+        if before.get(key) is not now.get(key)
+    ]
+
+
+def carry(head: State, missed: set[str], run: Run, *, last: bool) -> bool:
+    """Let hold what holds at the head of a loop, now that its body has been followed once more.
+
+    Parameters
+    ----------
+    head : State
+        What was taken to hold there.
+    missed : set of str
+        Names that the body asked for before it bound them.
+    run : Run
+        What holds at the end of the body.
+    last : bool
+        What still changes becomes unknown.
+
+    Returns
+    -------
+    bool
+        Whether that is anything else.
+    """
+    changed = False
+    ends, places = run.state(), list[tuple[dict[str, Value], dict[str, Value], set[str]]]()
+    run.restore(head)
+    for frame, names in zip(run.frames, ends[0], strict=False):
+        places.append((frame.names, names, missed if frame is run.frame else set()))
+    for held, names, asked in places:
+        for name in (*held, *(asked & names.keys() - held.keys())):
+            found = _carried(held.get(name), names.get(name), name, run, last=last)
+            if found is not None:
+                held[name], changed = found, True
+    for record, entries in ends[1].items():
+        known = run.kept.get(record)
+        if known is None:
+            run.kept[record] = entries
+            continue
+        for key, value in () if known is entries else entries.items():
+            found = _carried(known.get(key), value, f".{key}", run, last=last)
+            if found is not None:
+                run.keep(record, key, found)
+                changed = True
+    return changed
+
+
+def _carried(
+    one: Value | None, other: Value | None, name: str, run: Run, *, last: bool
+) -> Value | None:
+    """Return what a loop carries from one iteration to the next; None for what it was."""
+    if other is None or one is other or one == other:
+        return None
+    found = _aged(join(one, other, name, run), name, run)
+    if found == one:
+        return None
+    return Opaque(f"`{name}` changes within a loop", text=name) if last else found
+
+
+def _aged(value: Value, name: str, run: Run) -> Value:
+    """Return what an earlier iteration made, which is another thing than what this one makes."""
+    match value:
+        case Array(view) if view.buffer.allocation.origin is not Origin.EITHER:
+            return Array(_either(name, view.shape, (view,), run))
+        case Sequence(items=items, element=element):
+            aged = items and tuple(_aged(v, f"{name}[{k}]", run) for k, v in enumerate(items))
+            one = None if element is None else _aged(element, f"{name}[...]", run)
+            return replace(value, items=aged, element=one)
+    return value
 
 
 # Entries of dictionaries: by their keys where these are known, else what holds of any of them.

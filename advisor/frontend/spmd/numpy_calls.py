@@ -134,6 +134,9 @@ def method(view: View, name: str, arguments: Arguments, run: Run, span: Span) ->
             given = [Argument(Array(view), name, span, span, view.text) for name in (None, "out")]
             called("sort", None, Arguments((given[0], *arguments.all, given[1])), run, span)
             return Nothing()
+        case "resize":
+            run.reshaped(view)
+            return Nothing()
         case "item":
             return Number(None, _python_number(view.dtype), varies=True)
         case "squeeze":

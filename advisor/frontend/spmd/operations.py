@@ -27,7 +27,7 @@ from advisor.frontend.spmd.values import (
     Value,
     Window,
 )
-from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
+from advisor.ir.spmd.memory import Allocation, Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import RANKS
 from advisor.ir.spmd.ranks import CommKind, Communicator, Partner, PartnerKind
@@ -159,10 +159,10 @@ def communicate(
     )
     if persistent:
         return Request(starts=made)
-    if made.pickled and op is Op.RECV:
-        made = replace(made, comes=_coming(made, "tag" in named, run))
-    elif made.pickled and op in (Op.SEND, Op.SENDRECV):
+    if made.pickled and op in (Op.SEND, Op.SENDRECV):
         run.sent.setdefault(made)
+    if made.pickled and op in (Op.RECV, Op.SENDRECV):
+        made = replace(made, comes=_coming(made, "tag" in named, run))
     run.emit(made)
     sent = named.get("obj") or named.get("sendobj")
     return _result(made, run, span, None if sent is None else sent.value)
@@ -268,7 +268,7 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
     if not made.pickled:
         return Nothing()
     match made.op:
-        case Op.RECV if comes is not None:
+        case Op.RECV | Op.SENDRECV if comes is not None:
             return comes
         case Op.BCAST if isinstance(sent, Number):
             # on all ranks what it was on one
@@ -301,7 +301,9 @@ def _of_payload(payload: Payload, run: Run, span: Span, text: str) -> Value:
     """Return the object that arrives where a payload was sent: equal, in new memory."""
     if payload.kind is PayloadKind.ARRAY and payload.view is not None:
         view = payload.view
-        return Array(run.fresh(text, view.dtype, view.shape, Origin.PICKLED, span))
+        stretch = view.contiguity is Contiguity.YES
+        order = view.order if stretch or len(view.shape or ()) < 2 else Order.UNKNOWN
+        return Array(run.fresh(text, view.dtype, view.shape, Origin.PICKLED, span, order))
     if payload.kind is PayloadKind.SCALAR:
         return Number(None, payload.dtype or "float", varies=True)
     if payload.kind is PayloadKind.OBJECT and payload.length is not None:

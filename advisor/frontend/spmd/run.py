@@ -15,6 +15,7 @@ from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import CommentError, Pragmas, read_pragmas
 from advisor.frontend.prefilter import sibling_file
 from advisor.frontend.spmd.values import (
+    Array,
     Class,
     Comm,
     Function,
@@ -72,6 +73,10 @@ class Defined:
     sites: list[CallSite] = field(default_factory=list)
 
 
+State: TypeAlias = tuple[list[dict[str, Value]], dict[int, dict[object, Value]]]
+"""What names denote in each running function, and what is kept of records."""
+
+
 @dataclass(slots=True)
 class Frame:
     """The names of one running function.
@@ -90,6 +95,10 @@ class Frame:
         Loops around the call of this function.
     of_all_ranks : str
         The communicator that it is given, and that nothing says more of.
+    left : list of (str, State)
+        How paths left the innermost loop, or the function, and what held there.
+    missed : set of str
+        Names that were asked for where nothing bound them.
     """
 
     names: dict[str, Value]
@@ -103,6 +112,8 @@ class Frame:
     buffers: dict[tuple[str, int], Buffer] = field(default_factory=dict)
     module: str = ""
     of_all_ranks: str = ""
+    left: list[tuple[str, State]] = field(default_factory=list)
+    missed: set[str] = field(default_factory=set)
 
     def entered(self, names: dict[str, Value], steps: tuple[Step, ...]) -> Entered:
         """Return what was found when it was entered with names."""
@@ -211,9 +222,6 @@ class Siblings:
             return None
         return context
 
-
-State: TypeAlias = tuple[dict[str, Value], dict[int, dict[object, Value]]]
-"""What names denote, and what is kept of records."""
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
@@ -374,12 +382,24 @@ class Run:
     def state(self) -> State:
         """Return what holds now, for paths that part here."""
         self.own.clear()
-        return dict(self.frame.names), dict(self.kept)
+        return [dict(frame.names) for frame in self.frames], dict(self.kept)
 
     def restore(self, state: State) -> None:
         """Let hold what held."""
         self.own.clear()
-        self.frame.names, self.kept = state
+        # functions that are defined there look at the same names
+        for frame, names in zip(self.frames, state[0], strict=False):
+            frame.names.clear()
+            frame.names.update(names)
+        self.kept = dict(state[1])
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Bind names for a while only."""
+        saved = dict(self.frame.names)
+        yield
+        self.frame.names.clear()
+        self.frame.names.update(saved)
 
     def keep(self, record: int, key: object, value: Value) -> None:
         """Set an attribute of an instance or an entry of a dictionary."""
@@ -401,6 +421,7 @@ class Run:
         frame = self.frame
         if name in frame.names and name not in frame.given:
             return frame.names[name]
+        frame.missed.add(name)
         return frame.shared[name] if name in frame.shared else self.frames[0].names.get(name)
 
     def bind(self, name: str, value: Value) -> None:
@@ -424,6 +445,24 @@ class Run:
             owner = self.plain(node.value)
             if isinstance(owner, Record):
                 self.keep(owner.number, node.attr.value, value)
+
+    def reshaped(self, view: View) -> None:
+        """Note that an array's shape or type changed in place, under all of its names."""
+        unknown = Opaque("an array whose shape was changed")
+
+        def is_it(value: Value) -> bool:
+            return isinstance(value, Array) and not value.view.buffer.memories.isdisjoint(
+                view.buffer.memories
+            )
+
+        for frame in self.frames:
+            frame.names.update(
+                (name, unknown) for name, value in frame.names.items() if is_it(value)
+            )
+        for record in self.kept:
+            for key, value in self.entries(record):
+                if is_it(value):
+                    self.keep(record, key, unknown)
 
     def plain(self, node: cst.BaseExpression) -> Value | None:
         """Return what a dotted name denotes, without following anything else."""

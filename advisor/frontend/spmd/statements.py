@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Many
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import libcst as cst
 
@@ -22,10 +22,9 @@ from advisor.frontend.spmd.assignments import (
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
 from advisor.frontend.spmd.iterations import iteration, name_of
-from advisor.frontend.spmd.joining import join
-from advisor.frontend.spmd.run import Run, State
-from advisor.frontend.spmd.values import Array, NeighbourRank, Number, Opaque, Value
-from advisor.ir.spmd.memory import Origin
+from advisor.frontend.spmd.joining import carry, meet
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
@@ -127,9 +126,6 @@ def is_main_guard(test: cst.BaseExpression) -> bool:
     )
 
 
-Key = TypeVar("Key")
-
-
 def block(body: cst.BaseSuite | cst.Module, run: Run) -> bool:
     """Follow a block; return whether it surely leaves the function or the loop."""
     marks: list[tuple[int, int, int]] = []
@@ -207,7 +203,12 @@ def _given(node: cst.Global | cst.Nonlocal, run: Run) -> None:
 
 
 def _leaving(how: str) -> Callable[[cst.CSTNode, Run], None]:
-    return lambda node, run: run.emit(Leave(how, run.span(node)))
+    def leave(node: cst.CSTNode, run: Run) -> None:
+        run.emit(Leave(how, run.span(node)))
+        if how != "raise":
+            run.frame.left.append((how, run.state()))
+
+    return leave
 
 
 def _return(node: cst.Return, run: Run) -> None:
@@ -216,7 +217,7 @@ def _return(node: cst.Return, run: Run) -> None:
         parts = node.value.elements if isinstance(node.value, cst.Tuple) else ()
         names = {dotted(node.value), *(dotted(element.value) for element in parts)}
         run.frame.returned_names |= {name for name in names if name}
-    run.emit(Leave("return", run.span(node)))
+    _leaving("return")(node, run)
 
 
 # compound statements -------------------------------------------------------------------
@@ -250,7 +251,7 @@ def _if(node: cst.If, run: Run) -> None:
     elif other_leaves and not leaves:
         run.restore(after)
     else:
-        _merge(after, run)
+        meet(after, run)
     if first or second:
         run.emit(Branch(condition, first, second, _up_to(span, header)))
 
@@ -258,29 +259,6 @@ def _if(node: cst.If, run: Run) -> None:
 def _up_to(last: Span, statement: Span) -> Span:
     """Return the header of a statement."""
     return Span(statement.start_line, statement.start_column, last.end_line, last.end_column)
-
-
-def _merge(before: State, run: Run) -> None:
-    """Keep what holds on both of two paths: what held, and what holds now."""
-    names, kept = before
-    for name, value in _joined(names, run.frame.names, run):
-        run.frame.names[name] = value
-    for record in dict.fromkeys((*kept, *run.kept)):
-        one, other = kept.get(record, {}), run.kept.get(record, {})
-        if one is not other:
-            for key, value in _joined(one, other, run):
-                run.keep(record, key, value)
-
-
-def _joined(
-    before: Mapping[Key, Value], now: Mapping[Key, Value], run: Run
-) -> list[tuple[Key, Value]]:
-    """Return what holds of those that differ."""
-    return [
-        (key, join(before.get(key), now.get(key), str(key), run))
-        for key in dict.fromkeys((*before, *now))
-        if before.get(key) is not now.get(key)
-    ]
 
 
 def _else(node: cst.If | cst.Else | None, run: Run) -> bool:
@@ -326,6 +304,8 @@ def _while(node: cst.While, run: Run) -> None:
     why = f"how often `while {run.text(node.test)}` repeats is not known"
     end = num(0) if trips is None else trips
     run.emit(Loop(LoopKind.WHILE, "", num(0), end, 1, trips, steps, line, why))
+    if node.orelse is not None:
+        block(node.orelse.body, run)
 
 
 def _counted(node: cst.While, run: Run) -> Expr | None:
@@ -350,45 +330,40 @@ def _counted(node: cst.While, run: Run) -> Expr | None:
     return None
 
 
+MOST_ROUNDS = 5
+"""Times that the body of a loop is followed before what it still changes becomes unknown."""
+
+
 def _repeated(body: cst.BaseSuite, run: Run) -> Iterator[None]:
-    """Follow the body of a loop once, for all its iterations.
+    """Follow the body of a loop until what it leaves behind is what it was followed with.
 
-    Numbers that it changes have no known value, before or after. Arrays are taken as they are at
-    first; where one has another type or shape at the end, it is followed again without those.
+    Numbers that it changes have no known value, before or after.
     """
-    before = run.state()
-    changing: set[str] = set()
-    while True:
-        for name in assigned_names(body) & run.frame.names.keys():
-            found = run.frame.names[name]
-            why = f"`{name}` changes within a loop"
-            if name in changing:
-                run.frame.names[name] = Opaque(why)
-            elif isinstance(found, Number):
-                varies = found.varies or run.symbols.varies(found.expr)
-                made = run.symbols.unknown(name, why, run.statement, varies=varies)
-                run.frame.names[name] = Number(made, found.dtype, found.nobody, varies)
-        run.frame.depth += 1
+    frame, header, before = run.frame, run.statement, run.state()
+    for name in assigned_names(body) & frame.names.keys():
+        found = frame.names[name]
+        if isinstance(found, Number):
+            why, varies = f"`{name}` changes within a loop", run.varies(found)
+            made = run.symbols.unknown(name, why, header, varies=varies)
+            frame.names[name] = Number(made, found.dtype, found.nobody, varies)
+    around, asked = frame.left, frame.missed
+    for rest in reversed(range(MOST_ROUNDS)):
+        head = run.state()
+        frame.left, frame.missed, run.statement = [], set(), header
+        frame.depth += 1
         yield
-        run.frame.depth -= 1
-        at_first, now = before[0], run.frame.names
-        others = {name for name in at_first if _is_other(at_first[name], now.get(name))}
-        if others <= changing:
+        frame.depth -= 1
+        run.statement, ends = header, run.state()
+        for how, state in frame.left:
+            if how == "continue":
+                meet(state, run)
+        if not carry(head, frame.missed, run, last=not rest):
             break
-        changing |= others
-        run.restore(before)
-        before = run.state()
-    _merge(before, run)
-
-
-def _is_other(first: Value, last: Value | None) -> bool:
-    """Return whether what was one array may be computed with another type or shape."""
-    if not (isinstance(first, Array) and isinstance(last, Array)):
-        return False
-    view, allocation = last.view, last.view.buffer.allocation
-    computed = allocation is not None and allocation.origin is Origin.COMPUTED
-    pairs = (first.view.dtype, view.dtype), (first.view.shape, view.shape)
-    return any(a is not None and a != b and (b is not None or computed) for a, b in pairs)
+    run.restore(ends)
+    for state in (before, *(state for how, state in frame.left if how != "return")):
+        meet(state, run)
+    frame.left = [*around, *((how, state) for how, state in frame.left if how == "return")]
+    frame.missed |= asked
 
 
 def _with(node: cst.With, run: Run) -> None:
@@ -400,16 +375,19 @@ def _with(node: cst.With, run: Run) -> None:
 
 
 def _try(node: cst.Try | cst.TryStar, run: Run) -> None:
+    # what raises may be any of its statements
+    first = run.state()
     block(node.body, run)
     for handler in node.handlers:
         before = run.state()
+        meet(first, run)
         with run.block() as handled:
             leaves = block(handler.body, run)
             leaves = leaves or any(isinstance(step, Leave) for step in handled)
         if leaves:
             run.restore(before)
         else:
-            _merge(before, run)
+            meet(before, run)
     for last in (node.orelse, node.finalbody):
         if last is not None:
             block(last.body, run)

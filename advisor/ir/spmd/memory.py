@@ -38,6 +38,8 @@ class Origin(StrEnum):
     """What a lower-case receive, broadcast or reduction returned."""
     SHARED = "shared"
     """The memory of a window."""
+    EITHER = "either"
+    """One of several arrays, by path or iteration: `Allocation.either` says of which."""
     PARAMETER = "parameter"
     """An argument that no call in the file gives, known from annotations or from its use."""
 
@@ -92,6 +94,8 @@ class Allocation:
         What it was computed from.
     within : Buffer or None
         Another array whose memory this is, under another shape.
+    either : frozenset of (str, int)
+        Which arrays it may be, by what tells them apart.
     """
 
     origin: Origin
@@ -100,6 +104,7 @@ class Allocation:
     copied: View | None = None
     sources: tuple[View, ...] = ()
     within: Buffer | None = None
+    either: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,12 @@ class Buffer:
     def memory(self) -> Buffer:
         """The array that the memory was made for: this one, but where it is another's reshaped."""
         return self if self.allocation.within is None else self.allocation.within.memory
+
+    @property
+    def memories(self) -> frozenset[tuple[str, int]]:
+        """What tells apart the memories that this may be."""
+        own = self.memory
+        return own.allocation.either | {(own.name, own.number)}
 
 
 class Contiguity(StrEnum):
