@@ -217,7 +217,7 @@ class Writer:
             case Op.BCAST:
                 root = [call("bcast", f"{own}.shape"), call("Bcast", mine)]
                 if name:
-                    kept = mine if name == own else f"{np}.array({own})"
+                    kept = mine if name == own else f"{np}.array({own}, order='C')"
                     root = [root[0], f"{name} = {kept}", call("Bcast", name)]
                 return root, [
                     f"{name} = {np}.empty({call('bcast', 'None')}, {dtype})",

@@ -61,7 +61,7 @@ from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import PartnerKind
 from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit, Wait
-from advisor.source import Edit
+from advisor.source import Edit, Span
 from transforms.kit.memory import (
     INTEGERS,
     SENDABLE,
@@ -80,6 +80,7 @@ from transforms.kit.rewrite import (
     fresh_name,
     in_place_of,
     indent_at,
+    span_of,
     starts_line,
     statement_at,
     together,
@@ -88,6 +89,16 @@ from transforms.messages.buffers import LISTS, Writer, as_buffers, told_first
 from transforms.messages.combined_parts import combined
 from transforms.messages.message_loops import End, meetings
 
+_MAYBE = (
+    ast.ListComp
+    | ast.SetComp
+    | ast.DictComp
+    | ast.GeneratorExp
+    | ast.Lambda
+    | ast.IfExp
+    | ast.BoolOp
+)
+"""Expressions whose parts are evaluated as often as data say."""
 _SUMS = frozenset({"SUM", "PROD"})
 _BITS = frozenset({"BAND", "BOR", "BXOR"})
 _REASON = (
@@ -430,7 +441,7 @@ def _edits(program: Program, step: Communicate, part: Payload, *, alike: bool) -
     if alike:
         sent, joined = writer.name("sent"), writer.name("joined")
         lines = [
-            f"{sent} = {numpy}.stack({flat})",
+            f"{sent} = {numpy}.array({flat})",
             f"{joined} = {numpy}.empty_like({sent})",
             writer.call("Alltoall", sent, joined),
             f"{name} = list({joined})",
@@ -443,11 +454,24 @@ def _edits(program: Program, step: Communicate, part: Payload, *, alike: bool) -
         return None
     if not starts_line(place, context) or "#" in context.text(step.span):
         return None
+    if not _comes_first(node, step.span, context.lines):
+        return None
     if name == step.result:
         return in_place_of(place, lines, context)
     indent = indent_at(place, context)
     ahead = "".join(f"{line}\n{indent}" for line in lines)
     return lambda: (Edit(before(place), ahead), Edit(step.span, name))
+
+
+def _comes_first(node: ast.stmt, call: Span, lines: list[str]) -> bool:
+    """Return whether a statement makes a call once, and before any other."""
+    around = [one for one in ast.walk(node) if isinstance(one, ast.expr)]
+    around = [one for one in around if span_of(one, lines).contains(call)]
+    for one in around:
+        if isinstance(one, _MAYBE | ast.Starred) and span_of(one, lines) != call:
+            return False
+    others = [one for one in ast.walk(node) if isinstance(one, ast.Call) and one not in around]
+    return all(call.contains(span_of(one, lines)) or span_of(one, lines) > call for one in others)
 
 
 TRANSFORM = ProgramRule("ADV601", "pickled-array", __doc__, propose)

@@ -210,14 +210,13 @@ class ProgramDoor:
         if target is None and (found.extents or not known):
             dtype = None if found.dtype == UNKNOWN_DTYPE else strong(found.dtype)
             counted = known and not isinstance(form, forms.Chosen)
-            alike = isinstance(form, forms.Elementwise) and len({one.order for one in views}) == 1
             target = run.fresh(
                 run.text_of(span),
                 dtype,
                 found.extents if counted else None,
                 Origin.COMPUTED if copied is None else Origin.COPY,
                 span,
-                views[0].order if alike else Order.C,
+                _order_of_result(form, views),
                 copied,
                 sources=views if copied is None else (),
             )
@@ -252,7 +251,7 @@ class ProgramDoor:
         """Return a copy, or the array itself."""
         view = self.view(operand)
         known = view.dtype if not dtype else None if dtype == UNKNOWN_DTYPE else dtype
-        lies = {"C": Order.C, "F": Order.F}.get(order, view.order)
+        lies = {"C": Order.C, "F": Order.F}.get(order, _order_of(view))
         as_is = view.contiguity is Contiguity.YES and lies is view.order
         if not always and known == view.dtype and (order == "K" or as_is):
             return operand
@@ -269,7 +268,7 @@ class ProgramDoor:
         """Return a new array."""
         lies = {"C": Order.C, "F": Order.F}.get(order, Order.UNKNOWN)
         if like is not None:
-            lies = self.view(like).order
+            lies = _order_of(self.view(like))
         made = self._fresh(dtype, shape, lies)
         self.run.emit(Allocate(made.buffer, self.span, bool(value)))
         return self.value(Array(made))
@@ -338,6 +337,35 @@ class ProgramDoor:
         known = None if dtype == UNKNOWN_DTYPE else dtype
         text = self.run.text_of(self.span)
         return self.run.fresh(text, known, shape, Origin.NEW, self.span, order)
+
+
+def _order_of(view: View) -> Order:
+    """Return in which order a new array lies that keeps that of a view."""
+    several = view.shape is None or len(view.shape) > 1
+    return Order.UNKNOWN if several and view.flat and view.region is None else view.order
+
+
+_LAID_OUT_OTHERWISE = frozenset({"apply_along_axis", "einsum", "unique"})
+"""Functions whose results may have axes in another order than all of their operands."""
+
+
+def _order_of_result(form: forms.Value, views: tuple[View, ...]) -> Order:
+    """Return in which order NumPy lays out a result.
+
+    Of operands in C order results are in it, too. Others are kept by what goes over elements, and
+    of all else nothing is told.
+    """
+    name = str(getattr(form, "name", ""))
+    if isinstance(form, forms.MatMul):
+        return Order.C
+    if isinstance(form, forms.Fourier) or name in _LAID_OUT_OTHERWISE:
+        return Order.UNKNOWN
+    several = [view for view in views if view.shape is None or len(view.shape) > 1]
+    orders = {_order_of(view) for view in several}
+    if orders <= {Order.C}:
+        return Order.C
+    alike = isinstance(form, forms.Elementwise) and len({view.shape for view in several}) == 1
+    return orders.pop() if alike and len(orders) == 1 else Order.UNKNOWN
 
 
 WEAK = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}

@@ -102,7 +102,8 @@ def follow(
     name, node = defined.function.name, defined.function.node
     frame = Frame(dict(names), name, defined.shared, outer=outer, module=run.file.module)
     frame.of_all_ranks = next((n for n, value in names.items() if _is_of_all(value)), "")
-    saved = run.statement
+    saved, around = run.statement, run.state()
+    around = [around[0][0], dict(defined.shared)], around[1]
     run.frames.append(frame)
     try:
         with run.named(), run.block() as body:
@@ -113,7 +114,8 @@ def follow(
         run.statement = saved
     for _, state in frame.left:
         meet(state, run)
-    defined.entered.append(frame.entered(dict(names), steps))
+    run.frame.missed |= frame.missed
+    defined.entered.append(frame.entered(dict(names), steps, around))
     return frame.returned, steps
 
 

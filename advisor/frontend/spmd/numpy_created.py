@@ -69,7 +69,8 @@ def reshape(
     text, read = run.text_of(span), _order_of_reading(order, view)
     if view.contiguity is not Contiguity.YES or not _is_read_through(view, read):
         # taken for a copy; axes that are only split, or evenly strided, need none
-        return copied_array(view, run, span, read, shape=shape, within=view.buffer)
+        lies = read if view.order is read else Order.UNKNOWN
+        return copied_array(view, run, span, lies, shape=shape, within=view.buffer)
     # a vector lies in either order
     order_kept = read if len(view.shape or ()) == 1 else view.order
     if view.is_whole:
@@ -151,6 +152,8 @@ def dtype_name(value: Value | None) -> str | None:
                 return None
         case _:
             return None
+    if name.startswith(">"):
+        return None  # bytes the other way round: another type to MPI
     try:
         return dtype_of(name).name
     except UnknownDtype:

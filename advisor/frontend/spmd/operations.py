@@ -297,12 +297,15 @@ def _alike(made: Communicate, run: Run, span: Span, text: str, *, varies: bool) 
     return found
 
 
+_PICKLED = {Contiguity.NO: Order.C, Contiguity.UNKNOWN: Order.UNKNOWN}
+
+
 def _of_payload(payload: Payload, run: Run, span: Span, text: str) -> Value:
     """Return the object that arrives where a payload was sent: equal, in new memory."""
     if payload.kind is PayloadKind.ARRAY and payload.view is not None:
         view = payload.view
-        stretch = view.contiguity is Contiguity.YES
-        order = view.order if stretch or len(view.shape or ()) < 2 else Order.UNKNOWN
+        # what is no stretch is pickled in C order
+        order = _PICKLED.get(view.contiguity, view.order)
         return Array(run.fresh(text, view.dtype, view.shape, Origin.PICKLED, span, order))
     if payload.kind is PayloadKind.SCALAR:
         return Number(None, payload.dtype or "float", varies=True)

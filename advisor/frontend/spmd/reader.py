@@ -28,9 +28,18 @@ from advisor.frontend.prefilter import (
 from advisor.frontend.spmd.builtin_calls import mpirun_ranks
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import follow, is_kernel_as_called, parameters
-from advisor.frontend.spmd.joining import join
+from advisor.frontend.spmd.joining import join, meet
 from advisor.frontend.spmd.operations import is_method
-from advisor.frontend.spmd.run import Context, Defined, Entered, Run, Siblings, TooMuch, file_of
+from advisor.frontend.spmd.run import (
+    Context,
+    Defined,
+    Entered,
+    Frame,
+    Run,
+    Siblings,
+    TooMuch,
+    file_of,
+)
 from advisor.frontend.spmd.statements import block
 from advisor.frontend.spmd.values import Array, External, Number, Symbols, Text, Value
 from advisor.ir.kernel import SourceContext
@@ -233,15 +242,29 @@ class _Reading:
     def _in_all_ways(self, defined: Defined) -> None:
         """Follow a function once more, with what holds in all the ways it was entered."""
         run, ways = self.run, defined.entered
-        if all(way.names == ways[0].names for way in ways):
+        first, *others = [(way.names, way.around) for way in ways]
+        if all(way == first for way in others):
             return
-        names = dict(ways[0].names)
-        for other in ways[1:]:
-            for name, value in other.names.items():
+        frames, saved, names = run.frames, run.state(), dict(first[0])
+        shared = dict(defined.shared)
+        if defined.shared is not frames[0].names:
+            run.frames = [frames[0], Frame(defined.shared, "", defined.shared)]
+        for frame, asked in zip(run.frames, first[1][0], strict=False):
+            frame.names.update(asked)
+        run.own.clear()
+        run.kept = dict(first[1][1])
+        for other, around in others:
+            meet(around, run)
+            for name, value in other.items():
                 names[name] = join(names.get(name), value, name, run)
-        run.budget = max(run.budget, 5_000)
-        follow(run, defined, names)
-        ways.insert(0, ways.pop())
+        run.frames, run.budget = frames, max(run.budget, 5_000)
+        try:
+            follow(run, defined, names)
+            ways.insert(0, ways.pop())
+        finally:
+            run.restore(saved)
+            defined.shared.clear()
+            defined.shared.update(shared)
 
     def functions_of(self, context: Context) -> tuple[SpmdFunction, ...]:
         """Return the functions that communicate, in the order of the source, the module last."""

@@ -52,14 +52,19 @@ class TooMuch(Exception):
 # Functions of a file, and what following the file found of them.
 
 
+State: TypeAlias = tuple[list[dict[str, Value]], dict[int, dict[object, Value]]]
+"""What names denote in each running function, and what is kept of records."""
+
+
 @dataclass(slots=True)
 class Entered:
-    """One way in which a function was entered."""
+    """One way in which a function was entered, and what held around it."""
 
     names: dict[str, Value]
     steps: tuple[Step, ...]
     buffers: tuple[Buffer, ...]
     returned: frozenset[str]
+    around: State
 
 
 @dataclass(slots=True)
@@ -71,10 +76,6 @@ class Defined:
     shared: dict[str, Value] = field(default_factory=dict)
     entered: list[Entered] = field(default_factory=list)
     sites: list[CallSite] = field(default_factory=list)
-
-
-State: TypeAlias = tuple[list[dict[str, Value]], dict[int, dict[object, Value]]]
-"""What names denote in each running function, and what is kept of records."""
 
 
 @dataclass(slots=True)
@@ -115,9 +116,17 @@ class Frame:
     left: list[tuple[str, State]] = field(default_factory=list)
     missed: set[str] = field(default_factory=set)
 
-    def entered(self, names: dict[str, Value], steps: tuple[Step, ...]) -> Entered:
+    def entered(
+        self,
+        names: dict[str, Value],
+        steps: tuple[Step, ...],
+        around: State = ([], {}),
+    ) -> Entered:
         """Return what was found when it was entered with names."""
-        return Entered(names, steps, tuple(self.buffers.values()), frozenset(self.returned_names))
+        buffers, returned = tuple(self.buffers.values()), frozenset(self.returned_names)
+        # of names around it, those that it asked for
+        asked = [{n: value for n, value in one.items() if n in self.missed} for one in around[0]]
+        return Entered(names, steps, buffers, returned, (asked, around[1]))
 
 
 # Files that a pass follows: the program, and modules beside it.
