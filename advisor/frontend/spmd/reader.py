@@ -242,9 +242,10 @@ class _Reading:
     def _in_all_ways(self, defined: Defined) -> None:
         """Follow a function once more, with what holds in all the ways it was entered."""
         run, ways = self.run, defined.entered
-        first, *others = [(way.names, way.around) for way in ways]
-        if all(way == first for way in others):
+        told = [(way.names, way.around) for way in ways]
+        if all(way == told[0] for way in told):
             return
+        first, *others = told
         frames, saved, names = run.frames, run.state(), dict(first[0])
         shared = dict(defined.shared)
         if defined.shared is not frames[0].names:
