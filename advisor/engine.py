@@ -113,22 +113,27 @@ def may_communicate(source: str, path: str) -> bool:
 def seen_functions(
     path: str, source: str, options: Options, file: Followed | None = None
 ) -> tuple[Seen, ...]:
-    """Return what runs showed of a file's functions, and of others what its own calls tell.
+    """Return what runs showed of a file's functions, of others what its own calls tell, and of
+    those that it does not call what their text does.
 
-    The `file` is followed for that, where its text may call compiled functions.
+    The `file` is followed for the calls.
 
     Raises
     ------
     SourceProblem
         The file does not parse, or a comment to the tool cannot be right.
     """
-    if not prefilter.may_call_compiled(source) and not prefilter.imports_mpi(source):
+    if not prefilter.imports_numpy(source) and not prefilter.imports_mpi(source):
         return options.observed
+    from advisor.frontend.assumed import assumed
     from advisor.frontend.spmd.reader import called
 
     shown = frozenset(seen.function for seen in options.observed)
     found = called(path, source, options.sizes, options.size_origins, file)
-    return (*options.observed, *(seen for seen in found if seen.function not in shown))
+    told = (*options.observed, *(seen for seen in found if seen.function not in shown))
+    if unsupported(path, source):
+        return told
+    return (*told, *assumed(source, {seen.function for seen in told}))
 
 
 def check_source(
@@ -207,7 +212,7 @@ class Ranked:
 
 def followed_file(path: str, source: str) -> Followed | None:
     """Return a file that will be followed, as an SPMD program is or for its compiled functions."""
-    if not may_communicate(source, path) and not prefilter.may_call_compiled(source):
+    if not may_communicate(source, path) and not prefilter.imports_numpy(source):
         return None
     from advisor.frontend.spmd.reader import Followed
 

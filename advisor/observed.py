@@ -18,9 +18,16 @@ from costdb.store.place import StoreError, state_of, store_path
 Layout = Literal["C", "F", "A"]
 """Contiguous by rows, contiguous by columns, or with strides that the type does not tell."""
 
-Source = Literal["numba", "call", "text"]
-"""Who saw it: the compiler's pass, the call of a decorated function, or a reader of the file's own
-calls, who ran nothing."""
+Source = Literal["numba", "call", "text", "assumed"]
+"""Who saw it: the compiler's pass, the call of a decorated function, a reader of the file's own
+calls, who ran nothing, or nobody: how its text uses its parameters."""
+
+
+MODULE = "<module>"
+"""The name of what stands outside of functions."""
+
+READ = ("text", "assumed")
+"""The sources of which nothing ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ class Seen:
         Qualified name within its file.
     line : int
         Where its definition began then.
-    source : {"numba", "call", "text"}
+    source : {"numba", "call", "text", "assumed"}
     arrays : tuple of SeenArray
     numbers : tuple of SeenNumber
     loops : tuple of SeenLoop
@@ -198,7 +205,7 @@ class Seen:
     def has_arrays(self) -> bool:
         """Whether it was given arrays, or made some."""
         made = any(isinstance(one.what, SeenArray) for one in self.bindings)
-        return bool(self.arrays) or made
+        return bool(self.arrays) or made or self.source == "assumed"
 
     @property
     def origin(self) -> str:

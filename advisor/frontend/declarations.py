@@ -20,7 +20,7 @@ from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
 from advisor.ir.statements import Threads
-from advisor.observed import Seen, by_kind, by_signature
+from advisor.observed import READ, Seen, by_kind, by_signature
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
 from costdb.records import dataclass
@@ -513,7 +513,7 @@ class FileReader(ScopeVisitor):
         shown = self._observed.get(qualified, [])
         if is_kernel:
             # what the author states goes over what the calls in the file suggest
-            shown = [seen for seen in shown if seen.source != "text"]
+            shown = [seen for seen in shown if seen.source not in READ]
         runs: tuple[Seen | None, ...] = by_signature(seen for seen in shown if seen.has_arrays)
         kinds = by_kind(shown)
         if is_kernel and not runs:

@@ -39,12 +39,12 @@ from advisor.frontend.others import seen_kind
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
-from advisor.frontend.seen_names import as_names, names_around
+from advisor.frontend.seen_names import as_names, name_node, names_around
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext, lines_of
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
-from advisor.observed import Seen
+from advisor.observed import MODULE, READ, Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym
 from costdb.expr.functions import is_name
@@ -82,6 +82,9 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     reader = FileReader(path, tree.span_of, directives, observed)
     reader.visit(tree.module)
     reader.constants(tree.module)
+    outside = [seen for seen in observed if seen.function == MODULE]
+    if outside:
+        reader.kernels.append(_outside(tree.module, reader, outside[0]))
     context = SourceContext(
         source=source,
         array_module=None,
@@ -104,6 +107,19 @@ def _kind(function: FoundKernel, reader: FileReader, context: SourceContext) -> 
     if key not in reader.kinds:
         reader.kinds[key] = _kernel(function, reader, context)
     return reader.kinds[key]
+
+
+def _outside(module: cst.Module, reader: FileReader, seen: Seen) -> FoundKernel:
+    """Return the statements outside of functions as a function that is called once."""
+    body = [one for one in module.body if not isinstance(one, cst.FunctionDef | cst.ClassDef)]
+    node = cst.FunctionDef(name_node(MODULE), cst.Parameters(), cst.IndentedBlock(body))
+    first, last = (reader.span_of(one) for one in (body[0], body[-1]))
+    whole = replace(first, end_line=last.end_line, end_column=last.end_column)
+    start = Span(1, 0, 1, 0)
+    own = {node: whole, node.body: whole, node.name: start}
+    around = reader.span_of
+    reader.span_of = lambda one: own[one] if one in own else around(one)
+    return FoundKernel(node, {}, 1, (reader.module,), (), marked=False, seen=seen, line=1)
 
 
 def _knowing_shared(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
@@ -221,7 +237,8 @@ def _kernel(
                 *(one for one in scope.counted_down if one[0] not in own_scope.later),
             ),
         ),
-        asked=seen is None or (seen.source != "text" and bool(seen.arrays)),
+        asked=seen is None or (seen.source not in READ and bool(seen.arrays)),
+        assumed=seen is not None and seen.source == "assumed",
         general=cache(partial(_kernel, found, reader, context, True)),
         kinds=cache(
             lambda: tuple(

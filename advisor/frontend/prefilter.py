@@ -27,10 +27,11 @@ _PRANGE = re.compile(r"\bprange\b", re.ASCII)
 _CALL = re.compile(rf"\.(?:{BUFFER_METHOD})\s*\(")
 _NUMBA = re.compile(r"\bnumba\b", re.ASCII)
 _JIT = re.compile(r"\bn?jit\b", re.ASCII)
+_NUMPY = re.compile(r"^[ \t]*(?:import|from)[ \t]+numpy\b", re.MULTILINE | re.ASCII)
 _SENDS = re.compile(rf"\.[ \t]*(?:{BUFFER_METHOD}|{PICKLING_METHOD})\s*\(")
 
 _WORDS = tuple(
-    b"advis mpi4py prange numba xscan send recv cast ather catter educe lltoall arrier".split()
+    b"advis mpi4py prange num xscan send recv cast ather catter educe lltoall arrier".split()
 )
 """One of these is in every text that a pattern matches, here or in `beside`.
 
@@ -67,12 +68,19 @@ def may_call_compiled(source: str) -> bool:
     return bool("numba" in source and _NUMBA.search(source) and _JIT.search(source))
 
 
+def imports_numpy(source: str) -> bool:
+    """Return whether a file may make arrays of NumPy; cheap, and never wrongly False."""
+    return "numpy" in source and _NUMPY.search(source) is not None
+
+
 def needs_reading(source: str, path: str | None = None) -> bool:
     """Return whether a file may hold anything to advise on; cheap, and never wrongly False.
 
     Where its path is given, also for a program beside it that imports it.
     """
     if may_hold_kernels(source) or may_communicate(source) or may_call_compiled(source):
+        return True
+    if imports_numpy(source):
         return True
     return path is not None and may_be_given_communicator(path, source)
 

@@ -19,7 +19,7 @@ from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Unknown
-from advisor.observed import Seen, SeenArray, SeenNumber
+from advisor.observed import READ, Seen, SeenArray, SeenNumber
 from advisor.source import Span
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym
 from costdb.expr.functions import is_name
@@ -118,7 +118,7 @@ def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
     if not told and (seen.source == "numba" or (seen.source == "text" and named)):
         return (*named, "numba")
     # of an undecorated function whose calls a run saw, or the file shows, the text itself runs
-    known = named or function.marked or seen.source in ("call", "text")
+    known = named or function.marked or seen.source in ("call", *READ)
     return named if known else ("its caller",)
 
 

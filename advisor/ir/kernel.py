@@ -208,6 +208,8 @@ class Kernel:
     asked : bool
         Whether somebody asked about it, by marking it or by running it. Otherwise its file calls
         it, and what is not understood of it is no news to anybody.
+    assumed : bool
+        Whether no call and no run tells what it is given, only how it uses that.
     general : callable or None
         Reads it again with an extent of its own for every dimension of the arrays it is given,
         and where an element type is named, with that one in the place of those that comments or
@@ -240,6 +242,7 @@ class Kernel:
     context: SourceContext = field(repr=False)
     observed: frozenset[str] = frozenset()
     asked: bool = True
+    assumed: bool = False
     general: Callable[[str | None], Kernel] | None = field(default=None, compare=False, repr=False)
     types_are_usual: bool = field(default=False, compare=False, repr=False)
     runs_through: bool = field(default=False, compare=False, repr=False)
