@@ -129,11 +129,13 @@ def seen_functions(
     from advisor.frontend.spmd.reader import called
 
     shown = frozenset(seen.function for seen in options.observed)
+    least = () if unsupported(path, source) else assumed(source)
+    if not least and not prefilter.may_call_compiled(source) and not prefilter.imports_mpi(source):
+        return options.observed
     found = called(path, source, options.sizes, options.size_origins, file)
     told = (*options.observed, *(seen for seen in found if seen.function not in shown))
-    if unsupported(path, source):
-        return told
-    return (*told, *assumed(source, {seen.function for seen in told}))
+    known = {seen.function for seen in told}
+    return (*told, *(seen for seen in least if seen.function not in known))
 
 
 def check_source(
@@ -163,17 +165,19 @@ def check_source(
 
     with deep_nesting_refused(path):
         file = followed_file(path, source)
-        kernels = read_kernels(path, source, seen_functions(path, source, options, file))
+        observed = seen_functions(path, source, options, file)
+        kernels = read_kernels(path, source, observed)
         ranked = rank_kernels(path, kernels, options, rank or rank_kernel)
         ranked = ranked.and_also(rank_program_in(path, source, options, file))
         told = {finding.kernel for finding in ranked.findings}
         fine = tuple(name for name in ranked.coverage.fine if name not in told)
         ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
-        if not needs_reading(source, path):
-            seen = {one.function.partition(".")[0] for one in options.observed if one.arrays}
-            seen |= told
+        if not prefilter.is_asked(source, path):
+            ran = {one.function.partition(".")[0] for one in options.observed if one.arrays}
+            read = {one.function.partition(".")[0] for one in observed} - ran
+            seen = ran | told | {name.partition(".")[0] for name in ranked.coverage.analysed}
             called = {one.function for one in options.observed}
-            unseen = coverage_of(path, source, seen, called)
+            unseen = coverage_of(path, source, seen, called, read)
             ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
         return tell(ranked, source, options)
 

@@ -31,6 +31,9 @@ MEASURED = "measured"
 INTERPOLATED = "between measured sizes"
 """The provenance of times that runs of both sides took."""
 
+MODULE = "<module>"
+"""The name of the function that the statements at the top of a file make up."""
+
 OBSERVED = "observed"
 """How the origin of a size begins that a run of the program showed."""
 

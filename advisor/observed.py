@@ -23,9 +23,6 @@ Source = Literal["numba", "call", "text", "assumed"]
 calls, who ran nothing, or nobody: how its text uses its parameters."""
 
 
-MODULE = "<module>"
-"""The name of what stands outside of functions."""
-
 READ = ("text", "assumed")
 """The sources of which nothing ran."""
 

@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Collection
 
-from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood
+from advisor.finding import MODULE, NOTHING_SEEN, Coverage, NotUnderstood
 from costdb.records import replace
 
 LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "paddle", "mlx")
@@ -17,6 +17,7 @@ LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "pad
 SIZES = "the sizes of its NumPy arrays are not known"
 NOT_CALLED = "no run that was observed called it with NumPy arrays"
 NO_ARRAYS = "no arrays are given to it, and only what it calls is analysed"
+PARTLY = "not all of it is understood"
 OUTSIDE = "statements outside of functions are not analysed"
 NO_RULE = "no rule rewrites it"
 
@@ -39,11 +40,16 @@ def unsupported(path: str, source: str) -> tuple[str, ...]:
 
 
 def coverage_of(
-    path: str, source: str, seen: Collection[str] = (), called: Collection[str] = ()
+    path: str,
+    source: str,
+    seen: Collection[str] = (),
+    called: Collection[str] = (),
+    partly: Collection[str] = (),
 ) -> Coverage:
     """Return what is not analysed of a file that has neither marks nor messages nor threads.
 
-    Of its functions those are that runs have `seen` with arrays; others were only `called`.
+    Of its functions those are that runs have `seen` with arrays, or that were read as a whole;
+    others were only `called`, or read `partly`.
     """
     libraries = unsupported(path, source)
     if not libraries and _NUMPY.search(source) is None:
@@ -55,15 +61,21 @@ def coverage_of(
     if _NUMPY.search(source) is None:
         return Coverage(unsupported=libraries)
     lines, names = source.splitlines(), _numpy_names(tree)
-    unknown = NOT_CALLED if seen else SIZES
+    unknown = NOT_CALLED if called else SIZES
     found = tuple(
         NotUnderstood(
-            path, node.lineno, lines[node.lineno - 1].strip(), _why(node, unknown, called)
+            path,
+            node.lineno,
+            lines[node.lineno - 1].strip(),
+            PARTLY if name in partly and name != MODULE else _why(node, unknown, called),
         )
         for node in tree.body
-        if getattr(node, "name", None) not in seen and _uses_arrays(node, names)
+        if (name := getattr(node, "name", MODULE)) not in seen and _uses_arrays(node, names)
     )
-    return Coverage(not_understood=found, unsupported=libraries)
+    outside = [one for one in found if one.reason == OUTSIDE]
+    return Coverage(
+        not_understood=tuple(one for one in found if one not in outside[1:]), unsupported=libraries
+    )
 
 
 def of_one_function(coverage: Coverage, *, told: bool) -> Coverage:

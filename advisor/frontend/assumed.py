@@ -9,10 +9,11 @@ has it as its condition. Where the text leaves a doubt about a parameter, nothin
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 
-from advisor.observed import MODULE, Seen, SeenArray, SeenNumber
+from advisor.finding import MODULE
+from advisor.observed import Seen, SeenArray, SeenNumber
 
 
 class Use(Enum):
@@ -35,7 +36,9 @@ class Use(Enum):
 _Uses = dict[str, set[Use | int]]
 """By names; a number is that of the dimensions."""
 
-_OF_ARRAYS = frozenset({"shape", "dtype", "ndim", "strides", "itemsize", "nbytes", "astype", "flat"})
+_OF_ARRAYS = frozenset(
+    {"shape", "dtype", "ndim", "strides", "itemsize", "nbytes", "astype", "flat"}
+)
 """Attributes that lists and numbers do not have."""
 
 _ALIKE = frozenset({"zeros_like", "empty_like", "ones_like", "full_like"})
@@ -44,29 +47,29 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.M
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def assumed(source: str, known: Collection[str]) -> tuple[Seen, ...]:
-    """Return what is assumed of the functions of a file, and of its module level, that have loops.
-
-    Parameters
-    ----------
-    source : str
-    known : collection of str
-        Qualified names of functions of which runs, calls or annotations tell more.
-    """
+def assumed(source: str) -> tuple[Seen, ...]:
+    """Return what is assumed of functions with loops, and of the module level of a file."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     outside = [one for one in tree.body if not isinstance(one, _Function | ast.ClassDef)]
     found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
-    found += (
-        (name, node.lineno, node.args, node.body) for name, node in _functions(tree.body, "")
-    )
+    found += ((name, node.lineno, node.args, node.body) for name, node in _functions(tree.body, ""))
     return tuple(
         _assumed(name, line, given, body)
         for name, line, given, body in found
-        if name not in known
-        and any(isinstance(one, ast.For | ast.While) for part in body for one in ast.walk(part))
+        if any(_is_worth_reading(part) for part in body)
+    )
+
+
+def _is_worth_reading(node: ast.stmt) -> bool:
+    """Return whether a loop in it subscripts anything by what it computes."""
+    return any(
+        isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Constant)
+        for loop in ast.walk(node)
+        if isinstance(loop, ast.For | ast.While)
+        for one in ast.walk(loop)
     )
 
 
@@ -150,7 +153,9 @@ def _said(node: ast.AST) -> Iterator[tuple[str, Use | int]]:
             if isinstance(value, ast.Subscript):
                 # rows of an array, or lists in a list
                 yield from _of(value.value, Use.OTHER)
-        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Attribute(value=value, attr="shape")):
+        case ast.Assign(
+            targets=[ast.Tuple(elts=names)], value=ast.Attribute(value=value, attr="shape")
+        ):
             yield from _of(value, len(names))
         case ast.Assign(targets=[ast.Subscript(slice=ast.Tuple(elts=parts))], value=value) | (
             ast.AugAssign(target=ast.Subscript(slice=ast.Tuple(elts=parts)), value=value)
@@ -166,8 +171,10 @@ def _said(node: ast.AST) -> Iterator[tuple[str, Use | int]]:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="math"))):
             for value in node.args:
                 yield from _numbers(value, Use.NUMBER)
-        case ast.If(test=ast.Compare() as test) | ast.While(test=ast.Compare() as test) | (
-            ast.IfExp(test=ast.Compare() as test)
+        case (
+            ast.If(test=ast.Compare() as test)
+            | ast.While(test=ast.Compare() as test)
+            | (ast.IfExp(test=ast.Compare() as test))
         ) if all(isinstance(one, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for one in test.ops):
             for value in (test.left, *test.comparators):
                 yield from _numbers(value, Use.NUMBER)

@@ -10,6 +10,7 @@ from functools import cache, partial
 
 import libcst as cst
 
+from advisor.finding import MODULE
 from advisor.frontend.bindings import (
     Imports,
     NameScope,
@@ -44,7 +45,7 @@ from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext, lines_of
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
-from advisor.observed import MODULE, READ, Seen
+from advisor.observed import READ, Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym
 from costdb.expr.functions import is_name
@@ -238,7 +239,7 @@ def _kernel(
             ),
         ),
         asked=seen is None or (seen.source not in READ and bool(seen.arrays)),
-        assumed=seen is not None and seen.source == "assumed",
+        assumed=seen is not None and seen.source == "assumed" and bool(seen.arrays),
         general=cache(partial(_kernel, found, reader, context, True)),
         kinds=cache(
             lambda: tuple(

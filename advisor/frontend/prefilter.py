@@ -78,9 +78,12 @@ def needs_reading(source: str, path: str | None = None) -> bool:
 
     Where its path is given, also for a program beside it that imports it.
     """
+    return imports_numpy(source) or is_asked(source, path)
+
+
+def is_asked(source: str, path: str | None = None) -> bool:
+    """Return whether a file may hold marks, messages or threads: more than plain NumPy."""
     if may_hold_kernels(source) or may_communicate(source) or may_call_compiled(source):
-        return True
-    if imports_numpy(source):
         return True
     return path is not None and may_be_given_communicator(path, source)
 

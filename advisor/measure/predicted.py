@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 from advisor.evidence import Times, between
 from advisor.files import read_source
-from advisor.finding import INTERPOLATED, MEASURED
-from advisor.ir.spmd.program import MODULE, RANKS
+from advisor.finding import INTERPOLATED, MEASURED, MODULE
+from advisor.ir.spmd.program import RANKS
 from advisor.measure.language import Refused, sampled_function
 from advisor.measure.local import ENTRY, NotLocalError, local_parts
 from advisor.measure.pieces import (

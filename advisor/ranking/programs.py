@@ -8,11 +8,10 @@ from functools import partial
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.analysis.spmd.statements import itemsize
 from advisor.dtypes import UnknownDtype, itemsize_of
-from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood, Remark
+from advisor.finding import MODULE, NOTHING_SEEN, Coverage, NotUnderstood, Remark
 from advisor.frontend.seen import solved
 from advisor.ir.spmd.payloads import unknown_count
 from advisor.ir.spmd.program import (
-    MODULE,
     RANKS,
     Program,
     ProgramProposal,

@@ -56,6 +56,7 @@ from advisor.ranking.findings import (
 )
 from advisor.ranking.worth import (
     Whole,
+    as_given,
     held,
     is_distributed,
     offered,
@@ -258,7 +259,7 @@ def rank(
     place = Place(path, kernel.name, kernel.context.source, ranks_of(kernel))
     subject = Subject(place, kernel, machine, sizes)
     ranked = _Ranking(subject, transforms, worth, details, plans).ranked()
-    lines = tuple(about_threads(kernel.body))
+    lines = (*about_threads(kernel.body), *_assumed(kernel))
     if lines:
         ranked = replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
     if ranked.coverage == NOTHING_SEEN:
@@ -267,10 +268,17 @@ def rank(
     return ranked
 
 
+def _assumed(kernel: Kernel) -> Iterator[str]:
+    """Yield what is taken of arguments of which nothing tells."""
+    for dtype in dict.fromkeys(one.dtype for one in kernel.arrays.values() if kernel.assumed):
+        names = [name for name, array in kernel.arrays.items() if array.dtype == dtype]
+        yield f"nothing tells what it is given; assumed: {as_given(kernel, frozenset(names))}, {dtype}"
+
+
 def _cautioned(judged: Judged, lines: tuple[str, ...]) -> Judged:
     """Return a finding that says more of what its prediction leaves out."""
     evidence = judged.finding.evidence
-    evidence = replace(evidence, remarks=(*evidence.remarks, *lines))
+    evidence = replace(evidence, remarks=(*lines, *evidence.remarks))
     return replace(judged, finding=replace(judged.finding, evidence=evidence))
 
 

@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 from advisor.analysis.lower import Unpriced
 from advisor.files import read_source
-from advisor.finding import OBSERVED
+from advisor.finding import MODULE, OBSERVED
 from advisor.frontend.kernels import read_kernels
 from advisor.frontend.prefilter import may_call_compiled
 from advisor.frontend.spmd.reader import read_program
 from advisor.frontend.trees import deep_nesting_refused
 from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction, with_derived
+from advisor.ir.spmd.program import RANKS, Program, SpmdFunction, with_derived
 from advisor.observed import Seen, SeenMessages, by_signature
 from advisor.ranking.compare import Costed, about_cores, cost, ranks_of
 from advisor.ranking.findings import with_text

@@ -285,6 +285,7 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
     """Return the edits of a proposal as far as they hold for any argument of its kind of call."""
     source = "in the run" if kernel.shown else "declared"
     source = source if kernel.asked else "in the file's calls"
+    source = "assumed" if kernel.assumed else source
     if_as_told = IF_AS.format("shapes and element types", source)
     conditions: list[str] = []
     found = _offered(rule, kernel, proposal, None)
@@ -302,14 +303,14 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
         others = _of_other_types(rule, kernel, proposal, runs_through=bool(conditions))
         if any(told is None or (told[0], told[2]) != (applicability, edits) for told in others):
             conditions.append(IF_AS.format("element types", source))
-    if as_given := _as_given(kernel, _changed(kernel, proposal.variant)):
+    if as_given := as_given(kernel, _changed(kernel, proposal.variant)):
         conditions.append(f"if {as_given}")
     if not conditions:
         return Fix(applicability, argument, edits)
     return Fix(Applicability.UNSAFE, f"{argument}, {', and '.join(conditions)}", edits)
 
 
-def _as_given(kernel: Kernel, names: frozenset[str]) -> str:
+def as_given(kernel: Kernel, names: frozenset[str]) -> str:
     """Return what those of some names have to be that a kernel is given: nothing makes sure."""
     arrays = sorted((kernel.arrays.keys() | kernel.shown) & names - kernel.numbers.keys())
     ranks = dict.fromkeys(f"{len(kernel.extents(name))}-d" for name in arrays)

@@ -24,7 +24,7 @@ from advisor.finding import (
     Verdict,
 )
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
-from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
+from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, PARTLY, SIZES
 from costdb.machines import SHIPPED
 from costdb.records import dataclass
 
@@ -136,7 +136,7 @@ def renderer(output_format: str) -> Renderer:
 
 _SHOWN, _TEXT = 3, 48
 _SUPPORTED = "numpy, mpi4py and numba are"
-_UNREAD = (SIZES, NOT_CALLED)
+_UNREAD = (SIZES, NOT_CALLED, PARTLY)
 """Why a whole definition was not analysed."""
 
 
@@ -196,6 +196,9 @@ def _not_analysed(report: Report) -> Iterator[str]:
             f"as the sizes of {its} arrays are not known. A run that calls"
             f" {'it' if count == 1 else 'them'} tells: advise run {quote(path)}"
             if reason == SIZES
+            else "as not all of it is understood. What a run shows may help: advise run "
+            + quote(path)
+            if reason == PARTLY
             else f"as no run that was observed called {'it' if count == 1 else 'them'} with arrays"
         )
         yield f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, {why}"

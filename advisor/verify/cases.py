@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import StorageOrder
-from advisor.finding import Applicability
+from advisor.finding import MODULE, Applicability
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ir.spmd.program import MODULE, RANKS, Program, ProgramProposal, ProgramTransform
+from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, ProgramTransform
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Point, Read, Value, operands
 from advisor.ranking.compare import Costed, cost

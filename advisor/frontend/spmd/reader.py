@@ -15,6 +15,7 @@ import libcst as cst
 
 from advisor.dtypes import dtype_of
 from advisor.files import decode_source
+from advisor.finding import MODULE
 from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import KernelComment
 from advisor.frontend.prefilter import (
@@ -44,7 +45,7 @@ from advisor.frontend.spmd.statements import block
 from advisor.frontend.spmd.values import Array, External, Number, Symbols, Text, Value
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.memory import Contiguity, Order, View
-from advisor.ir.spmd.program import MODULE, RANK, RANKS, THREADS, Program, SizeFact, SpmdFunction
+from advisor.ir.spmd.program import RANK, RANKS, THREADS, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
 from advisor.source import SourceProblem, Span

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import libcst as cst
 
 from advisor.files import decode_source
+from advisor.finding import MODULE
 from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import CommentError, Pragmas, read_pragmas
 from advisor.frontend.prefilter import sibling_file
@@ -29,7 +30,7 @@ from advisor.frontend.spmd.values import (
 from advisor.frontend.trees import Tree, tree_of
 from advisor.ir import shapes
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
-from advisor.ir.spmd.program import MODULE, CallSite
+from advisor.ir.spmd.program import CallSite
 from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Communicate, Step, Unknown
 from advisor.source import SourceProblem, Span

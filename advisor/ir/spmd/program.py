@@ -23,9 +23,6 @@ RANK = "rank"
 THREADS = "threads"
 """The symbol of the number of threads that share a parallel loop."""
 
-MODULE = "<module>"
-"""The name of the function that the statements at the top of a file make up."""
-
 
 # Sizes that a program works out from others: factors of the number of ranks, mostly.
 
