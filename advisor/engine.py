@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from advisor.finding import (
+    MODULE,
     NOTHING_SEEN,
     REPORTED_FROM,
     UNUSED_SUPPRESSION,
@@ -123,18 +124,22 @@ def seen_functions(
     SourceProblem
         The file does not parse, or a comment to the tool cannot be right.
     """
-    if not prefilter.imports_numpy(source) and not prefilter.imports_mpi(source):
+    compiled = prefilter.may_call_compiled(source) or prefilter.imports_mpi(source)
+    if not compiled and not prefilter.is_plain(source):
         return options.observed
     from advisor.frontend.assumed import assumed
     from advisor.frontend.spmd.reader import called
 
     shown = frozenset(seen.function for seen in options.observed)
     least = () if unsupported(path, source) else assumed(source)
-    if not least and not prefilter.may_call_compiled(source) and not prefilter.imports_mpi(source):
+    if not least and not compiled:
         return options.observed
     found = called(path, source, options.sizes, options.size_origins, file)
     told = (*options.observed, *(seen for seen in found if seen.function not in shown))
+    # what an MPI program does at its module level is read with what it sends
     known = {seen.function for seen in told}
+    if prefilter.imports_mpi(source):
+        known.add(MODULE)
     return (*told, *(seen for seen in least if seen.function not in known))
 
 
@@ -216,7 +221,8 @@ class Ranked:
 
 def followed_file(path: str, source: str) -> Followed | None:
     """Return a file that will be followed, as an SPMD program is or for its compiled functions."""
-    if not may_communicate(source, path) and not prefilter.imports_numpy(source):
+    plain = prefilter.may_call_compiled(source) or prefilter.is_plain(source)
+    if not may_communicate(source, path) and not plain:
         return None
     from advisor.frontend.spmd.reader import Followed
 

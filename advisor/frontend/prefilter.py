@@ -68,9 +68,11 @@ def may_call_compiled(source: str) -> bool:
     return bool("numba" in source and _NUMBA.search(source) and _JIT.search(source))
 
 
-def imports_numpy(source: str) -> bool:
-    """Return whether a file may make arrays of NumPy; cheap, and never wrongly False."""
-    return "numpy" in source and _NUMPY.search(source) is not None
+def is_plain(source: str) -> bool:
+    """Return whether a file uses NumPy, and nobody marked what of it is to be read."""
+    if "numpy" not in source or _NUMPY.search(source) is None:
+        return False
+    return not may_hold_kernels(source)
 
 
 def needs_reading(source: str, path: str | None = None) -> bool:
@@ -78,7 +80,7 @@ def needs_reading(source: str, path: str | None = None) -> bool:
 
     Where its path is given, also for a program beside it that imports it.
     """
-    return imports_numpy(source) or is_asked(source, path)
+    return is_plain(source) or is_asked(source, path)
 
 
 def is_asked(source: str, path: str | None = None) -> bool:

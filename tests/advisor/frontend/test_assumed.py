@@ -1,0 +1,142 @@
+"""What is assumed of arguments of which nothing tells, and what is said of that."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from advisor.engine import FileResult, Options, check_source
+from advisor.finding import Applicability
+from advisor.frontend.assumed import assumed
+from advisor.source import apply_edits
+
+SMOOTHED = """
+    import numpy as np
+
+    def smooth(a, b, weight):
+        n, m = a.shape
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                b[i, j] = weight * (a[i - 1, j] + a[i + 1, j])
+"""
+
+
+def checked(source: str) -> FileResult:
+    return check_source("a.py", dedent(source), Options("node2026", {}, (), (), None))
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays"),
+    [
+        ("u[i, j] = 0.0", {"u": (2, "float64")}),
+        ("u[i, j, :] = v[i, j]", {"u": (3, "float64"), "v": (2, "float64")}),
+        ("n, m = u.shape", {"u": (2, "float64")}),
+        ("u[i, v[i, j]] = 0.0", {"u": (2, "float64"), "v": (2, "float64")}),
+        ("t = u.dtype\n        u[v[i]] = 0.0\n        s = v.shape", {"v": (1, "int64")}),
+        ("s = u.shape\n        if u[i] > 2: pass", {"u": (1, "float64")}),
+        # nothing, or not one thing, tells that these are arrays, or of how many dimensions
+        ("u[i] = 0.0", {}),
+        ("if u[i] > 2: pass", {}),
+        ("u[i, j] = u[i, j, 0]", {}),
+        ("u[i][j] = u.dtype", {}),
+        ("u['a', i] = 0.0", {}),
+        ("u[i, None] = 0.0", {}),
+        ("s = u.shape\n        v[i] = u[i]", {}),
+        ("for k in range(u): u[i, j] = 0.0", {}),
+    ],
+)
+def test_what_subscripts_tell(text: str, arrays: dict[str, tuple[int, str]]) -> None:
+    (seen, *_) = assumed(f"def f(u, v, i, j):\n    for k in range(3):\n        {text}\n        k[i]")
+    assert {one.name: (one.ndim, one.dtype) for one in seen.arrays} == arrays
+
+
+@pytest.mark.parametrize(
+    ("head", "numbers"),
+    [
+        ("a, n", {"n": "int64"}),
+        ("a, n: int = 3, w: float = 0.5", {"n": "int64", "w": "float64"}),
+        ("a, n, w=None", {"n": "int64"}),
+        ("a, n, *, w=2.0", {"n": "int64", "w": "float64"}),
+        ("a, n: list", {}),
+    ],
+)
+def test_what_is_a_number(head: str, numbers: dict[str, str]) -> None:
+    (seen,) = assumed(f"def f({head}):\n    for i in range(n):\n        a[i, i] = 0.0")
+    assert {one.name: one.dtype for one in seen.numbers} == numbers
+
+
+def test_a_function_without_loops_over_subscripts_is_not_read() -> None:
+    assert assumed("def f(a):\n    a[1, 2] = 0.0\n    for b in a:\n        print(b[0])") == ()
+
+
+def test_what_is_assumed_is_said() -> None:
+    (finding,) = checked(SMOOTHED).findings
+    assert finding.code == "ADV401"
+    assert finding.fix is not None and finding.fix.applicability is not Applicability.SAFE
+    assert "assumed: a, b are plain arrays of 2 dimensions, float64" in finding.evidence.remarks[0]
+
+
+def test_calls_of_the_file_tell_more() -> None:
+    told = checked(SMOOTHED + "\n    smooth(np.ones((400, 300)), np.ones((400, 300)), 0.5)\n")
+    (finding,) = told.findings
+    assert finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+    assert "a, b are plain arrays of 2 dimensions" in finding.fix.legality
+    assert not any("assumed" in remark for remark in finding.evidence.remarks)
+
+
+SCRIPT = """
+    import numpy as np
+
+    n = 200
+    a = np.linspace(0.0, 1.0, n * n).reshape(n, n)
+    b = np.zeros((n, n))
+    for step in range(3):
+        for i in range(1, n - 1):
+            for j in range(1, n - 1):
+                b[i, j] = 0.25 * (a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1])
+        a[:, :] = b
+"""
+
+
+def test_scripts_are_read_outside_of_functions() -> None:
+    source = dedent(SCRIPT)
+    result = checked(source)
+    (finding,) = result.findings
+    assert (finding.kernel, finding.code) == ("<module>", "ADV401")
+    assert result.coverage.complete and finding.fix is not None
+    before: dict[str, np.ndarray] = {}
+    after: dict[str, np.ndarray] = {}
+    exec(compile(source, "a.py", "exec"), before)
+    exec(compile(apply_edits(source, finding.fix.edits), "a.py", "exec"), after)
+    assert np.array_equal(before["a"], after["a"])
+    # other modules may look at what a module binds
+    assert before.keys() - {"i", "j"} <= after.keys()
+
+
+def test_arrays_of_self_are_arrays() -> None:
+    (finding,) = checked(
+        """
+        import numpy as np
+
+        class Grid:
+            def step(self):
+                for i in range(1, self.n - 1):
+                    for j in range(1, self.n - 1):
+                        self.v[i, j] = 0.5 * (self.u[i, j - 1] + self.u[i, j + 1])
+        """
+    ).findings
+    assert finding.kernel.endswith("step")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch\nimport numpy as np\n" + dedent(SMOOTHED),
+        "import numpy as np\nfor name in ['a', 'b']:\n    print(np.zeros(3)[:2])\n",
+        "import numpy as np\ndef f(d, keys):\n    for k in keys:\n        d[k] = np.zeros(3)\n",
+    ],
+)
+def test_what_is_left_alone(source: str) -> None:
+    assert not checked(source).findings
