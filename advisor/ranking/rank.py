@@ -272,7 +272,8 @@ def _assumed(kernel: Kernel) -> Iterator[str]:
     """Yield what is taken of arguments of which nothing tells."""
     for dtype in dict.fromkeys(one.dtype for one in kernel.arrays.values() if kernel.assumed):
         names = [name for name, array in kernel.arrays.items() if array.dtype == dtype]
-        yield f"nothing tells what it is given; assumed: {as_given(kernel, frozenset(names))}, {dtype}"
+        given = as_given(kernel, frozenset(names))
+        yield f"nothing tells what it is given; assumed: {given}, {dtype}"
 
 
 def _cautioned(judged: Judged, lines: tuple[str, ...]) -> Judged:

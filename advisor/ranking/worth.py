@@ -303,8 +303,8 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
         others = _of_other_types(rule, kernel, proposal, runs_through=bool(conditions))
         if any(told is None or (told[0], told[2]) != (applicability, edits) for told in others):
             conditions.append(IF_AS.format("element types", source))
-    if as_given := as_given(kernel, _changed(kernel, proposal.variant)):
-        conditions.append(f"if {as_given}")
+    if given := as_given(kernel, _changed(kernel, proposal.variant)):
+        conditions.append(f"if {given}")
     if not conditions:
         return Fix(applicability, argument, edits)
     return Fix(Applicability.UNSAFE, f"{argument}, {', and '.join(conditions)}", edits)

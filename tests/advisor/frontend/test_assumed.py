@@ -48,7 +48,8 @@ def checked(source: str) -> FileResult:
     ],
 )
 def test_what_subscripts_tell(text: str, arrays: dict[str, tuple[int, str]]) -> None:
-    (seen, *_) = assumed(f"def f(u, v, i, j):\n    for k in range(3):\n        {text}\n        k[i]")
+    head = "def f(u, v, i, j):\n    for k in range(3):\n"
+    (seen,) = assumed(f"{head}        {text}\n        k[i]")
     assert {one.name: (one.ndim, one.dtype) for one in seen.arrays} == arrays
 
 
@@ -75,14 +76,14 @@ def test_what_is_assumed_is_said() -> None:
     (finding,) = checked(SMOOTHED).findings
     assert finding.code == "ADV401"
     assert finding.fix is not None and finding.fix.applicability is not Applicability.SAFE
-    assert "assumed: a, b are plain arrays of 2 dimensions, float64" in finding.evidence.remarks[0]
+    assert "assumed: a, b are each a plain array (2-d), float64" in finding.evidence.remarks[0]
 
 
 def test_calls_of_the_file_tell_more() -> None:
     told = checked(SMOOTHED + "\n    smooth(np.ones((400, 300)), np.ones((400, 300)), 0.5)\n")
     (finding,) = told.findings
     assert finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
-    assert "a, b are plain arrays of 2 dimensions" in finding.fix.legality
+    assert "a, b are each a plain array (2-d)" in finding.fix.legality
     assert not any("assumed" in remark for remark in finding.evidence.remarks)
 
 
