@@ -55,6 +55,13 @@ def test_what_changes_is_not_taken_for_what_it_was(name: str, loop: str) -> None
     assert [one for one in propose(found) if one.edits()] == []
 
 
+@pytest.mark.parametrize("others", ["x = None", "x = x[::2]", "x = x.T"])
+def test_what_some_ranks_have_is_not_taken_for_what_all_send(others: str) -> None:
+    repeated = f"for i in range(9):\n    {SENT.format('x')}\n"
+    found = program(f"{BEGINS}if rank % 2:\n    {others}\n{repeated}")
+    assert [one for one in propose(found) if one.edits()] == []
+
+
 @pytest.mark.parametrize("change", ["x = x + y", "x, other = other, x", "x[1:] = 3", "z = x[1:]"])
 def test_arrays_alike_stay_known(change: str) -> None:
     body = textwrap.indent(f"{SENT.format('x')}\n{change}", "    ")

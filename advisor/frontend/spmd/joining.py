@@ -48,6 +48,8 @@ def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
         ):
             # one rank has what it sends to the others under the same name
             return Number(None, n.dtype, varies=True)
+        case (Nothing(), Array(view)) | (Array(view), Nothing()):
+            return Array(replace(view, or_none=True))
         case (Nothing(), value) | (value, Nothing()):
             return value
         case (External(path=NOBODY.path), Number() as n) | (
@@ -126,7 +128,7 @@ def _default(one: Number, other: Number, name: str, run: Run) -> Expr | None:
 
 def _joined_arrays(one: View, other: View, name: str, run: Run) -> Value:
     if _place(one) == _place(other):
-        return Array(one)
+        return Array(one if one.or_none else other)
     left, right = one.shape, other.shape
     if left is None or right is None or len(left) != len(right):
         shape = None
@@ -153,6 +155,7 @@ def _either(name: str, shape: Shape | None, views: tuple[View, ...], run: Run) -
     order = Order.C if flat else orders.pop() if len(orders) == 1 else Order.UNKNOWN
     dtype = dtypes.pop() if len(dtypes) == 1 else None
     found = whole(Buffer(name, number, dtype, shape, order, made))
+    found = replace(found, or_none=any(view.or_none for view in views))
     if order is Order.UNKNOWN or any(v.contiguity is not Contiguity.YES for v in views):
         return replace(found, region=None, flat=shape is not None, shown=shape)
     return found

@@ -220,7 +220,15 @@ def _payloads(
     receive = None if receiving is None else payload_of(receiving, run, buffered=not pickled)
     if op is Op.SENDRECV and sending is not None and receiving is None and not pickled:
         receive = send
+    if pickled and op is not Op.BCAST and send is not None and _may_be_none(send):
+        # of a broadcast only the root's counts
+        send = Payload(PayloadKind.UNKNOWN, send.text, send.span, reason="it may be None")
     return send, receive, in_place
+
+
+def _may_be_none(payload: Payload) -> bool:
+    view = payload.view
+    return (view is not None and view.or_none) or any(map(_may_be_none, payload.parts))
 
 
 def _partner(named: dict[str, Argument], name: str, wanted: bool) -> Partner | None:

@@ -172,6 +172,8 @@ class View:
     shown : tuple of Expr or None
         That shape, of a `flat` view; None for a vector of all elements. Without a `region` only
         the shape is known, not which elements of the buffer follow one another.
+    or_none : bool
+        Whoever has it may have None instead.
     """
 
     buffer: Buffer
@@ -181,6 +183,7 @@ class View:
     transposed: bool = False
     flat: bool = False
     shown: tuple[Expr, ...] | None = None
+    or_none: bool = False
 
     @property
     def dtype(self) -> str | None:
