@@ -211,6 +211,7 @@ class ArrayOperation(StrEnum):
     FFT = "fft"
     SORT = "sort"
     LOOP = "loop"
+    COMPILED = "compiled"
 
 
 @dataclass(frozen=True, slots=True)

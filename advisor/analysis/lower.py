@@ -24,6 +24,7 @@ from advisor.ir.nests import nest_of
 from advisor.ir.statements import (
     Bind,
     Choice,
+    Compiled,
     Loop,
     Rename,
     Return,
@@ -61,6 +62,7 @@ from costdb.work import (
     NOTHING,
     Branch,
     Fixed,
+    Interpretation,
     Leaf,
     Message,
     Parallel,
@@ -433,6 +435,14 @@ class _Lowering:
 
     def _loop(self, loop: Loop) -> list[Process]:
         """Return what a loop does; one whose shifts turn round is cut where they do."""
+        if loop.compiled is not Compiled.NO:
+            # only what is proposed is ever compiled
+            from advisor.analysis.compiled import compiled
+
+            interpreted = self._loop(replace(loop, compiled=Compiled.NO))
+            waiting = loop.compiled is Compiled.WAITING
+            called = Leaf(Interpretation(ONE, "call of a compiled function", calls=1, loop=False))
+            return [called, *(compiled(one, waiting=waiting) for one in interpreted)]
         halos = self.halos
         held, certain, fetched = dict(halos.held), halos.certain, list(halos.fetched)
         try:

@@ -10,6 +10,9 @@ from advisor.ir.kernel import Kernel
 from advisor.source import Edit, Span
 from costdb.records import dataclass
 
+ALWAYS = 1.0, 0.0
+"""Any speed-up, and any time saved, is worth a word."""
+
 
 @dataclass(frozen=True, slots=True)
 class Legality:
@@ -37,6 +40,8 @@ class Proposal:
     edits : callable returning tuple of Edit
         Builds the edits; called only when somebody looks at them. Empty where the source
         cannot be changed mechanically.
+    least : (float, float)
+        The speed-up, and the seconds saved in a call, from which on it is worth a word.
     """
 
     title: str
@@ -45,6 +50,7 @@ class Proposal:
     variant: Kernel
     legality: Legality
     edits: Callable[[], tuple[Edit, ...]]
+    least: tuple[float, float] = ALWAYS
 
 
 class Rule(Protocol):

@@ -70,14 +70,24 @@ class Threads(StrEnum):
     """A ``prange`` that runs as a plain range: nobody asked the compiler, or it did not."""
 
 
+class Compiled(StrEnum):
+    """Whether a compiler of single functions takes a loop that Python interprets, as proposed."""
+
+    NO = "no"
+    ALONE = "alone"
+    """Its iterations wait for nothing."""
+    WAITING = "waiting"
+    """Each may wait for the one before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """``for variable in range(low, high, step)``; `variable` is a symbol of the body.
 
     Where `stated`, the bounds are what a pragma says of the usual run, not what the source does.
     `starts` tells what numbers that iterations pass on hold before the first one, by their own
-    names where that is not known. `threads` changes neither what it computes nor the order
-    within an iteration.
+    names where that is not known. `threads` and `compiled` change neither what it computes nor the
+    order within an iteration.
     """
 
     variable: str
@@ -88,6 +98,7 @@ class Loop:
     span: Span
     stated: bool = False
     threads: Threads = Threads.NO
+    compiled: Compiled = Compiled.NO
     starts: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
 
 

@@ -19,7 +19,7 @@ from advisor.finding import (
 )
 from advisor.ir.concrete import at_sizes, symbols_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal, Transform
+from advisor.ir.proposal import ALWAYS, Proposal, Transform
 from advisor.ir.statements import (
     NO_PRICE,
     Choice,
@@ -339,8 +339,10 @@ class _Ranking:
             proposals = list(transform.propose(kernel))
             candidates, lost = self._candidates(proposals, here)
             if not candidates:
-                # where no statement changes, it is the layout that a statement does not allow
-                if lost and proposals[0].variant.body != kernel.body:
+                # where no statement changes, it is the layout that a statement does not allow;
+                # what only much is worth a word of is worth none without a price
+                named = lost and proposals[0].least == ALWAYS
+                if named and proposals[0].variant.body != kernel.body:
                     why = f"{transform.code} could {lost[0].title}: {lost[0].reason}"
                     unpriced.append(
                         _remark(subject, f"kernel `{kernel.name}`: {why}", proposals[0].span)
@@ -355,7 +357,8 @@ class _Ranking:
                 except Unpriced:
                     # it has a time, as a rival of the first one
                     continue
-                if found.ratio.mid <= 1:
+                speedup, saved_s = chosen.proposal.least
+                if found.ratio.mid <= speedup or now - chosen.time_s < saved_s:
                     continue
                 gains += found.ratio.mid >= WORTH and not number
                 if not self.worth(transform.code, found.ratio.mid):

@@ -289,7 +289,9 @@ _BY_ROWS = frozenset({
 })  # fmt: skip
 _WALKING = frozenset({ArrayOperation.SCAN, ArrayOperation.SORT, ArrayOperation.FFT})
 _ADDING = frozenset({ArrayOperation.ADD_AT, ArrayOperation.ADD_AT_CAST})
-_WITHOUT_RUNS = frozenset({*_ADDING, ArrayOperation.TAKE, ArrayOperation.LOOP})
+_WITHOUT_RUNS = frozenset(
+    {*_ADDING, ArrayOperation.TAKE, ArrayOperation.LOOP, ArrayOperation.COMPILED}
+)
 _BY_ELEMENT = frozenset({
     ArrayOperation.BINARY, ArrayOperation.DIVIDE, ArrayOperation.COMPARE, ArrayOperation.UNARY,
     ArrayOperation.ROOT, ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION,

@@ -75,6 +75,7 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "reduce_across": ("reduce",),
     "fft_across": ("fft",),
     "sort_across": ("sort",),
+    "compiled": ("loop",),
 }
 _NAME = re.compile(r"([a-z]+?)(\d+)?$")
 

@@ -1,100 +1,168 @@
-"""Loops over elements that nothing here rewrites, although no iteration waits for another.
+"""Loops over elements that nothing here rewrites: what a compiler would make of them.
 
-They are shown, with what they take, and what arrays would: each operation once, over as many
-elements as the loop has iterations. What to write is up to who knows the program.
+They are shown, with what they take and what they would take compiled. Whether iterations wait for
+one another decides the words: those that do not may as well be array statements, each operation
+once over as many elements as the loop has iterations. What to write is up to who knows the program.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import ArrayType, ShapeConflict, whole
 from advisor.ir.statements import (
-    Bind,
     Choice,
+    Compiled,
     Loop,
-    ScalarBind,
-    Scatter,
     Statement,
     Store,
-    Unknown,
-    Unrolled,
-    is_total,
+    Threads,
+    mentioned,
+    values_of,
+    walk,
+    within,
+    written,
 )
-from advisor.ir.values import (
-    Along,
-    Copy,
-    Elementwise,
-    Expand,
-    Fill,
-    Gather,
-    Point,
-    Read,
-    Reduction,
-    Scalar,
-    Subscript,
-    Value,
-    reads,
-)
+from advisor.ir.values import Point, length, reads
 from advisor.ir.waiting import what_waits
-from advisor.numpy_table import strong
-from costdb.expr import ONE, Expr, floor_div, free_symbols, num, substitute
-from transforms.kit.kernels import type_of, with_statement
-from transforms.kit.rewrite import first_line, statement_at
-from transforms.loops.raising import NotRaised, combined
+from costdb.expr import free_symbols
+from costdb.expr.polynomials import is_polynomial_in
+from transforms.kit.kernels import with_statement
+from transforms.kit.rewrite import first_line, statement_at, tree_of
+from transforms.loops.compilable import is_compilable
 
-_UNTOUCHED = Legality(
-    Applicability.DISPLAY,
-    "no iteration needs what another one did, as far as names show, if no two arrays overlap",
-)
+_WORDS = {
+    Compiled.ALONE: Legality(
+        Applicability.DISPLAY,
+        "no iteration needs what another one did, as far as names show, if no two arrays overlap",
+    ),
+    Compiled.WAITING: Legality(
+        Applicability.DISPLAY, "compiled, iterations run in the order of the loop"
+    ),
+}
 
 
-def considered(kernel: Kernel) -> Iterator[Proposal]:
-    """Yield for each outermost loop over elements that does not wait what arrays would take."""
+LEAST = 3.0, 1e-4
+"""A compiler is one more thing to have, and takes a second itself."""
+
+
+def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal]:
+    """Yield for the outermost loops that a compiler takes what they would cost compiled.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    taken : collection of int
+        Lines of loops that something else is proposed for.
+    """
     if not any(array.spec.mesh.axes for array in kernel.arrays.values()):
-        yield from _in_block(kernel.body, kernel)
+        yield from _in_block(kernel.body, kernel, taken)
 
 
-def _in_block(body: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]:
+def _in_block(
+    body: tuple[Statement, ...], kernel: Kernel, taken: Collection[int]
+) -> Iterator[Proposal]:
     for one in body:
-        if not isinstance(one, Loop):
-            continue
         node = statement_at(one.span, kernel.context)
-        modules = {name for name in (kernel.context.array_module, "math") if name is not None}
-        waits = not isinstance(node, ast.For) or what_waits(node, modules)
-        made = _Made(kernel)
-        try:
-            if waits:
-                raise NotRaised
-            made.block((one,), ONE, {})
-            if not (made.read or made.changed):
-                raise NotRaised
-            made.refuse_shared()
-        except (NotRaised, ShapeConflict):
-            yield from _in_block(one.body, kernel)
+        if isinstance(one, Choice):
+            yield from _in_block(within(one), kernel, taken)
+        if not isinstance(one, Loop) or not isinstance(node, ast.For | ast.While):
             continue
-        assert isinstance(node, ast.For)
-        variant = kernel.with_locals(made.arrays)
-        names = ", ".join(
-            f"`{part.id}`" for part in ast.walk(node.target) if isinstance(part, ast.Name)
-        )
+        way = _way_of(one, node, kernel, taken)
+        waits = _what_waits(one, node, kernel)
+        if way is None or (waits and _has_independent(one.body, kernel, taken)):
+            yield from _in_block(one.body, kernel, taken)
+            continue
+        loop = replace(one, compiled=way)
         yield Proposal(
-            f"write the loop over {names} as array statements, each operation once over all,"
-            " or compile it",
-            f"every element costs the interpreter its steps; {_to_use(node)}",
+            _title(node, way),
+            f"every element costs the interpreter its steps; {waits or _to_use(node)}",
             first_line(one.span, kernel.context),
-            variant.with_body(with_statement(kernel.body, one, tuple(made.body))),
-            _UNTOUCHED,
+            kernel.with_body(with_statement(kernel.body, one, (loop,))),
+            _WORDS[way],
             tuple,
+            LEAST,
         )
 
 
-def _to_use(node: ast.For) -> str:
+def _way_of(
+    loop: Loop, node: ast.For | ast.While, kernel: Kernel, taken: Collection[int]
+) -> Compiled | None:
+    """Return how a compiler would run a loop; None where it does not take it."""
+    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    if loop.threads is not Threads.NO or any(line in lines for line in taken):
+        return None
+    if _changes_as_it_goes(loop):
+        # a price that sums up what each iteration takes is slow to compare
+        return None
+    if not is_compilable(node, tree_of(kernel.context.source)):
+        return None
+    return Compiled.WAITING if _what_waits(loop, node, kernel) else Compiled.ALONE
+
+
+def _changes_as_it_goes(loop: Loop) -> bool:
+    """Return whether what an iteration does goes by its index, not only how often loops run."""
+    body = tuple(walk((loop,)))
+    indices = {one.variable for one in body if isinstance(one, Loop)}
+    regions = (read.region for one in body for value in values_of(one) for read in reads(value))
+    parts = (part for region in regions for part in region if not isinstance(part, Point))
+    found = [length(part) for part in parts]
+    found += [one.probability for one in body if isinstance(one, Choice)]
+    bounds = (one.high - one.low for one in body if isinstance(one, Loop))
+    found += [one for one in bounds if not all(is_polynomial_in(one, name) for name in indices)]
+    return any(free_symbols(one) & indices for one in found)
+
+
+def _has_independent(body: tuple[Statement, ...], kernel: Kernel, taken: Collection[int]) -> bool:
+    """Return whether a loop among some statements may be array statements."""
+    return any(
+        _way_of(one, node, kernel, taken) is Compiled.ALONE
+        for one in walk(body, rewritable=True)
+        if isinstance(one, Loop)
+        and isinstance(node := statement_at(one.span, kernel.context), ast.For | ast.While)
+    )
+
+
+def _what_waits(loop: Loop, node: ast.For | ast.While, kernel: Kernel) -> str:
+    """Return why iterations wait for one another; empty where none does."""
+    if isinstance(node, ast.While):
+        return "whether there is a next iteration shows at the end of each"
+    modules = {name for name in (kernel.context.array_module, "math") if name is not None}
+    return what_waits(node, modules) or _passed_by_memory(loop, kernel)
+
+
+def _passed_by_memory(loop: Loop, kernel: Kernel) -> str:
+    """Return which array may be changed and read under several names, or at several places."""
+    body = tuple(walk((loop,)))
+    shared = mentioned(loop) & kernel.aliases
+    if len(shared) > 1 and written(loop) & shared:
+        return f"{' and '.join(f'`{one}`' for one in sorted(shared))} may share memory"
+    used = {read for one in body for value in values_of(one) for read in reads(value)}
+    for one in body:
+        if isinstance(one, Store):
+            regions = {read.region for read in used if read.array == one.array}
+            if regions - {one.region}:
+                return f"elements of `{one.array}` that are read may be others' that changed"
+    return ""
+
+
+def _title(node: ast.For | ast.While, way: Compiled) -> str:
+    names = ", ".join(
+        f"`{part.id}`"
+        for part in (ast.walk(node.target) if isinstance(node, ast.For) else ())
+        if isinstance(part, ast.Name)
+    )
+    loop = f"the loop over {names}" if names else "the loop"
+    if way is Compiled.WAITING:
+        return f"compile {loop}, by numba for one"
+    return f"write {loop} as array statements, each operation once over all, or compile it"
+
+
+def _to_use(node: ast.For | ast.While) -> str:
     """Return what functions of NumPy do what a loop holds."""
     found = ["slices, or a new axis for each index"]
     parts = list(ast.walk(node))
@@ -108,134 +176,3 @@ def _to_use(node: ast.For) -> str:
     if any(isinstance(one, ast.Subscript) for one in adds):
         found.append("np.bincount or np.add.at for what is added at places")
     return f"consider {', '.join(found)}; arrays round and wrap around otherwise than numbers may"
-
-
-@dataclass(slots=True)
-class _Made:
-    """The operations of a loop, each over all iterations, on arrays of no meaning."""
-
-    kernel: Kernel
-    arrays: dict[str, ArrayType] = field(default_factory=dict)
-    body: list[Statement] = field(default_factory=list)
-    changed: dict[str, set[tuple[Subscript, ...]]] = field(default_factory=dict)
-    read: set[Read] = field(default_factory=set)
-    middle: Mapping[str, Expr] = field(default_factory=dict)
-
-    def refuse_shared(self) -> None:
-        """Refuse elements that are read where others may have been stored, under whatever name."""
-        arrays = {one.array for one in self.read}
-        for array, places in self.changed.items():
-            read = {one.region for one in self.read if one.array == array}
-            others = {array, *arrays} & self.kernel.aliases
-            if (read and (len(places) > 1 or read != places)) or (
-                array in others and len(others) > 1
-            ):
-                raise NotRaised
-
-    def block(self, body: tuple[Statement, ...], count: Expr, middle: Mapping[str, Expr]) -> None:
-        for one in body:
-            match one:
-                case Loop(variable, low, high, step):
-                    low, high = (substitute(bound, middle) for bound in (low, high))
-                    trips = floor_div(high - low + step - 1, num(step))
-                    self.middle = {**middle, variable: floor_div(low + high, num(2))}
-                    self.block(one.body, count * trips, self.middle)
-                    self.middle = middle
-                case Choice(_, then, orelse, _, condition):
-                    if condition is not None:
-                        self.bind(condition, count, one)
-                    self.block((*then, *orelse), count, middle)
-                case Store() if is_total(one):
-                    found = combined(one)
-                    if found is None:
-                        self.bind(one.value, count, one)
-                        continue
-                    term = self.over_all(found[1], count)
-                    dtype = type_of(one.value, self.kernel).dtype
-                    operation = "add" if found[0] == "subtract" else found[0]
-                    whole_sum = Reduction(term, None, operation, strong(dtype))
-                    self.body.append(ScalarBind(self.name(), whole_sum, one.span))
-                case Store() | ScalarBind() | Bind():
-                    if isinstance(one, Store):
-                        if not all(isinstance(part, Point) for part in one.region):
-                            # rows are computed by one call each already
-                            raise NotRaised
-                        self.changed.setdefault(one.array, set()).add(one.region)
-                    self.bind(one.value, count, one)
-                case Scatter() if one.by_element:
-                    self.changed.setdefault(one.array, set()).add(())
-                    first, *others = (self.over_all(at, count) for at in one.all_places)
-                    value = self.over_all(one.value, count)
-                    self.body.append(
-                        Scatter(one.array, first, value, one.operation, one.span, others=(*others,))
-                    )
-                case Unrolled(inner):
-                    self.block(inner, count, middle)
-                case Unknown():
-                    self.body.append(one)
-                case _:
-                    raise NotRaised
-
-    def name(self) -> str:
-        return f"<all {len(self.arrays)} {len(self.body)}>"
-
-    def bind(self, value: Value, count: Expr, one: Statement) -> None:
-        made = self.over_all(value, count)
-        found = type_of(made, self.with_arrays())
-        if not found.extents:
-            return
-        if isinstance(made, Read):
-            made = Copy(made, found.dtype)
-        name = self.name()
-        self.arrays[name] = ArrayType(strong(found.dtype), found.extents)
-        self.body.append(Bind(name, made, one.span))
-
-    def with_arrays(self) -> Kernel:
-        return self.kernel.with_locals(self.arrays)
-
-    def rank(self, value: Value) -> int:
-        return len(type_of(value, self.kernel).extents)
-
-    def aligned(self, value: Value, count: Expr, rank: int) -> Value:
-        """Return a value for all iterations with so many axes beside theirs."""
-        made = self.over_all(value, count)
-        for _ in range(rank - self.rank(value) if not isinstance(value, Scalar) else 0):
-            made = Expand(made, 1)
-        return made
-
-    def over_all(self, value: Value, count: Expr) -> Value:
-        """Return an operation on single elements as one on as many as there are iterations."""
-        match value:
-            case Scalar():
-                return value
-            case Read():
-                found = type_of(value, self.kernel)
-                self.read.add(value)
-                if any(free_symbols(extent) & self.middle.keys() for extent in found.extents):
-                    # a price that sums up what each iteration takes is slow to compare
-                    raise NotRaised
-                name = f"<{found.dtype} {len(self.arrays)}>"
-                made = ArrayType(strong(found.dtype), (count, *found.extents))
-                self.arrays[name] = made
-                self.body.append(Bind(name, Fill("", made.extents, made.dtype), self.kernel.span))
-                return Read(name, whole(made.extents))
-            case Elementwise(operation, parts):
-                rank = max(map(self.rank, parts))
-                return Elementwise(
-                    operation, tuple(self.aligned(one, count, rank) for one in parts)
-                )
-            case Reduction(operand, axis, operation, dtype):
-                inner_axes = range(self.rank(operand)) if axis is None else (axis,)
-                over = self.over_all(operand, count)
-                for one in reversed(inner_axes):
-                    over = Reduction(over, one + 1, operation, dtype)
-                return over
-            case Along(computed=computed):
-                return self.over_all(computed, count)
-            case Copy(operand, dtype):
-                return Copy(self.over_all(operand, count), dtype)
-            case Gather(operand) if not type_of(value, self.kernel).extents:
-                self.read.update(reads(operand))
-                first, *others = (self.over_all(at, count) for at in value.all_places)
-                return Gather(operand, first, tuple(others))
-        raise NotRaised

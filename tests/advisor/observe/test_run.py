@@ -406,7 +406,9 @@ def test_what_several_kinds_of_calls_show_has_to_allow_an_edit(user: User) -> No
     document = json.loads(user.advises(*asked, "--output-format", "json", code=1).stdout)
     fixes = {one["kernel"]: one["fix"] for one in document["findings"] if one["fix"]}
     assert fixes["added"]["applicability"] == "unsafe"
-    assert "total" not in fixes, "sums of uint8 and of float64 have no text in common"
+    # sums of uint8 and of float64 have no text in common
+    assert fixes["total"]["applicability"] == "display"
+    assert "`a` of uint8" in fixes["total"]["legality"]
     assert fixes["moved"]["applicability"] == "display"
     assert "`of`" in fixes["moved"]["legality"] and "memory" in fixes["moved"]["legality"]
     # one verdict on each, and none on what no array is given to

