@@ -179,9 +179,9 @@ def check_source(
         ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
         if not prefilter.is_asked(source, path):
             ran = {one.function.partition(".")[0] for one in options.observed if one.arrays}
-            read = {one.function.partition(".")[0] for one in observed} - ran
-            seen = ran | told | {name.partition(".")[0] for name in ranked.coverage.analysed}
             called = {one.function for one in options.observed}
+            read = {one.function.partition(".")[0] for one in observed} - called
+            seen = ran | told | {name.partition(".")[0] for name in ranked.coverage.analysed}
             unseen = coverage_of(path, source, seen, called, read)
             ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
         return tell(ranked, source, options)

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from advisor.analysis.lower import Unpriced
+from advisor.finding import MODULE
 from advisor.frontend.kernels import read_kernels
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.program import MODULE
 from advisor.ranking.compare import cost
 from advisor.ranking.programs import cost_steps
 from advisor.source import SourceProblem

@@ -55,7 +55,12 @@ def assumed(source: str) -> tuple[Seen, ...]:
         return ()
     outside = [one for one in tree.body if not isinstance(one, _Function | ast.ClassDef)]
     found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
-    found += ((name, node.lineno, node.args, node.body) for name, node in _functions(tree.body, ""))
+    # how arrays lie in memory, which compiled loops walk through, nothing tells
+    found += (
+        (name, node.lineno, node.args, node.body)
+        for name, node in _functions(tree.body, "")
+        if not node.decorator_list
+    )
     return tuple(
         _assumed(name, line, given, body)
         for name, line, given, body in found

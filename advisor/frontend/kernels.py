@@ -250,7 +250,7 @@ def _kernel(
         ),
         types_are_usual=bool(scope.declared.keys() - typed),
         shown=frozenset((scope.declared.keys() - stated) | scope.given),
-        numbers=_numbers(scope, scope.given) | numbers,
+        numbers={} if seen is None else _numbers(scope, scope.given) | numbers,
         overlaps=frozenset(
             frozenset(pair)
             for pair in (() if seen is None else seen.overlaps)

@@ -197,8 +197,8 @@ def _executed(body: Iterable[Statement], inside: Sizes) -> float:
 # dimension of every array that it is given: what a rule then offers, with its argument and its
 # text, holds whatever the shapes are. Element types that only comments and runs tell are tried in
 # turn. Every kind of call that a run showed has to be offered the same text. What else is given
-# with them, arrays of a subclass or of other dimensions, and numbers of other types, neither a run
-# nor an annotation can tell of other calls: an edit that rests on it says so.
+# with them, arrays of a subclass or of other dimensions, and numbers of other types, no run
+# can tell of other calls: an edit that rests on it says so.
 
 ELEMENT_TYPES = ("bool", "uint8", "int64", "float32", "float64", "complex128")
 """One of each kind, and one that wraps around or rounds early."""
@@ -235,7 +235,7 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         why = f"{shared}, which had memory in common in a run, must not"
         return _only_shown(finding, own, why)
     for other in kernel.kinds():
-        offers = [one for one in _proposed(rule, other) if one.span == proposal.span]
+        offers = [one for one in rule.propose(other) if one.span == proposal.span]
         alike = (
             _for_any(rule, other, one)
             for one in offers
@@ -312,7 +312,7 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
 
 def as_given(kernel: Kernel, names: frozenset[str]) -> str:
     """Return what those of some names have to be that a kernel is given: nothing makes sure."""
-    arrays = sorted((kernel.arrays.keys() | kernel.shown) & names - kernel.numbers.keys())
+    arrays = sorted(kernel.shown & names - kernel.numbers.keys())
     ranks = dict.fromkeys(f"{len(kernel.extents(name))}-d" for name in arrays)
     each = [f"{len(kernel.extents(name))}-d" for name in arrays]
     told = [f"{', '.join(arrays)} {_are(arrays, 'plain array')}"] if arrays else []
@@ -426,29 +426,10 @@ def _offered(
     if kernel.general is None:
         legality = proposal.legality
         return legality.applicability, legality.argument, proposal.edits()
-    for other in _proposed(rule, kernel.general(dtype), runs_through=runs_through):
+    general = replace(kernel.general(dtype), runs_through=runs_through)
+    for other in rule.propose(general):
         if (other.span, other.title) == (proposal.span, proposal.title):
             edits = other.edits()
             if edits and other.legality.applicability is not Applicability.DISPLAY:
                 return other.legality.applicability, other.legality.argument, edits
     return None
-
-
-_MOST = 256
-_PROPOSED: dict[tuple[str, int, bool], tuple[Kernel, list[Proposal], Iterator[Proposal]]] = {}
-
-
-def _proposed(rule: Transform, kernel: Kernel, *, runs_through: bool = False) -> Iterator[Proposal]:
-    """Yield what a rule proposes, found once: every finding of every kind of call asks for it."""
-    key = rule.code, id(kernel), runs_through
-    if key not in _PROPOSED:
-        if len(_PROPOSED) >= _MOST:
-            _PROPOSED.clear()
-        given = replace(kernel, runs_through=True) if runs_through else kernel
-        # the kernel stays alive with its number
-        _PROPOSED[key] = kernel, [], iter(rule.propose(given))
-    _, found, rest = _PROPOSED[key]
-    yield from found
-    for one in rest:
-        found.append(one)
-        yield one

@@ -18,16 +18,18 @@ from advisor.ir.statements import (
     Choice,
     Compiled,
     Loop,
+    Scatter,
     Statement,
     Store,
     Threads,
+    Unknown,
     mentioned,
     values_of,
     walk,
     within,
     written,
 )
-from advisor.ir.values import Point, length, reads
+from advisor.ir.values import Gather, Point, Read, length, parts_of, reads
 from advisor.ir.waiting import what_waits
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
@@ -59,8 +61,19 @@ def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal
     taken : collection of int
         Lines of loops that something else is proposed for.
     """
-    if not any(array.spec.mesh.axes for array in kernel.arrays.values()):
+    if any(array.spec.mesh.axes for array in kernel.arrays.values()):
+        return
+    if any(map(_names_elements, walk(kernel.body))):
         yield from _in_block(kernel.body, kernel, taken)
+
+
+def _names_elements(statement: Statement) -> bool:
+    parts = [part for value in values_of(statement) for part in parts_of(value)]
+    return any(
+        isinstance(one, Gather | Scatter | Unknown)
+        or (isinstance(one, Read | Store) and all(isinstance(p, Point) for p in one.region))
+        for one in (statement, *parts)
+    )
 
 
 def _in_block(

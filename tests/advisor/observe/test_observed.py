@@ -75,6 +75,13 @@ def scale(layout: str, shape: tuple[int, int] | None = (4096, 512), **more: obje
     return Seen("scale", 4, "numba", arrays, (SeenNumber("factor", "float64"),), **more)
 
 
+def rests_on_nothing(result: FileResult) -> bool:
+    """Return whether no finding rests on a run: what is given is assumed, and sizes are open."""
+    told = [finding.evidence.remarks[0] for finding in result.findings]
+    predicted = [finding.prediction for finding in result.findings]
+    return all("assumed" in one for one in told) and not any(predicted)
+
+
 def check(source: str, *observed: Seen) -> FileResult:
     options = Options("t3e", {}, (), (), None, observed=observed)
     return check_source("f.py", source, options)
@@ -91,7 +98,7 @@ def test_only_the_layout_that_was_compiled_makes_a_walk_by_rows_wrong() -> None:
         assert finding.fix is None or finding.fix.applicability == "display"
     plain = check(ROWS, scale("C"))
     assert (plain.findings, plain.remarks) == ((), ())
-    assert check(ROWS).findings == ()
+    assert rests_on_nothing(check(ROWS))
 
 
 def test_strides_that_a_type_does_not_tell_are_named_as_the_reason() -> None:
@@ -144,10 +151,8 @@ def test_sizes_that_arguments_disagree_on_stay_as_the_source_says() -> None:
 
 def test_a_function_of_another_name_or_parameters_is_left_alone() -> None:
     assert read_kernels("f.py", MARKED, [replace(scale("F"), function="other")])
-    assert check(ROWS, replace(scale("F"), function="Image.scale")).findings == ()
-    renamed = check(ROWS.replace("out", "result"), scale("F"))
-    assert not renamed.findings
-    assert renamed.coverage.not_understood
+    assert rests_on_nothing(check(ROWS, replace(scale("F"), function="Image.scale")))
+    assert rests_on_nothing(check(ROWS.replace("out", "result"), scale("F")))
 
 
 def test_documents_keep_everything_and_signatures_keep_the_heaviest() -> None:
@@ -213,13 +218,13 @@ def test_the_command_line_knows_the_sizes_of_the_last_run(data: Path) -> None:
         assert done.returncode in (0, 1), done.stderr
         return done.stdout
 
-    assert "ADV" not in advise()
+    assert "no time is predicted" in advise()
     keep(file, scale("F", ranks=16))
     first = advise("--select", "ADV501")
     assert "observed: m=512, n=4096 on 16 ranks" in " ".join(first.split())
     assert advise("--select", "ADV501") == first
     assert "n=64" in advise("-D", "n=64")
-    assert "ADV" not in advise("--isolated")
+    assert "no time is predicted" in advise("--isolated")
     keep(file, scale("C"))
     assert "ADV" not in advise()
 

@@ -110,7 +110,7 @@ if __name__ == "__main__":
 def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     file = user.write("plain.py", PLAIN)
     user.write("helpers.py", "def scaled(b, *, by=2.0):\n    return by * b\n")
-    assert "definitions use NumPy arrays; not analysed" in flat(user.advises(file).stdout)
+    assert "definition uses NumPy arrays; not analysed" in flat(user.advises(file, code=1).stdout)
     done = user.advises("run", file)
     assert done.stdout == "1200.0 4 1160 40.0 (30, 40) 1200\n"
     seen = user.observed("function").values()

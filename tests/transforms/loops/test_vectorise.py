@@ -103,12 +103,13 @@ def test_a_choice_between_two_numbers_is_made_for_all_at_once() -> None:
 @pytest.mark.parametrize(
     ("statement", "dtype", "applicability"),
     [
-        ("s += v[i]", "i8", Applicability.SAFE),
-        ("s += v[i] * w[i]", "u8", Applicability.SAFE),
+        # the sum of nothing was Python's 0
+        ("s += v[i]", "i8", Applicability.UNSAFE),
+        ("s += v[i] * w[i]", "u8", Applicability.UNSAFE),
         ("s += v[i]", "f8", Applicability.UNSAFE),
         ("s += v[i]", "i4", Applicability.DISPLAY),
         ("s += v[i] / w[i]", "i8", Applicability.UNSAFE),
-        ("s = max(s, v[i])", "i8", Applicability.SAFE),
+        ("s = max(s, v[i])", "i8", Applicability.UNSAFE),
         ("s = max(s, v[i])", "f8", Applicability.UNSAFE),
         ("s = max(s, v[i])", "i2", Applicability.DISPLAY),
     ],
