@@ -22,7 +22,7 @@ from advisor.finding import (
     Finding,
 )
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Rule, Transform
+from advisor.ir.proposal import Legality, Proposal, Rule
 from advisor.ranking.compare import (
     TRIED_TO,
     Costed,
@@ -91,12 +91,10 @@ class Opened(Generic[Offered]):
 
 
 def opened(
-    kernel: Kernel, machine: Machine, sizes: Sizes, transform: Transform, before: Costed
+    kernel: Kernel, machine: Machine, sizes: Sizes, proposals: Sequence[Proposal], before: Costed
 ) -> Opened[Proposal] | None:
-    """Return what a rule has to propose for a kernel, None where that pays nowhere tried."""
-    candidates, lost = with_prices(
-        transform.propose(kernel), before, lambda one: cost(one.variant, machine)
-    )
+    """Return the best of some proposals for a kernel, None where none pays anywhere tried."""
+    candidates, lost = with_prices(proposals, before, lambda one: cost(one.variant, machine))
     unbound = _unbound(before, candidates, sizes)
     return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
 

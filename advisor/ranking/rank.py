@@ -317,6 +317,12 @@ class _Ranking:
         whole = self._as_written()
         return whole if isinstance(whole, Ranked) else nothing
 
+    def _proposed(self) -> Iterator[tuple[Transform, list[Proposal]]]:
+        """Yield what each rule proposes for one place, so that the best is told of each."""
+        for transform in self.transforms:
+            for proposals in _by_place(self.subject.kernel, transform.propose(self.subject.kernel)):
+                yield transform, proposals
+
     def _as_written(self) -> Costed | Ranked:
         """Return the price of a kernel over all sizes, or what is said where it has none."""
         try:
@@ -335,8 +341,7 @@ class _Ranking:
         untold: list[Untold] = []
         gains = 0
         fastest: list[tuple[str, Candidate[Proposal]]] = []
-        for transform in self.transforms:
-            proposals = list(transform.propose(kernel))
+        for transform, proposals in self._proposed():
             candidates, lost = self._candidates(proposals, here)
             if not candidates:
                 # where no statement changes, it is the layout that a statement does not allow;
@@ -447,8 +452,8 @@ class _Ranking:
         whole = Whole(None, False, None, self._priced_as())
         judged: list[Judged] = []
         untold: list[Untold] = []
-        for transform in self.transforms:
-            best = opened(subject.kernel, machine, subject.sizes, transform, before)
+        for transform, proposals in self._proposed():
+            best = opened(subject.kernel, machine, subject.sizes, proposals, before)
             if best is None:
                 continue
             if not self.worth(transform.code, best.gain):
@@ -468,6 +473,30 @@ class _Ranking:
             f" or pass -D {first}=..., for a prediction"
         )
         return Ranked((), (_remark(subject, message),), tuple(untold))
+
+
+def _by_place(kernel: Kernel, proposals: Iterable[Proposal]) -> list[list[Proposal]]:
+    """Return proposals in groups: those whose places overlap, and all that place arrays anew."""
+    # a proposal is shown at the head of its loop
+    loops = [one.span for one in walk(kernel.body) if isinstance(one, Loop)]
+    ends = {(one.start_line, one.start_column): one.last_line for one in loops}
+    groups: list[tuple[range, list[Proposal]]] = []
+    for proposal in proposals:
+        span, found = proposal.span, [proposal]
+        last = ends.get((span.start_line, span.start_column), span.last_line)
+        lines = range(span.start_line, last + 1)
+        if proposal.variant.arrays != kernel.arrays:
+            lines = range(0)
+        for group in [one for one in groups if _meet(one[0], lines)]:
+            groups.remove(group)
+            lines = range(min(lines.start, group[0].start), max(lines.stop, group[0].stop))
+            found = [*group[1], *found]
+        groups.append((lines, found))
+    return [found for _, found in groups]
+
+
+def _meet(some: range, others: range) -> bool:
+    return max(some.start, others.start) < min(some.stop, others.stop) or not (some or others)
 
 
 def _to_tell(
