@@ -476,27 +476,33 @@ class _Ranking:
 
 
 def _by_place(kernel: Kernel, proposals: Iterable[Proposal]) -> list[list[Proposal]]:
-    """Return proposals in groups: those whose places overlap, and all that place arrays anew."""
-    # a proposal is shown at the head of its loop
-    loops = [one.span for one in walk(kernel.body) if isinstance(one, Loop)]
-    ends = {(one.start_line, one.start_column): one.last_line for one in loops}
-    groups: list[tuple[range, list[Proposal]]] = []
+    """Return proposals in groups: those that change the same, and all that place arrays anew."""
+    groups: list[tuple[frozenset[Span | None], list[Proposal]]] = []
     for proposal in proposals:
-        span, found = proposal.span, [proposal]
-        last = ends.get((span.start_line, span.start_column), span.last_line)
-        lines = range(span.start_line, last + 1)
-        if proposal.variant.arrays != kernel.arrays:
-            lines = range(0)
-        for group in [one for one in groups if _meet(one[0], lines)]:
+        changed, found = _changed(kernel, proposal), [proposal]
+        for group in [one for one in groups if one[0] & changed]:
             groups.remove(group)
-            lines = range(min(lines.start, group[0].start), max(lines.stop, group[0].stop))
-            found = [*group[1], *found]
-        groups.append((lines, found))
+            changed, found = changed | group[0], [*group[1], *found]
+        groups.append((changed, found))
     return [found for _, found in groups]
 
 
-def _meet(some: range, others: range) -> bool:
-    return max(some.start, others.start) < min(some.stop, others.stop) or not (some or others)
+def _changed(kernel: Kernel, proposal: Proposal) -> frozenset[Span | None]:
+    """Return the places of statements that a proposal changes, or that are in its loop."""
+    if proposal.variant.arrays != kernel.arrays:
+        return frozenset({None})
+    made = list(walk(proposal.variant.body))
+    kept = set(map(id, made))
+    found = {proposal.span}
+    for one in walk(kernel.body):
+        if isinstance(one, Loop):
+            # a proposal is shown at the head of its loop
+            place, head = one.span, proposal.span
+            if (place.start_line, place.start_column) == (head.start_line, head.start_column):
+                found |= {inner.span for inner in walk((one,))}
+        elif id(one) not in kept and one not in made:
+            found.add(one.span)
+    return frozenset(found)
 
 
 def _to_tell(
