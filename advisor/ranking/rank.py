@@ -543,7 +543,7 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     """
     kernel = subject.kernel
     loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
-    if loop is None:
+    if loop is None or kernel.context.is_compiled:
         return NOTHING_SEEN
     # most kernels hold nothing that the module prices
     from costdb.common import SECTION as INTERPRETER

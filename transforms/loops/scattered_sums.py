@@ -44,7 +44,7 @@ from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import is_whole, kind_of_or_none
 from advisor.ir.statements import Scatter
 from advisor.ir.values import Copy, Elementwise, Read, Scalar, parts_of
-from transforms.kit.kernels import compiled, is_spread, type_of
+from transforms.kit.kernels import compiled, is_compiled_alone, is_spread, type_of
 from transforms.kit.rule import KernelRule
 from transforms.loops.exactness import WHOLE, inexact, made_whole
 from transforms.loops.placed import as_stores
@@ -58,6 +58,8 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield a tally for every addition at places that only the data know."""
     for scatter, zeroed in scatters(kernel.body):
         if not _is_local_sum(scatter, kernel):
+            continue
+        if scatter.by_element and is_compiled_alone(kernel):
             continue
         by = "a loop" if scatter.by_element else "`add.at`"
         yield tallied(

@@ -114,3 +114,18 @@ def test_it_pays_where_terms_are_converted(terms: str, pays: bool) -> None:
     source = program("u2", terms, [ZEROS, "np.add.at(total, k, w)"])
     found = check_source("f.py", source, Options(str(MACHINE), {}, (), (), None))
     assert ("ADV503" in {finding.code for finding in found.findings}) is pays
+
+
+def test_a_loop_that_is_compiled_is_no_interpreters() -> None:
+    source = (
+        "import numpy as np\nfrom numba import njit\n\n\n@njit\ndef counted(x, nb):\n"
+        "    h = np.zeros(nb, dtype=np.int64)\n    for i in range(len(x)):\n"
+        "        k = int(x[i] * nb)\n        h[k] += 1\n    return h\n\n\n"
+        "counted(np.ones(3_000_000), 10)\n"
+    )
+    options = Options("node2026", {}, (), (), None)
+    result = check_source("a.py", source, options)
+    assert not result.findings
+    assert not any("mostly steps" in one.reason for one in result.coverage.not_understood)
+    (plain,) = check_source("a.py", source.replace("@njit\n", ""), options).findings
+    assert plain.code == "ADV503"
