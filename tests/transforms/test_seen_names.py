@@ -48,8 +48,14 @@ def executed(source: str, path: Path) -> dict[str, Any]:
 def looked_at(source: str, folder: Path) -> tuple[Any, tuple[Seen, ...]]:
     """Return what a program gives, and what was seen of it."""
     space, calls = executed(source, folder / "seen.py"), Calls(str(folder.resolve()))
-    with calls.watching():
-        result = space["run"]()
+    # names are not watched while somebody else traces, as Hypothesis may still do
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        with calls.watching():
+            result = space["run"]()
+    finally:
+        sys.settrace(tracer)
     return result, tuple(seen for _, seen in calls.gathered())
 
 

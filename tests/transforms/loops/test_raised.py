@@ -86,8 +86,8 @@ def run(source: str, arrays: dict[str, NDArray[np.int64]]) -> dict[str, NDArray[
     given = {name: array.copy() for name, array in arrays.items()}
     try:
         space["f"](**given, alpha=3)  # type: ignore[operator]
-    except (IndexError, TypeError, ValueError):
-        # no program, such as a product of numbers by `@`
+    except (AttributeError, IndexError, TypeError, ValueError):
+        # no program, such as a product of numbers by `@`, or the sum of one
         return None
     return given
 
