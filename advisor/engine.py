@@ -220,9 +220,9 @@ class Ranked:
 
 
 def followed_file(path: str, source: str) -> Followed | None:
-    """Return a file that will be followed, as an SPMD program is or for its compiled functions."""
-    plain = prefilter.may_call_compiled(source) or prefilter.is_plain(source)
-    if not may_communicate(source, path) and not plain:
+    """Return a file that will be followed, as an SPMD program is or for what its calls tell."""
+    tells = prefilter.may_call_compiled(source) or prefilter.is_plain(source)
+    if not may_communicate(source, path) and not tells:
         return None
     from advisor.frontend.spmd.reader import Followed
 

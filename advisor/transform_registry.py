@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Loop, Store, values_of, walk
-from advisor.ir.values import Gather, Point, Read, parts_of, reads
+from advisor.ir.statements import Loop, Store, names_elements, values_of, walk
+from advisor.ir.values import parts_of, reads
 from costdb.records import dataclass
 
 if TYPE_CHECKING:
@@ -104,11 +104,8 @@ def held(kernel: Kernel) -> frozenset[str]:
             found.add("Parallel")
         parts = [part for value in values_of(statement) for part in parts_of(value)]
         found.update(type(one).__name__ for one in (statement, *parts))
-        for one in (statement, *parts):
-            if isinstance(one, Gather) or (
-                isinstance(one, Read | Store) and all(isinstance(p, Point) for p in one.region)
-            ):
-                found.add("Element")
+        if names_elements(statement):
+            found.add("Element")
     return frozenset(found)
 
 

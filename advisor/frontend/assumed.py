@@ -205,7 +205,6 @@ def _numbers(node: ast.expr, use: Use) -> Iterator[tuple[str, Use | int]]:
     """Yield what stands in an expression that is a number."""
     match node:
         case ast.BinOp(left=left, right=right, op=op) if isinstance(op, _ARITHMETIC):
-            # of a quotient that is no whole number the parts may be
             yield from _numbers(left, use)
             yield from _numbers(right, use)
         case ast.UnaryOp(operand=operand):

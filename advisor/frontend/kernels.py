@@ -111,7 +111,10 @@ def _kind(function: FoundKernel, reader: FileReader, context: SourceContext) -> 
 
 
 def _outside(module: cst.Module, reader: FileReader, seen: Seen) -> FoundKernel:
-    """Return the statements outside of functions as a function that is called once."""
+    """Return the statements outside of functions as a function that is called once.
+
+    What a module binds others may import: the indices of loops alone are not kept for them.
+    """
     body = [one for one in module.body if not isinstance(one, cst.FunctionDef | cst.ClassDef)]
     node = cst.FunctionDef(name_node(MODULE), cst.Parameters(), cst.IndentedBlock(body))
     first, last = (reader.span_of(one) for one in (body[0], body[-1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from advisor.ir.values import Subscript, Value, reads
+from advisor.ir.values import Gather, Point, Read, Subscript, Value, parts_of, reads
 from advisor.source import Span
 from costdb.expr import Expr
 from costdb.records import dataclass, field, replace
@@ -229,6 +229,16 @@ Statement = (
 def is_total(statement: Statement) -> bool:
     """Return whether a statement accumulates a number, as an array of no dimensions."""
     return isinstance(statement, Store) and not statement.region
+
+
+def names_elements(statement: Statement) -> bool:
+    """Return whether a statement itself names single elements, or places that data tell."""
+    parts = (part for value in values_of(statement) for part in parts_of(value))
+    return any(
+        isinstance(one, Gather)
+        or (isinstance(one, Read | Store) and all(isinstance(p, Point) for p in one.region))
+        for one in (statement, *parts)
+    )
 
 
 def values_of(statement: Statement) -> tuple[Value, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import lru_cache, partial
 
 from advisor.distribution import (
     ArraySpec,
@@ -132,7 +132,7 @@ def unless_read(kernel: Kernel, arrays: Arrays, spans: Sequence[Span]) -> Legali
     return READ if any(not read.isdisjoint(one) for one in lines) else INERT
 
 
-@cache
+@lru_cache(maxsize=8)
 def _read_at_run_time(source: str) -> frozenset[int]:
     """Return the lines of module-level declarations that something else than annotations uses."""
     if not (tree := ast.parse(source)).body:

@@ -24,12 +24,13 @@ from advisor.ir.statements import (
     Threads,
     Unknown,
     mentioned,
+    names_elements,
     values_of,
     walk,
     within,
     written,
 )
-from advisor.ir.values import Gather, Point, Read, length, parts_of, reads
+from advisor.ir.values import Point, length, reads
 from advisor.ir.waiting import what_waits
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
@@ -63,17 +64,9 @@ def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal
     """
     if any(array.spec.mesh.axes for array in kernel.arrays.values()):
         return
-    if any(map(_names_elements, walk(kernel.body))):
+    # of what no statement tells an element may be part
+    if any(isinstance(s, Scatter | Unknown) or names_elements(s) for s in walk(kernel.body)):
         yield from _in_block(kernel.body, kernel, taken)
-
-
-def _names_elements(statement: Statement) -> bool:
-    parts = [part for value in values_of(statement) for part in parts_of(value)]
-    return any(
-        isinstance(one, Gather | Scatter | Unknown)
-        or (isinstance(one, Read | Store) and all(isinstance(p, Point) for p in one.region))
-        for one in (statement, *parts)
-    )
 
 
 def _in_block(
@@ -85,11 +78,12 @@ def _in_block(
             yield from _in_block(within(one), kernel, taken)
         if not isinstance(one, Loop) or not isinstance(node, ast.For | ast.While):
             continue
-        way = _way_of(one, node, kernel, taken)
         waits = _what_waits(one, node, kernel)
-        if way is None or (waits and _has_independent(one.body, kernel, taken)):
+        is_taken = _is_taken(one, node, kernel, taken)
+        if not is_taken or (waits and _has_independent(one.body, kernel, taken)):
             yield from _in_block(one.body, kernel, taken)
             continue
+        way = Compiled.WAITING if waits else Compiled.ALONE
         loop = replace(one, compiled=way)
         yield Proposal(
             _title(node, way),
@@ -102,19 +96,17 @@ def _in_block(
         )
 
 
-def _way_of(
+def _is_taken(
     loop: Loop, node: ast.For | ast.While, kernel: Kernel, taken: Collection[int]
-) -> Compiled | None:
-    """Return how a compiler would run a loop; None where it does not take it."""
+) -> bool:
+    """Return whether a compiler takes a loop, and nothing else is proposed for it."""
     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
     if loop.threads is not Threads.NO or any(line in lines for line in taken):
-        return None
+        return False
     if _changes_as_it_goes(loop):
         # a price that sums up what each iteration takes is slow to compare
-        return None
-    if not is_compilable(node, tree_of(kernel.context.source)):
-        return None
-    return Compiled.WAITING if _what_waits(loop, node, kernel) else Compiled.ALONE
+        return False
+    return is_compilable(node, tree_of(kernel.context.source))
 
 
 def _changes_as_it_goes(loop: Loop) -> bool:
@@ -133,7 +125,7 @@ def _changes_as_it_goes(loop: Loop) -> bool:
 def _has_independent(body: tuple[Statement, ...], kernel: Kernel, taken: Collection[int]) -> bool:
     """Return whether a loop among some statements may be array statements."""
     return any(
-        _way_of(one, node, kernel, taken) is Compiled.ALONE
+        _is_taken(one, node, kernel, taken) and not _what_waits(one, node, kernel)
         for one in walk(body, rewritable=True)
         if isinstance(one, Loop)
         and isinstance(node := statement_at(one.span, kernel.context), ast.For | ast.While)
