@@ -14,6 +14,7 @@ import warnings
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -31,12 +32,6 @@ VERDICTS = {title: verdict for title, verdict, _ in PARTS}
 """Edits are `offered`, `not offered`, or `harmless` if there are any."""
 
 
-@pytest.fixture(autouse=True)
-def of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take this process for one that imported no MPI: of ranks, other things are looked at."""
-    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
-
-
 def executed(source: str, path: Path) -> dict[str, Any]:
     path.write_text(source)
     linecache.checkcache(str(path))
@@ -48,14 +43,10 @@ def executed(source: str, path: Path) -> dict[str, Any]:
 def looked_at(source: str, folder: Path) -> tuple[Any, tuple[Seen, ...]]:
     """Return what a program gives, and what was seen of it."""
     space, calls = executed(source, folder / "seen.py"), Calls(str(folder.resolve()))
-    # names are not watched while somebody else traces, as Hypothesis may still do
-    tracer = sys.gettrace()
-    sys.settrace(None)
-    try:
-        with calls.watching():
-            result = space["run"]()
-    finally:
-        sys.settrace(tracer)
+    # of one process that imported no MPI: of ranks, other things are looked at
+    with patch.dict(sys.modules), calls.watching():
+        sys.modules.pop("mpi4py.MPI", None)
+        result = space["run"]()
     return result, tuple(seen for _, seen in calls.gathered())
 
 
