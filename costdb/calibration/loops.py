@@ -104,6 +104,16 @@ _LOOPS: Mapping[str, _Loop] = {
         Interpretation(ONE, loads=2, operations=2),
         in_row="total = a.dtype.type(0)",
     ),
+    # operators on numbers out of arrays, by themselves: elsewhere they hide behind the elements
+    "powers": _Loop(
+        "c[i, j] = ((x := a[i, j]) * x - x) * x + x",
+        Interpretation(ONE, loads=1, stores=1, operations=4),
+    ),
+    "polynomials": _Loop(
+        "total = ((x * x - x) * x + x) * x - x",
+        Interpretation(ONE, operations=6),
+        before="x = a[0, 0]",
+    ),
 }
 
 
