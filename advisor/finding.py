@@ -21,6 +21,9 @@ SMALL_SHARE = 0.01
 NOISE_S = 1e-6
 """Time saved in a call below which no clock of a user shows it."""
 
+SEEN_S = 1e-2
+"""Time saved in one run from which on a finding is a gain of whatever share: 1 % of a second."""
+
 GAIN_FROM = 1.05
 """Low end of the speed-up from which on a finding is a gain."""
 
@@ -33,6 +36,9 @@ INTERPOLATED = "between measured sizes"
 
 MODULE = "<module>"
 """The name of the function that the statements at the top of a file make up."""
+
+ONE_EACH_CORE = "one for each core"
+"""The origin of a number of ranks that nobody gave."""
 
 OBSERVED = "observed"
 """How the origin of a size begins that a run of the program showed."""
@@ -287,7 +293,8 @@ class Finding:
         """
         written = self.fix is not None or self.evidence.provenance == MEASURED
         sure = written and self.prediction is not None and self.prediction.low > GAIN_FROM
-        return sure and self.share is not None and not self.is_small
+        known = self.share is not None or (self.saves_s or 0.0) >= SEEN_S
+        return sure and known and not self.is_small
 
     @property
     def order(self) -> tuple[float, Span, str]:

@@ -69,7 +69,7 @@ def price_fixed(work: Fixed, machine: Machine) -> Priced | Missing:
 
 def price_unknown(work: Unknown, machine: Machine) -> Priced | Missing:
     """Price what nobody can price: nothing, and it is told as omitted."""
-    return Priced(num(0), omitted=(Omission(work.line, work.text, work.reason),))
+    return Priced(num(0), omitted=(Omission(work.line, work.text, work.reason, once=True),))
 
 
 SECTION = "python"

@@ -489,9 +489,10 @@ def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     Exact where both prices are multilinear in their coefficients and positive over the
     intervals; otherwise the best of a search from several corners.
 
-    What both omit alike takes the same time in both, nobody knows how long: the ratio can be
-    anything between that of the known parts and 1. What one of them omits alone leaves the ratio
-    without an upper end, or without a lower one.
+    What both omit alike takes the same time in both, nobody knows how long: where it stands in a
+    loop, the ratio can be anything between that of the known parts and 1; what runs once is left
+    out of the ratio. What one of them omits alone leaves the ratio without an upper end, or without
+    a lower one.
 
     Raises
     ------
@@ -501,7 +502,7 @@ def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     found = _compare_known(before, after, bindings)
     above, below = set(before.omitted), set(after.omitted)
     low, high = found.low, found.high
-    if above & below:
+    if not all(one.once for one in (*before.omitted, *after.omitted) if one in above & below):
         low, high = min(low, 1.0), max(high, 1.0)
     return Ratio(0.0 if below - above else low, found.mid, math.inf if above - below else high)
 

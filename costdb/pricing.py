@@ -325,6 +325,9 @@ def price_known(process: Process, machine: Machine) -> Known:
             lacking[price] = None
             price = Priced(num(0), omitted=(Omission(0, work.label, price.what),))
         prices[work] = price
+    for work in _repeated(process):
+        again = tuple(replace(one, once=False) for one in prices[work].omitted)
+        prices[work] = replace(prices[work], omitted=again)
     time = _time(process, prices)
     coefficients = [price.coefficients for price in prices.values()]
     return Known(
@@ -400,6 +403,19 @@ def _leaves(process: Process) -> Iterator[Work]:
             yield from _leaves(orelse)
         case Delay() | Use():
             raise AssertionError(_COMPILED)
+
+
+def _repeated(process: Process) -> frozenset[Work]:
+    """Return the work that stands in loops."""
+    match process:
+        case SeqLoop(body=body) | ParLoop(body=body):
+            return frozenset(_leaves(body))
+        case Sequential(parts) | Parallel(parts):
+            return frozenset().union(*map(_repeated, parts))
+        case Branch(_, then, orelse):
+            return _repeated(then) | _repeated(orelse)
+        case _:
+            return frozenset()
 
 
 def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from costdb.records import dataclass
+from costdb.records import dataclass, field
 
 
 class Provenance(StrEnum):
@@ -63,9 +63,11 @@ def exactly(value: float, unit: str, source: str) -> Quantity:
 class Omission:
     """A part that a price leaves out: its line, what is written there, and why.
 
-    A price with an omission is a lower bound.
+    A price with an omission is a lower bound. One that stands in no loop runs at most `once`: what
+    a rewrite of something else saves, it saves whatever this takes.
     """
 
     line: int
     text: str
     reason: str
+    once: bool = field(default=False, compare=False)

@@ -8,7 +8,14 @@ from functools import partial
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.analysis.spmd.statements import itemsize
 from advisor.dtypes import UnknownDtype, itemsize_of
-from advisor.finding import MODULE, NOTHING_SEEN, Coverage, NotUnderstood, Remark
+from advisor.finding import (
+    MODULE,
+    NOTHING_SEEN,
+    ONE_EACH_CORE,
+    Coverage,
+    NotUnderstood,
+    Remark,
+)
 from advisor.frontend.seen import solved
 from advisor.ir.spmd.payloads import unknown_count
 from advisor.ir.spmd.program import (
@@ -104,6 +111,18 @@ def _as_bound(program: Program, sizes: Sizes) -> Program:
     return replace(program, sizes=facts)
 
 
+def with_ranks(sizes: Sizes, machine: Machine) -> Sizes:
+    """Return sizes with as many ranks as the machine has cores, where nothing says how many.
+
+    Times are told for them; no rule may rely on them.
+    """
+    cores = machine.quantity("hardware", "cores")
+    if RANKS in sizes.values or cores is None or cores.value < 2:
+        return sizes
+    values = {**sizes.values, RANKS: int(cores.value)}
+    return Sizes(values, {**sizes.origins, RANKS: ONE_EACH_CORE})
+
+
 def is_ranks(name: str) -> bool:
     """Return whether a symbol is the size of a communicator."""
     return name == RANKS or name.startswith(f"{RANKS}.")
@@ -127,7 +146,7 @@ def rank_program(
     judged: list[Judged] = []
     remarks: dict[str, Remark] = {}
     program = _as_bound(program, sizes)
-    whole = WholeProgram(program, machine, sizes.values)
+    whole = WholeProgram(program, machine, with_ranks(sizes, machine).values)
     for transform in transforms:
         by_place: dict[Span, list[ProgramProposal]] = {}
         for proposal in transform.propose_program(program):
@@ -168,6 +187,11 @@ def _best(
     place = Place(program.path, function.name, program.context.source, sym(RANKS))
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
+        here = with_ranks(sizes, machine)
+        if unbound == (RANKS,) and here is not sizes:
+            of_cores = _best(program, proposals, transform, machine, here, worth, whole)
+            if isinstance(of_cores, Judged):
+                return of_cores
         if unbound:
             stand_ins = _stand_ins(program, unbound)
             usual = {**sizes.values, **stand_ins}

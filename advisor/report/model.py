@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from advisor.finding import (
     NOTHING_SEEN,
     OBSERVED,
+    ONE_EACH_CORE,
     Applicability,
     Coverage,
     EvidenceTerm,
@@ -398,10 +399,13 @@ def sizes(finding: Finding) -> str:
     """Return the sizes that a prediction is for, and which of them a run showed."""
     origins: dict[str, list[str]] = {}
     for one in finding.assumptions:
-        origin = one.origin if one.origin.startswith(OBSERVED) else ""
+        told = one.origin.startswith(OBSERVED) or one.origin == ONE_EACH_CORE
+        origin = one.origin if told else ""
         origins.setdefault(origin, []).append(f"{one.name}={one.value}")
     return "; ".join(
-        f"{origin and f'{OBSERVED}: '}{', '.join(values)}{origin.removeprefix(OBSERVED)}"
+        f"{', '.join(values)}, {origin}"
+        if origin == ONE_EACH_CORE
+        else f"{origin and f'{OBSERVED}: '}{', '.join(values)}{origin.removeprefix(OBSERVED)}"
         for origin, values in origins.items()
     )
 
@@ -418,10 +422,13 @@ def _time(finding: Finding) -> str:
         names = () if finding.condition is None else finding.condition.open_sizes
         given = " ".join(f"-D {name}=..." for name in names)
         return f"nothing binds {', '.join(names)}, so no time is predicted: pass {given}"
-    least = "" if prediction.complete else "at least "
+    # what runs once besides takes its time in both
+    besides = not prediction.complete and all(one.once for one in prediction.omitted)
+    least = "" if prediction.complete or besides else "at least "
+    of = "of what is priced" if besides else "a call"
     about = "; ".join(filter(None, (sizes(finding), finding.priced_as.removeprefix("as "))))
     return (
-        f"{least}{change(prediction.before_s, prediction.after_s)} a call,"
+        f"{least}{change(prediction.before_s, prediction.after_s)} {of},"
         f" {ratio(prediction.speedup)}, could be {interval(prediction)}"
     ) + (f"   ({about})" if about else "")
 

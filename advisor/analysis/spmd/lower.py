@@ -403,7 +403,7 @@ class _Lowering:
         before = dict(self.bindings)
         if loop.trips is None:
             yield self.gap(f"{loop.why}: it counts once", loop.span)
-            yield from self.within(loops, loop.body)
+            yield SeqLoop("turn", num(1), num(1), Sequential(tuple(self.within(loops, loop.body))))
             return
         turn = f"{loop.variable}.turn" if loop.variable else "turn"
         trips, low = self.at(loop.trips), self.at(loop.low)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
-from advisor.finding import Finding, Verdict
+from advisor.finding import ONE_EACH_CORE, Finding, Verdict
 from advisor.ranking.rank import Ranked, rank
 from advisor.transform_registry import transforms
 from costdb.machines import machine_of
@@ -245,16 +245,51 @@ def stats(x):
 
 
 def test_what_is_not_understood_hides_nothing_of_the_rest() -> None:
-    whole, part = (
+    whole, once, again = (
         check_source(
-            "f.py", PARTLY.format(unknown=line), Options("node2026", {"N": 20000}, (), (), 1.05)
+            "f.py", PARTLY.format(unknown=line), Options("node2026", {"N": 200_000}, (), (), 1.05)
         )
-        for line in ("", "    m = np.nanmedian(x)\n")
+        for line in (
+            "",
+            "    m = np.nanmedian(x)\n",
+            "    for _ in range(9):\n        m = np.nanmedian(x)\n",
+        )
     )
-    (gain,), (found,) = whole.findings, part.findings
-    assert gain.verdict is Verdict.GAIN and found.verdict is Verdict.UNCERTAIN
-    assert found.code == gain.code and found.saves_s == pytest.approx(gain.saves_s)
-    # nobody knows how long it takes: anything between the gain of the rest and none
-    assert found.prediction.high == gain.prediction.high and found.prediction.low == 1.0
-    assert [gap.line for gap in part.coverage.not_understood] == [11]
-    assert not part.coverage.fine and not part.coverage.analysed
+    (gain,) = whole.findings
+    # nobody knows how long it takes: what is saved is saved, if it runs once;
+    # where it is repeated, the ratio is anything between that of the rest and none
+    known = gain.prediction.low
+    for part, verdict, low in ((once, Verdict.GAIN, known), (again, Verdict.UNCERTAIN, 1.0)):
+        (found,) = part.findings
+        assert gain.verdict is Verdict.GAIN and found.verdict is verdict
+        assert found.code == gain.code and found.saves_s == pytest.approx(gain.saves_s)
+        assert found.prediction.high == pytest.approx(gain.prediction.high)
+        assert found.prediction.low == pytest.approx(low)
+        assert found.share is None
+        assert [gap.line for gap in part.coverage.not_understood] == [11 + (part is again)]
+        assert not part.coverage.fine and not part.coverage.analysed
+
+
+MESSAGES = """\
+from mpi4py import MPI
+import numpy as np
+
+comm = MPI.COMM_WORLD
+field = np.zeros(200_000)
+for _ in range(100):
+    total = comm.allreduce(field)
+    field = 0.5 * (field + total)
+"""
+
+
+def test_where_nothing_says_how_many_ranks_times_are_told_for_one_on_each_core() -> None:
+    def found(machine: str, **sizes: int) -> Finding:
+        (one,) = check_source("p.py", MESSAGES, Options(machine, sizes, (), (), 1.05)).findings
+        return one
+
+    assumed, given_ = found("node2026"), found("node2026", P=2)
+    assert assumed.prediction == given_.prediction and assumed.verdict is Verdict.GAIN
+    assert [(one.value, one.origin) for one in assumed.assumptions if one.name == "P"] == [
+        (2, ONE_EACH_CORE)
+    ]
+    assert found("node2026", P=8).prediction != assumed.prediction

@@ -257,7 +257,9 @@ def test_a_time_without_an_upper_end_is_told_as_one() -> None:
     document = json.loads(rendered("json", report))["findings"][0]["prediction"]
     assert document["high"] is None
     assert document["complete"] is False
-    assert document["missing"] == [{"line": 12, "text": "np.fft.fft2(x)", "reason": "no price"}]
+    assert document["missing"] == [
+        {"line": 12, "text": "np.fft.fft2(x)", "reason": "no price", "once": False}
+    ]
 
 
 def test_the_best_gains_of_kernels_are_added_up() -> None:
