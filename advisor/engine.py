@@ -180,9 +180,8 @@ def check_source(
         if not prefilter.is_asked(source, path):
             ran = {one.function.partition(".")[0] for one in options.observed if one.arrays}
             called = {one.function for one in options.observed}
-            read = {one.function.partition(".")[0] for one in observed} - called
-            seen = ran | told | {name.partition(".")[0] for name in ranked.coverage.analysed}
-            unseen = coverage_of(path, source, seen, called, read)
+            read = {one.name.partition(".")[0] for one in kernels}
+            unseen = coverage_of(path, source, ran | told | read, called)
             ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
         return tell(ranked, source, options)
 
@@ -327,16 +326,8 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
         tuple(ranked.remarks) if told else (),
         tuple(ranked.untold),
         bindable(kernel),
-        ranked.coverage
-        if kernel.asked or kernel.context.decorators
-        else _of_loops(ranked.coverage),
+        ranked.coverage,
     )
-
-
-def _of_loops(coverage: Coverage) -> Coverage:
-    """Return the coverage of a function of which nobody asked: its gaps are not the program's."""
-    gaps = coverage.not_understood or coverage.unpriced or coverage.incomplete
-    return NOTHING_SEEN if gaps else coverage
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -17,7 +17,6 @@ LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "pad
 SIZES = "the sizes of its NumPy arrays are not known"
 NOT_CALLED = "no run that was observed called it with NumPy arrays"
 NO_ARRAYS = "no arrays are given to it, and only what it calls is analysed"
-PARTLY = "not all of it is understood"
 OUTSIDE = "statements outside of functions are not analysed"
 NO_RULE = "no rule rewrites it"
 
@@ -44,12 +43,11 @@ def coverage_of(
     source: str,
     seen: Collection[str] = (),
     called: Collection[str] = (),
-    partly: Collection[str] = (),
 ) -> Coverage:
     """Return what is not analysed of a file that has neither marks nor messages nor threads.
 
-    Of its functions those are that runs have `seen` with arrays, or that were read as a whole;
-    others were only `called`, or read `partly`.
+    Of its functions those are that runs have `seen` with arrays, or that were read; others were
+    only `called`.
     """
     libraries = unsupported(path, source)
     if not libraries and _NUMPY.search(source) is None:
@@ -67,10 +65,10 @@ def coverage_of(
             path,
             node.lineno,
             lines[node.lineno - 1].strip(),
-            PARTLY if name in partly and name != MODULE else _why(node, unknown, called),
+            _why(node, unknown, called),
         )
         for node in tree.body
-        if (name := getattr(node, "name", MODULE)) not in seen and _uses_arrays(node, names)
+        if getattr(node, "name", MODULE) not in seen and _uses_arrays(node, names)
     )
     outside = [one for one in found if one.reason == OUTSIDE]
     return Coverage(

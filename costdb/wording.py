@@ -63,3 +63,13 @@ def nearest(word: str, known: Sequence[str], most: int | None = None) -> str:
     if not known or (most is not None and len(known) > most):
         return ""
     return f": known are {', '.join(known)}"
+
+
+SHOWN = 3
+"""So many of many things are named."""
+
+
+def some(texts: Sequence[str]) -> str:
+    """Return the first of several texts, and how many more there are."""
+    more = [f"and {len(texts) - SHOWN} more"] * (len(texts) > SHOWN)
+    return ", ".join([*texts[:SHOWN], *more])

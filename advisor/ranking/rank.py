@@ -71,6 +71,7 @@ from costdb.evaluate import fixed_part
 from costdb.expr import ExprError
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
+from costdb.wording import some
 
 # Plans of several steps: each is the fastest that rules propose for what those before leave.
 
@@ -532,9 +533,10 @@ def _left_out(subject: Subject, here: Costed) -> Coverage:
     gaps = tuple({(gap.line, gap.reason): gap for gap in gaps}.values())
     parts = dict.fromkeys(f"{one.text}: {one.reason}" for one in omitted if not one.line)
     known = (one for one in omitted if one.line and one.reason.endswith(NO_PRICE))
-    parts |= dict.fromkeys(one.reason.removesuffix(f" {NO_PRICE}") for one in known)
-    told = (f"{name}, no price on {subject.machine.name}: {', '.join(parts)}",) if parts else ()
-    return Coverage(not_understood=gaps, unpriced=told, incomplete=(name,))
+    calls = tuple(dict.fromkeys(one.reason.removesuffix(f" {NO_PRICE}") for one in known))
+    told = {f"no price on {subject.machine.name}": tuple(parts), "no price": calls}
+    unpriced = tuple(f"{name}, {of}: {some(each)}" for of, each in told.items() if each)
+    return Coverage(not_understood=gaps, unpriced=unpriced, incomplete=(name,))
 
 
 def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:

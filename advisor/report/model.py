@@ -25,9 +25,10 @@ from advisor.finding import (
     Verdict,
 )
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
-from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, PARTLY, SIZES
+from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED
 from costdb.records import dataclass
+from costdb.wording import SHOWN, some
 
 if TYPE_CHECKING:
     from advisor.ir.proposal import Rule
@@ -135,9 +136,9 @@ def renderer(output_format: str) -> Renderer:
 
 # What was analysed and what was not, as every format ends.
 
-_SHOWN, _TEXT = 3, 48
+_TEXT = 48
 _SUPPORTED = "numpy, mpi4py and numba are"
-_UNREAD = (SIZES, NOT_CALLED, PARTLY)
+_UNREAD = (SIZES, NOT_CALLED)
 """Why a whole definition was not analysed."""
 
 
@@ -183,31 +184,28 @@ def not_analysed(part: NotUnderstood) -> str:
 def _not_analysed(report: Report) -> Iterator[str]:
     coverage = report.coverage
     if gaps := _gaps(report):
-        yield f"not understood: {_some([_told(part) for part in gaps])}"
+        yield f"not understood: {some([_told(part) for part in gaps])}"
     slow = [one for one in coverage.not_understood if one.reason.endswith(NO_RULE)]
     if slow:
-        yield f"not fine: {_some([_told(part) for part in slow])}"
+        yield f"not fine: {some([_told(part) for part in slow])}"
     unsized = Counter(
         (part.path, part.reason) for part in coverage.not_understood if part.reason in _UNREAD
     )
-    for (path, reason), count in list(unsized.items())[:_SHOWN]:
+    for (path, reason), count in list(unsized.items())[:SHOWN]:
         use, its = ("use", "their") if count > 1 else ("uses", "its")
         path = one_line(path)
         why = (
             f"as the sizes of {its} arrays are not known. A run that calls"
             f" {'it' if count == 1 else 'them'} tells: advise run {quote(path)}"
             if reason == SIZES
-            else "as not all of it is understood. What a run shows may help: advise run "
-            + quote(path)
-            if reason == PARTLY
             else f"as no run that was observed called {'it' if count == 1 else 'them'} with arrays"
         )
         yield f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, {why}"
-    if len(unsized) > _SHOWN:
-        yield f"and {_counted(len(unsized) - _SHOWN, 'file')} more with arrays of unknown sizes"
+    if len(unsized) > SHOWN:
+        yield f"and {_counted(len(unsized) - SHOWN, 'file')} more with arrays of unknown sizes"
     drivers = [part for part in coverage.not_understood if part.reason == NO_ARRAYS]
     if drivers:
-        places = _some([f"{one_line(part.path)}:{part.line}" for part in drivers])
+        places = some([f"{one_line(part.path)}:{part.line}" for part in drivers])
         are = "are" if len(drivers) > 1 else "is"
         yield f"{places} {are} given no arrays: only what is called there is analysed"
     outside = dict.fromkeys(p.path for p in coverage.not_understood if p.reason == OUTSIDE)
@@ -221,10 +219,12 @@ def _not_analysed(report: Report) -> Iterator[str]:
         )
     for used, whose in _by_end(coverage.unsupported, " uses ").items():
         use = used if len(whose) == 1 else used.replace(" uses ", " use ")
-        yield f"{_some(whose)}{use}, which is not supported ({_SUPPORTED}): not analysed"
+        yield f"{some(whose)}{use}, which is not supported ({_SUPPORTED}): not analysed"
     if coverage.unpriced:
-        each = [f"{_some(all_)}{why}" for why, all_ in _by_end(coverage.unpriced, ", ").items()]
-        yield f"{'; '.join(each)}. Choose another machine, or: advise calibrate"
+        each = [f"{some(all_)}{why}" for why, all_ in _by_end(coverage.unpriced, ", ").items()]
+        lacks = any(", no price: " not in one for one in each)
+        more = ". Choose another machine, or: advise calibrate" if lacks else ""
+        yield f"{'; '.join(each)}{more}"
 
 
 def _gaps(report: Report) -> list[NotUnderstood]:
@@ -258,7 +258,7 @@ def _told(part: NotUnderstood) -> str:
 
 def _fine(report: Report) -> Iterator[str]:
     if report.findings and report.coverage.fine:
-        yield f"fine: {_some([one_line(name) for name in report.coverage.fine])}"
+        yield f"fine: {some([one_line(name) for name in report.coverage.fine])}"
 
 
 def _nothing_to_check(report: Report) -> str:
@@ -270,11 +270,6 @@ def _nothing_to_check(report: Report) -> str:
     files = "what could be read" if report.failed else _counted(others, "file")
     why = "no kernel is marked there, and there is no program for MPI or numba"
     return f"Nothing to check in {files}: {why}."
-
-
-def _some(texts: Sequence[str]) -> str:
-    more = [f"and {len(texts) - _SHOWN} more"] * (len(texts) > _SHOWN)
-    return ", ".join([*texts[:_SHOWN], *more])
 
 
 def _counted(count: int, noun: str) -> str:
