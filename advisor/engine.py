@@ -25,6 +25,7 @@ from costdb.records import dataclass, field, replace
 if TYPE_CHECKING:
     from advisor.frontend.spmd.reader import Followed
     from advisor.ir.kernel import Kernel
+    from advisor.ir.spmd.program import Program, ProgramTransform
     from advisor.observed import Seen, SeenMessages
 
 PLAIN_GAIN = REPORTED_FROM
@@ -143,6 +144,43 @@ def seen_functions(
     return (*told, *(seen for seen in least if seen.function not in known))
 
 
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """What a file says, whichever machine it is for.
+
+    Attributes
+    ----------
+    path, source : str
+    observed : tuple of Seen
+        What is known of its functions; see :func:`seen_functions`.
+    kernels : tuple of Kernel
+    program : Program or None
+    """
+
+    path: str
+    source: str
+    observed: tuple[Seen, ...]
+    kernels: tuple[Kernel, ...]
+    program: Program | None
+
+
+def read_file(path: str, source: str, options: Options) -> ReadFile:
+    """Return what a file says; of the options, sizes and what runs showed count, and the rules.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse, or an annotation cannot be right.
+    """
+    # after the prefilter: LibCST and the models cost more than reading a file without kernels
+    from advisor.frontend.kernels import read_kernels
+
+    file = followed_file(path, source)
+    observed = seen_functions(path, source, options, file)
+    kernels = read_kernels(path, source, observed)
+    return ReadFile(path, source, observed, kernels, _program_in(path, source, options, file))
+
+
 def check_source(
     path: str, source: str, options: Options, rank: RankKernel | None = None
 ) -> FileResult:
@@ -164,26 +202,28 @@ def check_source(
     """
     if not options.observed and not needs_reading(source, path):
         return FileResult(path, source, (), (), coverage=coverage_of(path, source))
-    # after the prefilter: LibCST and the models cost more than reading a file without kernels
-    from advisor.frontend.kernels import read_kernels
     from advisor.frontend.trees import deep_nesting_refused
 
     with deep_nesting_refused(path):
-        file = followed_file(path, source)
-        observed = seen_functions(path, source, options, file)
-        kernels = read_kernels(path, source, observed)
-        ranked = rank_kernels(path, kernels, options, rank or rank_kernel)
-        ranked = ranked.and_also(rank_program_in(path, source, options, file))
-        told = {finding.kernel for finding in ranked.findings}
-        fine = tuple(name for name in ranked.coverage.fine if name not in told)
-        ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
-        if not prefilter.is_asked(source, path):
-            ran = {one.function.partition(".")[0] for one in options.observed if one.arrays}
-            called = {one.function for one in options.observed}
-            read = {one.name.partition(".")[0] for one in kernels}
-            unseen = coverage_of(path, source, ran | told | read, called)
-            ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
-        return tell(ranked, source, options)
+        return check_read(read_file(path, source, options), options, rank or rank_kernel)
+
+
+def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult:
+    """Return the findings of a file that was read; see :func:`check_source`."""
+    path, source = read.path, read.source
+    ranked = rank_kernels(path, read.kernels, options, rank)
+    if read.program is not None:
+        ranked = ranked.and_also(_rank_program(read.program, options))
+    told = {finding.kernel for finding in ranked.findings}
+    fine = tuple(name for name in ranked.coverage.fine if name not in told)
+    ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
+    if not prefilter.is_asked(source, path):
+        ran = {one.function.partition(".")[0] for one in options.observed if one.arrays}
+        called = {one.function for one in options.observed}
+        named = {one.name.partition(".")[0] for one in read.kernels}
+        unseen = coverage_of(path, source, ran | told | named, called)
+        ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
+    return tell(ranked, source, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,45 +268,50 @@ def followed_file(path: str, source: str) -> Followed | None:
     return Followed(path, source)
 
 
-def rank_program_in(
-    path: str, source: str, options: Options, file: Followed | None = None
-) -> Ranked:
-    """Return what is to be said of the SPMD program in a file, should there be one.
+def _program_in(path: str, source: str, options: Options, file: Followed | None) -> Program | None:
+    """Return the SPMD program in a file, should there be one that a rule may look at."""
+    if not may_communicate(source, path) or not _program_rules(options):
+        return None
+    from advisor.frontend.spmd.reader import read_program
+
+    return read_program(path, source, file)
+
+
+def _program_rules(options: Options) -> tuple[ProgramTransform, ...]:
+    from advisor.transform_registry import program_transforms
+
+    return tuple(t for t in program_transforms() if _is_wanted(t.code, options))
+
+
+def _rank_program(program: Program, options: Options) -> Ranked:
+    """Return what is to be said of an SPMD program.
 
     Raises
     ------
-    SourceProblem
-        The file does not parse, or a comment to the tool cannot be right.
     MachineError
         The machine is unknown or its profile is wrong.
     """
-    nothing = Ranked(path, (), ())
-    if not may_communicate(source, path):
-        return nothing
-    from advisor.transform_registry import program_transforms
-
-    wanted = tuple(t for t in program_transforms() if _is_wanted(t.code, options))
-    if not wanted:
-        return nothing
-    from advisor.frontend.spmd.reader import read_program
     from advisor.ir.spmd.program import RANKS
     from advisor.ranking.programs import as_observed, bind_program, rank_program
     from costdb.machines import load_machine
 
-    program = read_program(path, source, file)
-    if program is None:
-        return nothing
     program = as_observed(program, options.messages)
     machine = load_machine(options.machine or "")
     sizes = bind_program(program, options.sizes, options.size_origins)
-    ranked = rank_program(program, machine, sizes, wanted, options.reports, details=options.details)
-    names = frozenset({RANKS, *program.sizes})
+    ranked = rank_program(
+        program,
+        machine,
+        sizes,
+        _program_rules(options),
+        options.reports,
+        details=options.details,
+    )
     return Ranked(
-        path,
+        program.path,
         ranked.findings,
         ranked.remarks,
         ranked.untold,
-        names=names,
+        names=frozenset({RANKS, *program.sizes}),
         coverage=ranked.coverage,
     )
 

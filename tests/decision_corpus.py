@@ -22,14 +22,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from io import StringIO
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from advisor.cli.app import main as main_of_advise
-from advisor.engine import PLAIN_GAIN, FileResult, Options, check_source
+from advisor.engine import (
+    PLAIN_GAIN,
+    FileResult,
+    Options,
+    ReadFile,
+    check_read,
+    needs_reading,
+    rank_kernel,
+    read_file,
+)
 from advisor.finding import GAIN_FROM, Finding, Remark, Verdict
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
@@ -53,9 +62,9 @@ Record = dict[str, Any]
 """A decision as one line of a file, see `decided`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
-    """A program of the corpus.
+    """A program of the corpus, equal to itself alone.
 
     Attributes
     ----------
@@ -188,7 +197,7 @@ def decided(program: Program, machine: str) -> Record:
     options = Options(profile, program.sizes, (), (), None, details=False, plans=program.plans)
     record: Record = {"program": program.title, "machine": machine}
     try:
-        result = check_source(path, source, options)
+        result = check_read(_read(path, program), options, rank_kernel)
     except (SourceProblem, MachineError, ExprError) as error:
         return {**record, "refused": type(error).__name__}
     check_classes(result, load_machine(profile).name)
@@ -203,6 +212,15 @@ def decided(program: Program, machine: str) -> Record:
     if unknown:
         record["unknown"] = sorted([one.span.start_line, _reason(one)] for one in unknown)
     return record
+
+
+@lru_cache(maxsize=1)
+def _read(path: str, program: Program) -> ReadFile:
+    """Return what a program says, once for all machines."""
+    options = Options(None, program.sizes, (), (), None)
+    if needs_reading(program.source, path):
+        return read_file(path, program.source, options)
+    return ReadFile(path, program.source, (), (), None)
 
 
 def check_classes(result: FileResult, machine: str) -> None:
