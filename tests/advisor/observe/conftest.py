@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli.app import main
+
 BIN = Path(sys.executable).parent
 RANKS = [str(BIN / "mpiexec"), "-n", "2"]
 
@@ -18,8 +20,10 @@ RANKS = [str(BIN / "mpiexec"), "-n", "2"]
 class User:
     """Somebody with a folder of files, who types commands there."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, patched: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]
+    ) -> None:
+        self.folder, self.patched, self.captured = folder, patched, captured
         kept = {n: v for n, v in os.environ.items() if not n.startswith("ADVISE_")}
         kept.pop("PYTHONPATH", None)
         self.environment = {
@@ -46,7 +50,17 @@ class User:
     def advises(
         self, *arguments: str, ranks: int = 1, code: int = 0
     ) -> subprocess.CompletedProcess[str]:
-        return self.types("advise", *arguments, ranks=ranks, code=code)
+        """Run what runs programs as a process; what only reads, in this one."""
+        if arguments[0] == "run":
+            return self.types("advise", *arguments, ranks=ranks, code=code)
+        with self.patched.context() as here:
+            here.chdir(self.folder)
+            for name, value in self.environment.items():
+                here.setenv(name, value)
+            ended = main(arguments)
+        out, err = self.captured.readouterr()
+        assert ended == code, (out, err)
+        return subprocess.CompletedProcess(arguments, ended, out, err)
 
     def write(self, name: str, text: str) -> str:
         (self.folder / name).write_text(text)
@@ -59,5 +73,7 @@ class User:
 
 
 @pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
+def user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> User:
+    return User(tmp_path, monkeypatch, capsys)
