@@ -7,6 +7,7 @@ ever is ended all the same, by what `pyproject.toml` says of faults.
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -25,12 +26,10 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let processes that tests start find our modules compiled, wherever bytecode is unwelcome."""
+def pytest_configure() -> None:
+    """Let workers, and processes that tests start, find our modules compiled as libraries are."""
+    sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    # one for all workers
-    os.environ["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.getbasetemp().parent / "compiled")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -19,9 +19,6 @@ from advisor.ranking.built import on_ranks, plan_of, proposed
 from advisor.transform_registry import transforms
 from advisor.verify.cases import inputs_of
 
-da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
-
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"b": 3, "steps": 4, "width": 7}
 HEAD = """
@@ -51,6 +48,8 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
+    # imported late: every worker of the suite collects this file
+    distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as here, distributed.Client(here) as client:
         yield client
@@ -76,6 +75,7 @@ def check(
     path: Path, kernel: Kernel, sizes: dict[str, Any], variants: list[Kernel], **how: str
 ) -> int:
     """Run a kernel and what is built of its variants; return how many these were."""
+    da = pytest.importorskip("dask.array")
     function = runpy.run_path(str(path))[kernel.name]
     count = 0
     for variant in variants:
