@@ -207,7 +207,8 @@ class SimpleStatements:
             scope.generators.add(name)
             return ()
         other: Value | None = drawn(node, scope)
-        if other is None and self._is_list(name):
+        # of builtins alone, as it looks through all that sees the name
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and self._is_list(name):
             other = sorted_list(node, scope)
         value = value_of(node, scope) if other is None else other
         return self._denoting(name, value, node, span)
