@@ -37,9 +37,12 @@ def distributions(kernel: Kernel) -> list[Kernel]:
     ]
 
 
-def cases(ranks: int, length: int) -> list[tuple[str, BuiltCase]]:
+def cases(ranks: int, length: int, axes: int) -> list[tuple[str, BuiltCase]]:
+    """Return the kernels on meshes of so many axes, or more."""
     found = []
     for path, kernel in kernels():
+        if max(len(array.spec.mesh.axes) for array in kernel.arrays.values()) < axes:
+            continue
         sizes = {**SMALL, "P": ranks, **dict.fromkeys(LENGTHS, length)}
         known = frozenset(kernel.sizes) | {"N", "b", "steps", "width", "P"}
         own = {name: value for name, value in sizes.items() if name in known}
@@ -48,14 +51,16 @@ def cases(ranks: int, length: int) -> list[tuple[str, BuiltCase]]:
     return found
 
 
-# one part, equal parts, ranks without any, and unequal ones on a grid with two extents
-@pytest.mark.parametrize(("ranks", "length"), [(1, 5), (2, 12), (4, 5), (6, 13)])
+# one part, equal parts, unequal ones, ranks without any, and a grid with two extents
+@pytest.mark.parametrize(
+    ("ranks", "length", "axes"), [(1, 5, 1), (2, 12, 1), (3, 13, 1), (4, 5, 1), (6, 13, 2)]
+)
 def test_examples_run_as_they_are_and_as_rules_would_distribute_them(
-    ranks: int, length: int
+    ranks: int, length: int, axes: int
 ) -> None:
-    named = cases(ranks, length)
+    named = cases(ranks, length, axes)
     found = list(run_built(str(EXAMPLES / "adi.py"), [case for _, case in named], ranks))
-    assert len(found) == len(named) > 13
+    assert len(found) == len(named) > (13 if axes == 1 else 0)
     for (name, case), programs in zip(named, found, strict=True):
         assert len(programs) == len(case.programs)
         for number, one in enumerate(programs):
