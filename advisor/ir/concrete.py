@@ -1,4 +1,4 @@
-"""A kernel at given sizes, and what its cost follows from.
+"""A kernel at given sizes, and the symbols that its cost follows from.
 
 Formulas of numbers are found many times faster than formulas of symbols, which is what ranking
 many variants of a kernel needs. Reports need the symbols again.
@@ -6,7 +6,7 @@ many variants of a kernel needs. Reports need the symbols again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from operator import is_not
@@ -14,8 +14,8 @@ from typing import TypeVar, cast
 
 from advisor.distribution import MeshSpec
 from advisor.ir.kernel import DeclaredArray, Kernel, LocalArray
-from advisor.ir.statements import Loop, Statement, walk
-from advisor.ir.values import Along, Elementwise, Value, parts_of
+from advisor.ir.statements import Loop, walk
+from advisor.ir.values import Along
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute
 
@@ -97,7 +97,7 @@ def _names_of(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-# --- A kernel at given sizes, and what its cost follows from ----------------------------------
+# A kernel at given sizes.
 
 
 Bindings = Mapping[str, Expr]
@@ -179,27 +179,3 @@ def _declared(array: DeclaredArray, bindings: Bindings, sizes: Mapping[str, int]
 
 def _local(array: LocalArray, bindings: Bindings) -> LocalArray:
     return replace(array, extents=tuple(substitute(e, bindings) for e in array.extents))
-
-
-def content_of(kernel: Kernel) -> Hashable:
-    """Return what kernels that cost the same have in common, whatever their names and lines.
-
-    A kernel whose comments or blanks were edited has the same content. What only rewrites need,
-    such as the source, is not part of it.
-    """
-    arrays = [(name, one.spec, one.dtype, one.extents) for name, one in kernel.arrays.items()]
-    local = tuple(kernel.locals.items())
-    return tuple(arrays), local, _content(kernel.body), kernel.context.decorators
-
-
-def _content(node: object) -> Hashable:
-    """Return all of a statement but its place, also what makes no difference but of time."""
-    if isinstance(node, tuple):
-        return tuple([_content(part) for part in node])
-    if isinstance(node, Statement):
-        names = [field.name for field in fields(node) if field.name != "span"]
-        return type(node), *(_content(getattr(node, name)) for name in names)
-    if isinstance(node, Value):
-        called = [one.called for one in parts_of(node) if isinstance(one, Elementwise)]
-        return node, tuple(called)
-    return node

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placement import ranks_of as ranks_along
 from advisor.finding import REPORTED_FROM, Assumption
-from advisor.ir.concrete import at_sizes, content_of, symbols_of, whole_numbers_of
+from advisor.ir.concrete import at_sizes, symbols_of, whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.source import SourceProblem, Span
 from costdb.crossovers import Crossover, crossover
@@ -145,9 +145,6 @@ TRIED_TO = 4096
 WORTH = 1.01
 """How many times faster a step must be, alone or after others, to count as one."""
 
-MOST_REMEMBERED = 200
-"""Costs of kernels and variants that are kept."""
-
 MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
 
@@ -205,14 +202,14 @@ def cost(kernel: Kernel, machine: Machine, *, parts: bool = True) -> Costed | Mi
     Unpriced
         When some statement is not understood, or the formula has no value at the kernel's sizes.
     """
-    key = content_of(kernel), machine
-    known = _costs.pop(key, None) or _cost(kernel, machine)
-    _costs[key] = known
-    if len(_costs) > MOST_REMEMBERED:
-        del _costs[next(iter(_costs))]
-    if parts and isinstance(known, Costed):
-        in_parts(known)
-    return known
+    try:
+        process = lower(kernel, reuse=bool(machine.section("arrays")))
+    except ExprError as error:
+        raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
+    found = cost_of(process, machine, kernel.span)
+    if parts and isinstance(found, Costed):
+        in_parts(found)
+    return found
 
 
 def cost_at(kernel: Kernel, machine: Machine, sizes: Mapping[str, Number]) -> Costed | Missing:
@@ -235,19 +232,6 @@ def in_parts(costed: Costed) -> Priced:
         One of them has no value.
     """
     return costed.priced
-
-
-_costs: dict[Hashable, Costed | Missing] = {}
-"""Costs of late, the longest unasked first. Rules reach one variant in several ways, and an editor
-asks again for all variants of a kernel after an edit that changes none of them, as of a comment."""
-
-
-def _cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
-    try:
-        process = lower(kernel, reuse=bool(machine.section("arrays")))
-    except ExprError as error:
-        raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
-    return cost_of(process, machine, kernel.span)
 
 
 def cost_of(process: Process, machine: Machine, span: Span) -> Costed | Missing:

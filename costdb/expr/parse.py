@@ -205,19 +205,19 @@ class LocatedExprError(ExprError):
     """An error that already names its place."""
 
 
-def check_text(text: str, longest: int = MAX_EXPRESSION) -> None:
+def check_text(text: str) -> None:
     """Refuse text that is too long or too deeply bracketed to be worth parsing."""
     depth = 0
-    for bracket in _BRACKET.finditer(text, 0, longest):
+    for bracket in _BRACKET.finditer(text, 0, MAX_EXPRESSION):
         depth += 1 if bracket.group() in "([{" else -1
         if depth > MAX_NESTING:
             line = text.count("\n", 0, bracket.start()) + 1
             column = bracket.start() - text.rfind("\n", 0, bracket.start())
             raise error_at(f"brackets nest more than {MAX_NESTING} levels deep", line, column)
-    if len(text) > longest:
-        line = text.count("\n", 0, longest) + 1
-        column = longest - text.rfind("\n", 0, longest)
-        raise error_at(f"the text is longer than {longest} characters", line, column)
+    if len(text) > MAX_EXPRESSION:
+        line = text.count("\n", 0, MAX_EXPRESSION) + 1
+        column = MAX_EXPRESSION - text.rfind("\n", 0, MAX_EXPRESSION)
+        raise error_at(f"the text is longer than {MAX_EXPRESSION} characters", line, column)
 
 
 def read_number(text: str) -> Expr:

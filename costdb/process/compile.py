@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import partial
 
 from costdb.expr import (
     ONE,
@@ -121,17 +122,8 @@ def compile_process(
 
 
 def knowing(positive: Iterable[str], nonnegative: Iterable[str]) -> Tidy:
-    """Return simplification under these assumptions, which remembers its results."""
-    positive, nonnegative = frozenset(positive), frozenset(nonnegative)
-    known: dict[Expr, Expr] = {}
-
-    def tidy(expr: Expr) -> Expr:
-        if expr not in known:
-            simple = simplify(expr, positive, nonnegative)
-            known[expr] = known[simple] = simple
-        return known[expr]
-
-    return tidy
+    """Return simplification under these assumptions."""
+    return partial(simplify, positive=frozenset(positive), nonnegative=frozenset(nonnegative))
 
 
 class _Compiler:

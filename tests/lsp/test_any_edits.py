@@ -13,7 +13,6 @@ import pytest
 
 from advisor.engine import Options, check_source
 from advisor.frontend.trees import tree_of
-from advisor.ranking import compare
 from advisor.report.model import headline
 from advisor.source import SourceProblem
 from benchmarks.bench_lsp import drawn_edits, examples
@@ -103,7 +102,6 @@ def by_engine(name: str, text: str) -> list[tuple[int, str, str]] | None:
 
     None where the text cannot be read.
     """
-    compare._costs.clear()
     tree_of.cache_clear()
     try:
         found = check_source(

@@ -10,7 +10,6 @@ from advisor import engine
 from advisor.engine import FileResult, Options, Ranked, check_source
 from advisor.ir.kernel import Kernel
 from advisor.lsp.analyses import KernelMemo
-from advisor.ranking import compare
 from tests.lsp.typed_files import PLANNED
 
 BRIEF = Options("t3e", {}, (), (), 1.01, details=False, plans=False)
@@ -20,8 +19,6 @@ Checked = Callable[[str, Options], tuple[FileResult, list[str]]]
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> Checked:
     """Return what checks a text with one memo, and tells which kernels were ranked for it."""
-    # what other tests have priced would be at hand
-    compare._costs.clear()
     memo, ranked, by_text = KernelMemo(), list[str](), dict[str, FileResult]()
     rank_kernel = engine.rank_kernel
 

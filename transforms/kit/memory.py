@@ -57,11 +57,9 @@ _OWN = frozenset({Origin.NEW, Origin.COPY, Origin.COMPUTED})
 # --- arrays of a variant, and pieces of arrays
 
 
-def new_array(
-    text: str, dtype: str | None, shape: tuple[Expr, ...], span: Span, order: Order = Order.C
-) -> View:
+def new_array(text: str, dtype: str | None, shape: tuple[Expr, ...], span: Span) -> View:
     """Return all of an array that a variant makes."""
-    memory = Buffer(text, -1, dtype, shape, order, Allocation(Origin.NEW, text, span))
+    memory = Buffer(text, -1, dtype, shape, Order.C, Allocation(Origin.NEW, text, span))
     return View(memory, whole(shape), text, span)
 
 

@@ -209,21 +209,12 @@ def modulo(expr: Expr, communicator: Communicator) -> Expr:
     return expand(expr)
 
 
-def move_of(
-    expr: Expr | None, communicator: Communicator, where: Ranks = ALL, *, there: bool = True
-) -> Move | None:
-    """Return where a partner is from the own rank; None where that differs, or is not known.
+def move_of(expr: Expr | None, communicator: Communicator, where: Ranks = ALL) -> Move | None:
+    """Return where a partner is from the own rank, on some ranks, however many there are.
 
-    Parameters
-    ----------
-    expr : Expr or None
-    communicator : Communicator
-    where : Ranks
-        On which ranks.
-    there : bool
-        Whether there has to be such a rank, however many ranks there are.
+    None where that differs, or is not known.
     """
-    found = set(moves_of(expr, communicator, where, there=there))
+    found = set(moves_of(expr, communicator, where, there=True))
     (one, *others) = found or {None}
     return None if others else one
 

@@ -122,11 +122,6 @@ def ranked(kernel: Kernel) -> Ranked:
     return rank("x.py", kernel, MACHINE, sizes, transforms(), details=False, plans=True)
 
 
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> None:
-    compare._costs.clear()
-
-
 def test_parts_are_made_of_the_first_of_each_rule_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Process] = []
 
@@ -146,7 +141,6 @@ def test_parts_are_made_of_the_first_of_each_rule_alone(monkeypatch: pytest.Monk
 def test_a_variant_without_parts_is_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = next(one for one in kernels() if one.name == "eliminate")
     best = ranked(kernel).findings[0]
-    compare._costs.clear()
     refused: list[Process] = []
 
     def failing(priced: Priced, process: Process, machine: Machine) -> Priced:
