@@ -245,26 +245,14 @@ class Expr(Node):
     def __floordiv__(self, other: ExprLike) -> Expr:
         return floor_div(self, other)
 
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return floor_div(other, self)
-
     def __mod__(self, other: ExprLike) -> Expr:
         return modulo(self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return modulo(other, self)
 
     def __pow__(self, other: ExprLike) -> Expr:
         return power(self, as_expr(other))
 
-    def __rpow__(self, other: ExprLike) -> Expr:
-        return power(as_expr(other), self)
-
     def __neg__(self) -> Expr:
         return multiply((MINUS_ONE, self))
-
-    def __pos__(self) -> Expr:
-        return self
 
     def __bool__(self) -> bool:
         raise ExprError("an expression has no truth value; use conditional(test, then, orelse)")
