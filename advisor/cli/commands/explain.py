@@ -24,7 +24,7 @@ from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import installed_rules
 from advisor.config.files import Layer, wrong_use
-from advisor.engine import Options, needs_reading, seen_functions
+from advisor.engine import Options, needs_reading, read_file
 from advisor.finding import Finding
 from advisor.ir.proposal import Rule
 from advisor.notebook import cell_line, cells_of, placed, text_line
@@ -121,8 +121,6 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
         The machine is unknown or its profile is wrong.
     """
     from advisor.evidence import with_evidence
-    from advisor.frontend.kernels import read_kernels
-    from advisor.frontend.spmd.reader import read_program
     from advisor.ranking.compare import checked_sizes
     from advisor.ranking.programs import as_observed, bind_program, rank_program
     from advisor.ranking.rank import rank
@@ -133,12 +131,12 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
         return ()
     machine = load_machine(options.machine or "")
     found: list[Judged] = []
-    for kernel in read_kernels(path, source, seen_functions(path, source, options)):
+    read = read_file(path, source, replace(options, select=(), ignore=()))
+    for kernel in read.kernels:
         sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
         found += rank(path, kernel, machine, sizes, transforms()).judged
-    program = read_program(path, source)
-    if program is not None:
-        program = as_observed(program, options.messages)
+    if read.program is not None:
+        program = as_observed(read.program, options.messages)
         sizes = bind_program(program, options.sizes, options.size_origins)
         found += rank_program(program, machine, sizes, program_transforms()).judged
     found.sort(key=lambda one: (one.finding.span, one.finding.code))
