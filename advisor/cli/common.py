@@ -192,6 +192,20 @@ def write_result(text: str, output: str | None) -> None:
         raise system_error(error, output) from error
 
 
+def write_problems(
+    problems: Sequence[str], of: Mapping[str, object], output_format: str, output: str | None
+) -> int:
+    """Write what is wrong with files, a line each or as a document, and return the exit code."""
+    if output_format == JSON:
+        import json
+
+        document = {"schema_version": 1, **of, "problems": problems}
+        write_result(json.dumps(document, indent=2) + "\n", output)
+    else:
+        write_result("".join(f"{one_line(problem)}\n" for problem in problems), output)
+    return WRONG_USE if problems else NOTHING_TO_SAY
+
+
 def check_output(output: str | None) -> str | None:
     """Refuse a file that cannot be written, before minutes are spent on what it is to hold.
 

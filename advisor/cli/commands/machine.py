@@ -15,6 +15,7 @@ from advisor.cli.common import (
     complain,
     note,
     text_style,
+    write_problems,
     write_result,
 )
 from advisor.cli.options import option
@@ -79,22 +80,13 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
 
 
 @machine.command("validate")
-def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> None:
+def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> int:
     """Say all that is wrong with a profile."""
-    import json
-
-    from advisor.report.style import one_line
     from costdb.machines import read_document
     from costdb.profile_check import check_profile
 
     problems = check_profile(read_document(Path(file)), file)
-    if output_format == JSON:
-        document = {"schema_version": 1, "file": file, "problems": problems}
-        write_result(json.dumps(document, indent=2) + "\n", None)
-    else:
-        write_result("".join(f"{one_line(problem)}\n" for problem in problems), None)
-    if problems:
-        raise typer.Exit(WRONG_USE)
+    return write_problems(problems, {"file": file}, output_format, None)
 
 
 @machine.command("import")

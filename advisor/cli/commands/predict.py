@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from advisor.cli import options
 from advisor.cli.common import (
     JSON,
+    NOTHING_TO_SAY,
     PAGES,
     TEXT,
-    WRONG_USE,
     complain,
     text_style,
+    write_problems,
     write_result,
 )
 from advisor.cli.options import option
@@ -44,11 +43,10 @@ def predict(
     ] = False,
     output_format: options.TextJsonOrPage = TEXT,
     output: options.ResultFile = None,
-) -> None:
+) -> int:
     """Predict the run time of a model, a description or a kernel."""
     if validate:
-        _validate(files, output_format, output)
-        return
+        return _validate(files, output_format, output)
     from advisor.cli.subjects import (
         cautions_of,
         formula_of,
@@ -84,13 +82,11 @@ def predict(
         as_json_wanted = output_format == JSON
         text = as_json(report) if as_json_wanted else as_text(report, text_style(output))
     write_result(text, output)
+    return NOTHING_TO_SAY
 
 
-def _validate(files: list[str], output_format: str, output: str | None) -> None:
-    import json
-
+def _validate(files: list[str], output_format: str, output: str | None) -> int:
     from advisor.cli.subjects import DESCRIPTION
-    from advisor.report.style import one_line
     from costdb.documents import description_problems
 
     problems: list[str] = []
@@ -98,13 +94,7 @@ def _validate(files: list[str], output_format: str, output: str | None) -> None:
         if not file.endswith(DESCRIPTION):
             raise wrong_use(f"{file}: --validate is for descriptions ({DESCRIPTION})")
         problems += description_problems(file)
-    if output_format == JSON:
-        document = {"schema_version": 1, "files": files, "problems": problems}
-        write_result(json.dumps(document, indent=2) + "\n", output)
-    else:
-        write_result("".join(f"{one_line(problem)}\n" for problem in problems), output)
-    if problems:
-        raise typer.Exit(WRONG_USE)
+    return write_problems(problems, {"files": files}, output_format, output)
 
 
 def choose(
