@@ -428,18 +428,10 @@ class Machine:
             raise MachineError(f"{self.origin}: {place_of(path)}: expected an object")
         return found
 
-    def quantity(self, *path: str) -> Quantity | None:
+    def quantity(self, *path: str | int) -> Quantity | None:
         """Return the quantity at `path`, its source as a citation; None where there is none.
 
-        Raises
-        ------
-        MachineError
-            Something other than a quantity is there.
-        """
-        return self.quantity_at(path)
-
-    def quantity_at(self, path: Sequence[str | int]) -> Quantity | None:
-        """Return the quantity at a `path` that may go through lists, by number.
+        A path may go through lists, by number.
 
         Raises
         ------

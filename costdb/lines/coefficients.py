@@ -231,7 +231,7 @@ def coefficient_at(machine: Machine, place: Place) -> Quantity | None:
     MachineError
         Something else is there.
     """
-    return machine.quantity_at((*SECTION, *place))
+    return machine.quantity(*SECTION, *place)
 
 
 def _protocols(stated: Json, where: str) -> Iterator[float]:
