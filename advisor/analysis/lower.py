@@ -58,6 +58,8 @@ from costdb.expr import (
     substitute,
     sym,
 )
+from costdb.expr.functions import Equal
+from costdb.expr.nodes import Num, Sym
 from costdb.work import (
     NOTHING,
     Branch,
@@ -549,6 +551,11 @@ class _Lowering:
     ) -> list[Process]:
         if probability in (ZERO, ONE):
             return self.block(then if probability == ONE else orelse)
+        match probability:
+            case Equal(Equal(Sym(), Sym()) as same, Num(value=0)) | (Equal(Sym(), Sym()) as same):
+                if len(free_symbols(same) & self.facts.bounds.maxima.keys()) > 1:
+                    # a sum over both indices takes long, and is off by what one in many does
+                    return self.block(orelse if same is probability else then)
         before, certain = dict(self.halos.held), self.halos.certain
         self.halos.certain = False
         first = Sequential(tuple(self.block(then)))
