@@ -71,6 +71,8 @@ class Besides(SimpleStatements):
         self.loops_around = 0
         # how often statements are read for loops over written-out values; 0 outside of any
         self.copies = 0
+        # and how many loops within such ones were read
+        self.rounds = 0
         self.reasons: dict[Span, str] = {}
         # for what a name no longer denotes: the line that is not understood, and why
         self.causes: dict[str, tuple[int, str]] = {}

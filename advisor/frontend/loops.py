@@ -71,6 +71,9 @@ from costdb.expr.nodes import Num
 DEEPEST_LOOPS = 8
 """Loops within loops that are still read: each may be read twice for each time around it."""
 
+MOST_ROUNDS = 16
+"""Loops within loops over written-out values that are read, of one function and in all copies."""
+
 UNTOLD = "how often the loop runs is not known: `# advise: trip COUNT` above it says so"
 
 Item = tuple[str, Read | Scalar, Expr]
@@ -346,6 +349,9 @@ class Loops(Besides):
     ) -> Loop:
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
+        self.rounds += bool(self.copies)
+        if self.rounds > MOST_ROUNDS:
+            raise NotUnderstood("too many loops within written-out ones")
         scope = self.scope
         symbol = scope.index(variable, span.start_line)
         # what any function may change, one that is called may
