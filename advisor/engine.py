@@ -129,7 +129,7 @@ def seen_functions(
     if not compiled and not prefilter.is_plain(source):
         return options.observed
     from advisor.frontend.assumed import assumed
-    from advisor.frontend.spmd.reader import called
+    from advisor.frontend.spmd.called import called
 
     shown = frozenset(seen.function for seen in options.observed)
     least = () if unsupported(path, source) else assumed(source)
@@ -151,15 +151,12 @@ class ReadFile:
     Attributes
     ----------
     path, source : str
-    observed : tuple of Seen
-        What is known of its functions; see :func:`seen_functions`.
     kernels : tuple of Kernel
     program : Program or None
     """
 
     path: str
     source: str
-    observed: tuple[Seen, ...]
     kernels: tuple[Kernel, ...]
     program: Program | None
 
@@ -178,7 +175,7 @@ def read_file(path: str, source: str, options: Options) -> ReadFile:
     file = followed_file(path, source)
     observed = seen_functions(path, source, options, file)
     kernels = read_kernels(path, source, observed)
-    return ReadFile(path, source, observed, kernels, _program_in(path, source, options, file))
+    return ReadFile(path, source, kernels, _program_in(path, source, options, file))
 
 
 def check_source(
@@ -210,17 +207,33 @@ def check_source(
 
 def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult:
     """Return the findings of a file that was read; see :func:`check_source`."""
-    path, source = read.path, read.source
-    ranked = rank_kernels(path, read.kernels, options, rank)
+    path, source, kernels = read.path, read.source, read.kernels
+    ranked = rank_kernels(path, (one for one in kernels if not one.alone), options, rank)
+    loops: dict[int, tuple[Finding, ...]] = {}
+    for one in kernels:
+        within = [f for f in ranked.findings if one.alone and f.span.start_line in one.lines]
+        if one.alone and all(finding.share is None for finding in within):
+            # of what a function as a whole tells only a part of the time is known
+            found = rank_kernels(path, (one,), options, rank).findings
+            if found or not within:
+                loops[one.span.start_line] = found
+            if found:
+                kept = tuple(f for f in ranked.findings if f not in within)
+                ranked = replace(ranked, findings=kept)
     if read.program is not None:
-        ranked = ranked.and_also(_rank_program(read.program, options))
+        ranked = ranked.and_also(_rank_program(read.program, options, loops))
+    else:
+        alone = tuple(one for found in loops.values() for one in found)
+        ranked = replace(ranked, findings=(*ranked.findings, *alone))
     told = {finding.kernel for finding in ranked.findings}
-    fine = tuple(name for name in ranked.coverage.fine if name not in told)
+    slow = [part.line for part in ranked.coverage.not_understood]
+    left = {one.name for one in kernels if any(line in one.lines for line in slow)}
+    fine = tuple(name for name in ranked.coverage.fine if name not in told | left)
     ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
     if not prefilter.is_asked(source, path):
         ran = {one.function.partition(".")[0] for one in options.observed if one.arrays}
         called = {one.function for one in options.observed}
-        named = {one.name.partition(".")[0] for one in read.kernels}
+        named = {one.name.partition(".")[0] for one in kernels}
         unseen = coverage_of(path, source, ran | told | named, called)
         ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
     return tell(ranked, source, options)
@@ -283,8 +296,12 @@ def _program_rules(options: Options) -> tuple[ProgramTransform, ...]:
     return tuple(t for t in program_transforms() if _is_wanted(t.code, options))
 
 
-def _rank_program(program: Program, options: Options) -> Ranked:
+def _rank_program(
+    program: Program, options: Options, loops: Mapping[int, tuple[Finding, ...]]
+) -> Ranked:
     """Return what is to be said of an SPMD program.
+
+    Findings about loops that were read alone, by their lines, are weighed as parts of it.
 
     Raises
     ------
@@ -305,6 +322,7 @@ def _rank_program(program: Program, options: Options) -> Ranked:
         _program_rules(options),
         options.reports,
         details=options.details,
+        loops=loops,
     )
     return Ranked(
         program.path,

@@ -146,6 +146,8 @@ class Seen:
         Array arguments that had memory in common.
     bindings : tuple of SeenBinding
         What names came to denote within it.
+    alone : bool
+        Whether it is only the loop that begins in `line`, as a function of the names in it.
 
     Arguments are also attributes of them that it reads, ``self.x``, and arrays from around it.
     """
@@ -161,6 +163,7 @@ class Seen:
     others: tuple[tuple[str, str], ...] = ()
     overlaps: tuple[tuple[str, str], ...] = ()
     bindings: tuple[SeenBinding, ...] = ()
+    alone: bool = False
 
     @property
     def typed(self) -> Seen:

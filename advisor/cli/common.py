@@ -327,7 +327,8 @@ def names_in(path: str, source: str, *, arguments: bool = False) -> frozenset[st
     """
     from advisor.frontend.kernels import read_kernels
     from advisor.frontend.prefilter import may_call_compiled
-    from advisor.frontend.spmd.reader import called, read_program
+    from advisor.frontend.spmd.called import called
+    from advisor.frontend.spmd.reader import read_program
     from advisor.ir.spmd.program import RANKS
     from advisor.ranking.compare import bindable
 

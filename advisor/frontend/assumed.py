@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
+from textwrap import dedent
 
 from advisor.finding import MODULE
 from advisor.observed import Seen, SeenArray, SeenNumber
@@ -66,6 +67,16 @@ def assumed(source: str) -> tuple[Seen, ...]:
         for name, line, given, body in found
         if any(_is_worth_reading(part) for part in body)
     )
+
+
+def assumed_of(names: Iterable[str], text: str) -> Seen:
+    """Return what a part of a function tells of names in it; nothing where it does not parse."""
+    try:
+        body = ast.parse(dedent(text)).body
+    except SyntaxError:
+        body = []
+    given = [ast.arg(name) for name in names if "." not in name]
+    return _assumed("", 1, ast.arguments([], given, None, [], [], None, []), body)
 
 
 def _is_worth_reading(node: ast.stmt) -> bool:

@@ -6,7 +6,7 @@ The annotation is rebuilt from its syntax; nothing of the scanned file is execut
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import libcst as cst
 
@@ -400,6 +400,10 @@ class FoundKernel:
     kinds: tuple[Seen, ...] = ()
 
 
+LoopAlone: TypeAlias = tuple[cst.For, list[cst.CSTNode], tuple[NameScope, ...], Seen]
+"""A loop that is read by itself, the function around it, should there be one, and the scopes."""
+
+
 class FileReader(ScopeVisitor):
     """Collects names, module-level constants and declarations, and kernels.
 
@@ -417,8 +421,15 @@ class FileReader(ScopeVisitor):
         self.path = path
         self.directives = directives
         self._observed: dict[str, list[Seen]] = {}
+        self._loops: dict[int, Seen] = {}
+        self._within: list[cst.CSTNode] = []
+        # each with the function around it, and the scopes
+        self.loops: list[LoopAlone] = []
         for seen in observed:
-            self._observed.setdefault(seen.function, []).append(seen)
+            if seen.alone:
+                self._loops[seen.line] = seen
+            else:
+                self._observed.setdefault(seen.function, []).append(seen)
         self._qualified: list[str] = []
         self.span_of = span_of
         self.kernels: list[FoundKernel] = []
@@ -455,6 +466,10 @@ class FileReader(ScopeVisitor):
                 self._note(target, value)
             case cst.TypeAlias(name=name, value=value):
                 self._note(name, value)
+            case cst.For() if self._loops:
+                seen = self._loops.get(self.span_of(node).start_line)
+                if seen is not None:
+                    self.loops.append((node, self._within[-1:], tuple(self.scopes), seen))
             case _:
                 pass
         super().seen(node)
@@ -478,6 +493,7 @@ class FileReader(ScopeVisitor):
             self._qualified.append(node.name.value)
         if not isinstance(node, cst.FunctionDef):
             return
+        self._within.append(node)
         qualified = ".".join((*self._qualified, node.name.value))
         self.functions.named.setdefault(node.name.value, []).append((node, tuple(self.scopes)))
         self._qualified += (node.name.value, "<locals>")
@@ -542,6 +558,7 @@ class FileReader(ScopeVisitor):
             self._qualified.pop()
         elif isinstance(node, cst.FunctionDef):
             del self._qualified[-2:]
+            self._within.pop()
 
     def _is_harmless(self, function: cst.BaseExpression, full: str | None) -> bool:
         if full is not None:

@@ -11,6 +11,7 @@ from functools import cache, partial
 import libcst as cst
 
 from advisor.finding import MODULE
+from advisor.frontend.alone import as_function, loop_alone
 from advisor.frontend.bindings import (
     Imports,
     NameScope,
@@ -40,7 +41,7 @@ from advisor.frontend.others import seen_kind
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
-from advisor.frontend.seen_names import as_names, name_node, names_around
+from advisor.frontend.seen_names import as_names, names_around
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext, lines_of
@@ -83,9 +84,12 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     reader = FileReader(path, tree.span_of, directives, observed)
     reader.visit(tree.module)
     reader.constants(tree.module)
-    outside = [seen for seen in observed if seen.function == MODULE]
+    outside = [seen for seen in observed if seen.function == MODULE and not seen.alone]
     if outside:
         reader.kernels.append(_outside(tree.module, reader, outside[0]))
+    for loop in reader.loops:
+        found, reader.span_of = loop_alone(loop, tree.module, reader.span_of)
+        reader.kernels.append(found)
     context = SourceContext(
         source=source,
         array_module=None,
@@ -116,13 +120,7 @@ def _outside(module: cst.Module, reader: FileReader, seen: Seen) -> FoundKernel:
     What a module binds others may import: the indices of loops alone are not kept for them.
     """
     body = [one for one in module.body if not isinstance(one, cst.FunctionDef | cst.ClassDef)]
-    node = cst.FunctionDef(name_node(MODULE), cst.Parameters(), cst.IndentedBlock(body))
-    first, last = (reader.span_of(one) for one in (body[0], body[-1]))
-    whole = replace(first, end_line=last.end_line, end_column=last.end_column)
-    start = Span(1, 0, 1, 0)
-    own = {node: whole, node.body: whole, node.name: start}
-    around = reader.span_of
-    reader.span_of = lambda one: own[one] if one in own else around(one)
+    node, reader.span_of = as_function(MODULE, body, reader.span_of, Span(1, 0, 1, 0))
     return FoundKernel(node, {}, 1, (reader.module,), (), marked=False, seen=seen, line=1)
 
 
@@ -243,6 +241,7 @@ def _kernel(
         ),
         asked=seen is None or (seen.source not in READ and bool(seen.arrays)),
         assumed=seen is not None and seen.source == "assumed" and bool(seen.arrays),
+        alone=seen is not None and seen.alone,
         general=cache(partial(_kernel, found, reader, context, True)),
         kinds=cache(
             lambda: tuple(

@@ -84,6 +84,10 @@ class Naming(cst.CSTTransformer):
         self.named = named
         self.originals: dict[cst.CSTNode, cst.CSTNode] = {}
 
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Return whether there may be something within: names stay what they are."""
+        return not isinstance(node, cst.Name)
+
     def on_leave(
         self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT
     ) -> cst.CSTNodeT | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNodeT]:

@@ -210,6 +210,8 @@ class Kernel:
         it, and what is not understood of it is no news to anybody.
     assumed : bool
         Whether no call and no run tells what it is given, only how it uses that.
+    alone : bool
+        Whether it is a loop of a program that does more.
     general : callable or None
         Reads it again with an extent of its own for every dimension of the arrays it is given,
         and where an element type is named, with that one in the place of those that comments or
@@ -243,6 +245,7 @@ class Kernel:
     observed: frozenset[str] = frozenset()
     asked: bool = True
     assumed: bool = False
+    alone: bool = False
     general: Callable[[str | None], Kernel] | None = field(default=None, compare=False, repr=False)
     types_are_usual: bool = field(default=False, compare=False, repr=False)
     runs_through: bool = field(default=False, compare=False, repr=False)
@@ -268,6 +271,12 @@ class Kernel:
     def dtype(self, name: str) -> str:
         """Return the element type of an array."""
         return (self.arrays.get(name) or self.locals[name]).dtype
+
+    @property
+    def lines(self) -> range:
+        """The lines of its source, from the comments and decorators above it on."""
+        first, last = self.context.whole
+        return range(first, last + 1)
 
     def extents(self, name: str) -> tuple[Expr, ...]:
         """Return the shape of an array."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.analysis.spmd.statements import itemsize
@@ -13,6 +15,7 @@ from advisor.finding import (
     NOTHING_SEEN,
     ONE_EACH_CORE,
     Coverage,
+    Finding,
     NotUnderstood,
     Remark,
 )
@@ -27,7 +30,7 @@ from advisor.ir.spmd.program import (
     SpmdFunction,
     with_derived,
 )
-from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, walk
+from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, Visit, walk
 from advisor.observed import SeenMessages
 from advisor.ranking.compare import Costed, Number, Sizes, compared, time_s
 from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of, with_prices
@@ -36,12 +39,16 @@ from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Ranked, Worth, always
 from advisor.ranking.worth import Whole, priced_as, weighed
 from advisor.source import SourceProblem, Span
+from advisor.unread import NO_RULE
 from costdb.estimate import Missing
 from costdb.evaluate import middle
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.pricing import Known, price_known, price_process
 from costdb.records import dataclass, field, replace
+
+LEAST_S, LEAST_SHARE = 1e-3, 0.1
+"""Time of a loop, and its share of a program, from which on silence about it is no calm."""
 
 ONCE_S = 2e-5
 """Time saved below which a change of what runs once is nothing to a program that has to start."""
@@ -136,8 +143,11 @@ def rank_program(
     worth: Worth = always,
     *,
     details: bool = True,
+    loops: Mapping[int, Sequence[Finding]] = MappingProxyType({}),
 ) -> Ranked:
     """Return the findings of a program, what saves most first.
+
+    Those about `loops` that were read alone, by the lines where they begin, are weighed with it.
 
     Proposals of a rule about the same place compete; the fastest is told with the others as its
     alternatives. Where nothing binds some size, or says how many ranks there are, findings say
@@ -158,9 +168,11 @@ def rank_program(
             elif found is not None:
                 remarks.setdefault(found.message, found)
     judged.sort(key=lambda one: one.finding.order)
-    told = frozenset(one.finding.kernel for one in judged)
-    coverage = whole.coverage(told) if details else NOTHING_SEEN
-    return Ranked(tuple(judged), tuple(remarks.values()), coverage=coverage)
+    each = (whole.loop(line, one) for line, found in loops.items() for one in found)
+    weighed = tuple(one for one in each if one is not None)
+    told = {one.finding.kernel for one in judged} | {one.kernel for one in weighed}
+    coverage = whole.coverage(frozenset(told), loops) if details else NOTHING_SEEN
+    return Ranked(tuple(judged), tuple(remarks.values()), coverage=coverage, loops=weighed)
 
 
 def _best(
@@ -308,13 +320,79 @@ class WholeProgram:
                 continue
         return Whole(None, False, None, whose)
 
-    def coverage(self, told: frozenset[str]) -> Coverage:
+    def loop(self, line: int, finding: Finding) -> Finding | None:
+        """Return a finding about a loop that begins in a line as about a part of the program.
+
+        None where all that it saves is nothing to a program that has to start.
+        """
+        around = Whole(None, False, None, finding.priced_as)
+        for name in self._entry_names():
+            times, root = self._times(name, line), self._root(name)
+            if times != 0:
+                around = replace(around, times=times)
+                with suppress(ExprError, ArithmeticError):
+                    complete = not (root.gaps or root.price.omitted)
+                    time = middle(root.price, self.sizes)
+                    around = replace(around, time_s=time, complete=complete)
+                break
+        found = weighed(finding, around)
+        return None if found.saves_s is not None and found.saves_s < LEAST_S else found
+
+    def _times(self, name: str, line: int) -> float | None:
+        """Return how often a loop that begins in a line runs in all of a function."""
+        total = 0.0
+        for visit in self._visits(name):
+            if isinstance(visit.step, Loop) and visit.step.span.start_line == line:
+                trips = self._trips(visit.loops)
+                if trips is None:
+                    return None
+                total += trips
+        return total
+
+    def _slow(self, loops: Mapping[int, Sequence[Finding]]) -> Iterator[NotUnderstood]:
+        """Yield loops that take much of the program's time, and of which no rule finds more."""
+        lines = self.program.context.lines
+        silent = {line for line, found in loops.items() if not found}
+        for name in self._entry_names():
+            for visit in self._visits(name):
+                step, line = visit.step, visit.step.span.start_line
+                if not isinstance(step, Loop) or line not in silent:
+                    continue
+                price = price_known(lower_steps((step,), visit.loops).process, self.machine)
+                try:
+                    part = middle(price, self.sizes)
+                    whole = middle(self._root(name).price, self.sizes)
+                except (ExprError, ArithmeticError):
+                    if not self._open_trips(step):
+                        continue
+                    took = "as long as its sizes say"
+                else:
+                    took = f"{1e3 * part:.3g} ms"
+                    if part < max(LEAST_S, LEAST_SHARE * whole):
+                        continue
+                silent.discard(line)
+                why = f"{took}, by single steps of the interpreter; {NO_RULE}"
+                yield NotUnderstood(self.program.path, line, lines[line - 1].strip(), why)
+
+    def _open_trips(self, loop: Loop) -> frozenset[str]:
+        """Return the sizes without values that say how often a loop and those in it run."""
+        visits = walk((loop,), into_calls=True)
+        loops = [visit.step for visit in visits if isinstance(visit.step, Loop)]
+        used = (free_symbols(one.trips) for one in loops if one.trips is not None)
+        return frozenset().union(*used) - self.sizes.keys() - {one.variable for one in loops}
+
+    def _visits(self, name: str) -> Iterator[Visit]:
+        return walk(self._root(name).function.body, into_calls=True)
+
+    def coverage(self, told: frozenset[str], loops: Mapping[int, Sequence[Finding]]) -> Coverage:
         """Return what was analysed of a program, and what was not.
 
         Parameters
         ----------
         told : frozenset of str
             Functions that findings are about.
+        loops : mapping of int to sequence of Finding
+            By lines, of loops that were read alone.
         """
         unknown: dict[NotUnderstood, None] = {}
         unpriced: dict[str, None] = {}
@@ -331,6 +409,13 @@ class WholeProgram:
                 text = lines[line - 1].strip()
                 unknown[NotUnderstood(self.program.path, line, text, gap.reason)] = None
                 without |= {f.name for f in self.program.functions if f.whole.contains(gap.span)}
+        for slow in self._slow(loops):
+            unknown[slow] = None
+            told |= {
+                f.name
+                for f in self.program.functions
+                if f.whole.start_line <= slow.line <= f.whole.end_line
+            }
         known = [f.name for f in self.program.functions if f.name not in without]
         analysed = tuple(map(self._shown, known))
         fine = tuple(self._shown(name) for name in known if name not in told)

@@ -198,17 +198,20 @@ class Ranked:
     ----------
     judged, remarks, untold : tuple
     coverage : Coverage
+    loops : tuple of Finding
+        About loops of a program that were read alone.
     """
 
     judged: tuple[Judged, ...]
     remarks: tuple[Remark, ...]
     untold: tuple[Untold, ...] = ()
     coverage: Coverage = NOTHING_SEEN
+    loops: tuple[Finding, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings alone."""
-        return tuple(one.finding for one in self.judged)
+        return (*self.loops, *(one.finding for one in self.judged))
 
 
 def always(code: str, speedup: float) -> bool:

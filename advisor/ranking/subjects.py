@@ -92,7 +92,7 @@ def _with_compiled(
     """Return also the functions that numba compiles, with the arrays that the file passes them."""
     if not may_call_compiled(source):
         return kernels
-    from advisor.frontend.spmd.reader import called
+    from advisor.frontend.spmd.called import called
 
     known = {kernel.name for kernel in kernels}
     compiled = read_kernels(path, source, called(path, source, given=given))

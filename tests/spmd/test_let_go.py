@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from reading import HEAD
 
-from advisor.frontend.spmd.reader import called, read_program
+from advisor.frontend.spmd.called import called
+from advisor.frontend.spmd.reader import read_program
 
 PROGRAM = (
     HEAD

@@ -67,7 +67,7 @@ def _known(path: str, source: str) -> Iterator[tuple[Kernel, Seen]]:
     """Yield the functions that nobody marked, as runs or calls in the text show them."""
     from advisor.cli.common import complain
     from advisor.frontend.kernels import read_kernels
-    from advisor.frontend.spmd.reader import called
+    from advisor.frontend.spmd.called import called
     from advisor.observed import Observations
     from advisor.ranking.subjects import heaviest
 

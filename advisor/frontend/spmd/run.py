@@ -269,6 +269,8 @@ class Run:
         Sends of objects, of this pass and of one before it.
     missed : bool
         Whether a receive of an object came before any send that it may match.
+    loops : dict of For to dict of str to Value or None
+        Loops of the program itself that send nothing, with what the names in them denote.
     """
 
     home: Context
@@ -289,6 +291,7 @@ class Run:
     clocks: int = 0
     sent: dict[Communicate, None] = field(default_factory=dict)
     missed: bool = False
+    loops: dict[cst.For, dict[str, Value | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.file = self.home

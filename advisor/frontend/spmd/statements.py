@@ -23,6 +23,7 @@ from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
 from advisor.frontend.spmd.iterations import iteration, name_of
 from advisor.frontend.spmd.joining import carry, meet
+from advisor.frontend.spmd.parts import note_loop, note_sent
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque
 from advisor.ir.spmd.steps import (
@@ -278,6 +279,7 @@ def _for(node: cst.For, run: Run) -> None:
     trips = spoken_of(run.file.pragmas.trips, range(line.start_line, line.end_line + 1))
     if trips is not None:
         made = replace(made, trips=trips, why="")
+    note_loop(node, run)
     for _ in _repeated(node.body, run):
         with run.block() as body:
             store(node.target, given, run)
@@ -285,6 +287,7 @@ def _for(node: cst.For, run: Run) -> None:
             block(node.body, run)
             steps = tuple(body) or interpreted(node.body, line)
         timing = run.clocks - clocks >= 2 and only_communicates(steps)
+    note_sent(node, steps, run)
     if steps:
         run.emit(replace(made, body=steps, span=line, timing=timing))
     if node.orelse is not None:

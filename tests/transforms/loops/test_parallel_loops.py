@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.engine import FileResult, Options, check_source
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.frontend.spmd.reader import called
+from advisor.frontend.spmd.called import called
 from advisor.ir.statements import Loop, Threads
 from advisor.observed import Seen, SeenArray, SeenLoop
 from advisor.source import apply_edits

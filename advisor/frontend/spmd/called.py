@@ -1,0 +1,219 @@
+"""What the calls in a file tell of the arguments of its functions, and its statements of loops.
+
+The file is followed as SPMD programs are: arrays have the shape, element type and storage order
+of the place that makes them. What all calls of a function agree on is a fact of its parameters,
+as if a run had shown it; what they differ in stays unknown. Calls from other files may pass other
+things: facts are what findings are priced with, and never why an edit is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from types import MappingProxyType
+
+import libcst as cst
+
+from advisor.dtypes import dtype_of
+from advisor.frontend import prefilter
+from advisor.frontend.assumed import assumed_of
+from advisor.frontend.spmd.functions import is_kernel_as_called
+from advisor.frontend.spmd.parts import loops_alone
+from advisor.frontend.spmd.reader import Followed
+from advisor.frontend.spmd.run import Defined, Run
+from advisor.frontend.spmd.values import Array, Number, Opaque, Value
+from advisor.ir.spmd.memory import Contiguity, Order, View
+from advisor.ir.spmd.program import RANK, RANKS, SizeFact
+from advisor.observed import Layout, Seen, SeenArray, SeenNumber, Source
+from costdb.expr import Expr, free_symbols, to_text
+
+_TEXT_LENGTH = 60
+
+
+def called(
+    path: str,
+    source: str,
+    given: Mapping[str, int | float] = MappingProxyType({}),
+    given_by: Mapping[str, str] = MappingProxyType({}),
+    file: Followed | None = None,
+) -> tuple[Seen, ...]:
+    """Return what a file's own calls tell of its functions, in the order of the source.
+
+    Functions that it does not call are left out, and so are those of which calls differ in the
+    element type or the storage order of an array; compiled ones also where arguments share memory,
+    as what is said of their loops holds where arrays do not overlap. Sizes that differ from rank to
+    rank are those of the first one.
+
+    Parameters
+    ----------
+    path, source : str
+    given : mapping of str to number
+        Sizes of the file, over what its source says of them.
+    given_by : mapping of str to str
+        What gave them, where it was not ``-D``.
+    file : Followed, optional
+        The same file, where somebody else may follow it too.
+
+    Raises
+    ------
+    SourceProblem
+        When the file does not parse, or a comment to the tool cannot be right.
+    """
+    reading = (file or Followed(path, source)).alone
+    if reading.is_cut_short:
+        return ()
+    run, functions = reading.run, reading.run.home.defined
+    facts = run.symbols.facts
+    stated = dict(facts)
+    for name in (facts.keys() | {RANKS}) & given.keys():
+        facts[name] = SizeFact(given[name], given_by.get(name, "-D"))
+    facts.setdefault(RANK, SizeFact(0, "the first rank"))
+    # one name for several functions: a call may be of any
+    several = {name.partition(":")[0] for name in functions if ":" in name}
+    made = [
+        seen
+        for name, defined in functions.items()
+        if name.partition(":")[0] not in several
+        and defined.sites
+        and is_kernel_as_called(defined.function.node, run)
+        and (seen := _seen(name, defined, run)) is not None
+    ]
+    if prefilter.imports_mpi(source):
+        # whose number may be a size
+        facts[RANK] = SizeFact(1, "the second rank")
+        made += (_loop(name, node, run) for name, node in loops_alone(run))
+    # the program that the file may be is read with what its source says
+    facts.clear()
+    facts.update(stated)
+    return tuple(sorted(made, key=lambda seen: seen.line))
+
+
+def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
+    node = defined.function.node
+    line = run.span(node.name).start_line
+    # the first way is what holds in all of them
+    names = defined.entered[0].names
+    call = f"call in line {defined.sites[0].span.start_line}"
+    arrays: list[SeenArray] = []
+    numbers: list[SeenNumber] = []
+    for parameter in _parameters(node):
+        value = names.get(parameter)
+        if isinstance(value, Array):
+            array = _array(parameter, value.view, _shapes(parameter, defined), run)
+            if array is None:
+                return None
+            arrays.append(array)
+        elif isinstance(value, Number):
+            numbers.append(_number(parameter, value, call, run))
+        elif _is_an_array_elsewhere(parameter, defined):
+            return None
+    if not arrays:
+        return None
+    ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
+    overlaps = tuple(dict.fromkeys(pair for way in ways for pair in way))
+    if overlaps and node.decorators:
+        return None
+    calls = len(defined.sites)
+    return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=calls, overlaps=overlaps)
+
+
+def _loop(function: str, node: cst.For, run: Run) -> Seen:
+    """Return a loop as a function of the names in it; its text may tell what else tells not."""
+    span, values = run.span(node), run.loops[node]
+    told = assumed_of(values, "\n".join(run.home.lines[span.start_line - 1 : span.end_line]))
+    arrays: dict[str, SeenArray] = {}
+    unknown = {n for n, value in values.items() if isinstance(value, Array | Opaque | None)}
+    numbers = {one.name: one for one in told.numbers if one.name in unknown}
+    for name, value in values.items():
+        if isinstance(value, Number):
+            numbers[name] = _number(name, value, f"line {span.start_line}", run)
+        elif isinstance(value, Array) and (array := _array(name, value.view, "", run)) is not None:
+            arrays[name] = array
+    guessed = [one for one in told.arrays if one.name in unknown - arrays.keys()]
+    overlaps = tuple(_in_one_memory(values, values))
+    source: Source = "assumed" if guessed else "text"
+    return Seen(
+        function,
+        span.start_line,
+        source,
+        (*arrays.values(), *guessed),
+        tuple(numbers.values()),
+        overlaps=overlaps,
+        alone=True,
+    )
+
+
+def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
+    params = node.params
+    found = (*params.posonly_params, *params.params, *params.kwonly_params)
+    return tuple(parameter.name.value for parameter in found)
+
+
+def _in_one_memory(
+    names: Mapping[str, Value | None], parameters: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of arguments that are parts of one array."""
+    given = [
+        (name, value.view) for name in parameters if isinstance(value := names.get(name), Array)
+    ]
+    for (one, view), (other, same) in combinations(given, 2):
+        if view.buffer.memory == same.buffer.memory:
+            yield one, other
+
+
+def _is_an_array_elsewhere(parameter: str, defined: Defined) -> bool:
+    """Return whether a call passes an array where not all do, or not one of the same kind."""
+    return any(isinstance(way.names.get(parameter), Array) for way in defined.entered)
+
+
+def _shapes(parameter: str, defined: Defined) -> str:
+    """Return the shapes that an argument has in all calls, in their terms."""
+    first, *others = defined.entered
+    # where ways differ, the first one is what they have in common
+    ways = others if any(way.names != first.names for way in others) else [first]
+    found = [way.names.get(parameter) for way in ways]
+    shapes = [value.view.shape for value in found if isinstance(value, Array)]
+    told = [", ".join(map(to_text, shape)) for shape in shapes if shape is not None]
+    return "; ".join(told) if len(told) == len(ways) else ""
+
+
+def _array(name: str, view: View, shapes: str, run: Run) -> SeenArray | None:
+    """Return an argument; None where its element type or how it lies in memory is not known."""
+    layout, shape = _layout(view), view.shape
+    if layout is None or shape is None or view.dtype is None:
+        return None
+    values = [run.symbols.value(extent) for extent in shape]
+    extents = tuple(value for value in values if value is not None and value >= 0)
+    known = extents if len(extents) == len(shape) else None
+    return SeenArray(
+        name, view.dtype, len(shape), layout, known, None, _made(view, shape, run), shapes
+    )
+
+
+def _layout(view: View) -> Layout | None:
+    contiguity = view.contiguity
+    if contiguity is Contiguity.NO:
+        return "A"
+    several = view.shape is None or len(view.shape) > 1
+    if contiguity is Contiguity.UNKNOWN or (several and view.order is Order.UNKNOWN):
+        return None
+    return "F" if several and view.order is Order.F else "C"
+
+
+def _made(view: View, shape: tuple[Expr, ...], run: Run) -> str:
+    """Return which line makes an array, and what binds the sizes that it is made of."""
+    allocation = view.buffer.allocation
+    text = " ".join(allocation.text.split())
+    if len(text) > _TEXT_LENGTH:
+        text = f"{text[: _TEXT_LENGTH - 4]} ..."
+    facts = run.symbols.facts
+    names = sorted(frozenset().union(*map(free_symbols, shape)) & facts.keys())
+    sizes = "".join(f"; {name}: {facts[name].origin}" for name in names)
+    return f"line {allocation.span.start_line}: {text}{sizes}"
+
+
+def _number(name: str, value: Value, call: str, run: Run) -> SeenNumber:
+    assert isinstance(value, Number)
+    whole = value.dtype == "int" and not value.varies
+    known = run.symbols.value(value.expr) if whole else None
+    return SeenNumber(name, dtype_of(value.dtype).name, known, call)

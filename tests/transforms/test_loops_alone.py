@@ -1,0 +1,103 @@
+"""Loops over elements in the midst of what an MPI program sends: read by themselves."""
+
+from pathlib import Path
+
+import pytest
+
+from advisor.engine import FileResult, Options, check_source
+from advisor.finding import Applicability
+from advisor.source import apply_edits
+from advisor.unread import NO_RULE
+from tests.transforms.spmd_running import HEADER, run_side_by_side
+
+STEPS = """\
+def main(comm):
+    rank, size = comm.Get_rank(), comm.Get_size()
+    n = 4000 // size
+    u = np.sin(np.arange(n + 2) * 0.1 * (rank + 1))
+    un = u.copy()
+    total = 0.0
+    for it in range(3):
+        u[0] = comm.sendrecv(u[-2], dest=(rank + 1) % size, source=(rank - 1) % size)
+        for i in range(1, n + 1):
+            un[i] = u[i] + 0.1 * (u[i - 1] - 2 * u[i] + u[i + 1])
+        u[1:n + 1] = un[1:n + 1]
+        for i in range(n):
+            total += u[i] * u[i]
+    return u, comm.allreduce(total, op=MPI.SUM)
+"""
+FIELD = """\
+class Field:
+    def __init__(self, comm, n):
+        self.comm, self.n = comm, n
+        self.u = np.arange(n * n, dtype=float).reshape(n, n) * (comm.Get_rank() + 1)
+        self.new = np.zeros_like(self.u)
+
+    def step(self):
+        self.u[0] = self.comm.allreduce(self.u[-1], op=MPI.SUM)
+        for i in range(1, self.n - 1):
+            for j in range(1, self.n - 1):
+                self.new[i, j] = (self.u[i - 1, j] + self.u[i + 1, j]) * 0.5
+        self.u, self.new = self.new, self.u
+
+
+def main(comm):
+    field = Field(comm, 40)
+    for it in range(3):
+        field.step()
+    return field.u
+"""
+WHOLE = "\n\nif __name__ == '__main__':\n    main(MPI.COMM_WORLD)\n"
+
+
+def checked(text: str, *codes: str) -> FileResult:
+    options = Options("node2026", {"P": 2}, codes, (), None)
+    return check_source("program.py", f"{HEADER}{text}{WHOLE}", options)
+
+
+@pytest.mark.parametrize("text", [STEPS, FIELD])
+def test_rewritten_programs_give_the_same(text: str, tmp_path: Path) -> None:
+    before = after = f"{HEADER}{text}{WHOLE}"
+    loops = before.count("for ")
+    found = checked(text, "ADV401").findings
+    while found:
+        assert found[0].fix is not None
+        assert found[0].fix.applicability is Applicability.UNSAFE
+        assert found[0].share is not None and 0 < found[0].share < 1
+        after = apply_edits(after, dict.fromkeys(found[0].fix.edits))
+        options = Options("node2026", {"P": 2}, ("ADV401",), (), None)
+        found = check_source("program.py", after, options).findings
+    assert after.count("for ") == loops - 2
+    for ranks in (1, 2, 3):
+        assert run_side_by_side(tmp_path, {"loops": (before, after, 1e-12)}, ranks) == {
+            "loops": "same"
+        }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # a store that a later iteration reads
+        ("un = u.copy()", "un = u"),
+        # sent from within
+        ("            un[i] = u", "            comm.send(i, dest=rank)\n            un[i] = u"),
+        # somebody reads where the loop ended
+        ("un[1:n + 1]\n", "un[1:n + 1] + i\n"),
+    ],
+)
+def test_what_is_left_alone(change: tuple[str, str]) -> None:
+    line = STEPS.splitlines().index("        for i in range(1, n + 1):") + 5
+    assert any(one.span.start_line == line for one in checked(STEPS, "ADV401").findings)
+    text = STEPS.replace(*change)
+    assert text != STEPS
+    found = [one for one in checked(text, "ADV401").findings if one.span.start_line == line]
+    fixes = [one.fix for one in found if one.fix is not None]
+    assert all(fix.applicability is Applicability.DISPLAY for fix in fixes)
+
+
+def test_no_calm_about_a_slow_loop_that_no_rule_takes() -> None:
+    slow = "un[i] = np.random.rand() + un[i - 1] + u"
+    text = STEPS.replace("un[i] = u", slow).replace("4000", "4000000")
+    (gap,) = [one for one in checked(text).coverage.not_understood if one.reason.endswith(NO_RULE)]
+    assert gap.text == "for i in range(1, n + 1):"
+    assert not checked(text.replace("4000000", "40")).coverage.not_understood
