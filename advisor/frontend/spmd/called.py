@@ -127,8 +127,10 @@ def _loop(function: str, node: cst.For, run: Run) -> Seen:
     for name, value in values.items():
         if isinstance(value, Number):
             numbers[name] = _number(name, value, f"line {span.start_line}", run)
-        elif isinstance(value, Array) and (array := _array(name, value.view, "", run)) is not None:
-            arrays[name] = array
+        elif isinstance(value, Array):
+            alike = ", ".join(map(to_text, value.view.shape or ()))
+            if (array := _array(name, value.view, alike, run)) is not None:
+                arrays[name] = array
     guessed = [one for one in told.arrays if one.name in unknown - arrays.keys()]
     overlaps = tuple(_in_one_memory(values, values))
     source: Source = "assumed" if guessed else "text"
