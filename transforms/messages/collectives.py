@@ -42,7 +42,7 @@ from transforms.kit.rewrite import (
     statement_at,
 )
 from transforms.messages.buffers import carried
-from transforms.messages.patterns import End, Kind, Pattern
+from transforms.messages.patterns import End, Kind, Pattern, arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,8 @@ def for_each(program: Program, function: SpmdFunction, pattern: Pattern) -> Inst
         own, call = sent.text, _call(pattern, Op.ALLGATHER, sent, received)
     else:
         return None
-    return Instead(call, (f"{own}, {text}",) if own and text else ())
+    written = own and text and not _of_own_rank(pattern)
+    return Instead(call, (f"{own}, {text}",) if written else ())
 
 
 def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
@@ -114,6 +115,18 @@ def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
         else view
         for end, view in ((pattern.send, sent), (pattern.take, taken))
     ]
+    index = sym(pattern.send.loop.variable if pattern.send.loop is not None else "")
+    if inside := _of_own_rank(pattern):
+        # the loop's index is that rank
+        copied = [
+            replace(v, region=tuple(Point(rank) if p == Point(index) else p for p in v.region))
+            for one in inside
+            for v in (one.source, one.target)
+            if v.region is not None
+        ]
+        return [v.region for v in copied] == [v.region for v in own] and all(
+            map(same_memory, copied, own)
+        )
     for steps in (block[last:], block[:first][::-1]):
         for step in steps:
             if isinstance(step, Copy) and not step.allocates and same_memory(step.target, own[1]):
@@ -122,6 +135,13 @@ def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
             if any(may_be_written(step, view) for view in own) or isinstance(step, Loop | Branch):
                 break
     return False
+
+
+def _of_own_rank(pattern: Pattern) -> list[Copy]:
+    """Return the copies that stand where a loop over ranks leaves out the own one."""
+    loops = [one for one in pattern.steps if isinstance(one, Loop)]
+    guards = [one for loop in loops for one in loop.body if isinstance(one, Branch)]
+    return [step for one in guards for step in arms(one) if isinstance(step, Copy)]
 
 
 def at_root(program: Program, function: SpmdFunction, pattern: Pattern) -> Instead | None:

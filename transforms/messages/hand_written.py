@@ -154,7 +154,7 @@ def _instead_of_loops(
     begins = min([first.span, *(end.statement for end in ends)])
     place = stretch(begins, max([last.span, *(end.statement for end in ends)]))
     method = found.call.method
-    edits: Edits | str = "what all ranks send, or receive, has no name"
+    edits: Edits | str = "what all ranks send, or receive, has no name, or the loop does more"
     if found.texts:
         line = f"{ends[0].receiver}.{method}({found.texts[0]})"
         edits = instead(program, function, place, [line], [*ends, *pattern.steps])

@@ -19,7 +19,18 @@ from enum import StrEnum
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import SpmdFunction
 from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind
-from advisor.ir.spmd.steps import Branch, Communicate, Leave, Loop, Op, Step, Visit, Wait, walk
+from advisor.ir.spmd.steps import (
+    Branch,
+    Communicate,
+    Copy,
+    Leave,
+    Loop,
+    Op,
+    Step,
+    Visit,
+    Wait,
+    walk,
+)
 from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num, substitute, sym
 from costdb.expr.nodes import Mod, Num
 from costdb.expr.polynomials import expand
@@ -168,12 +179,14 @@ def _over_ranks(loop: Loop, inner: Communicate, partner: Partner | None, own: Ex
     guards = [step for step in loop.body if isinstance(step, Branch)]
     spares = inner not in loop.body
     if spares:
-        # `if i != rank`
-        if len(guards) != 1 or guards[0].then != (inner,) or guards[0].orelse:
+        # `if i != rank`, or `if i == rank` with what the rank does with its own instead
+        if len(guards) != 1 or (inner,) not in (guards[0].then, guards[0].orelse):
             return None
         others = (own, inner.communicator.rank)
         spared = [one for o in others for one in (equal(rank, o), equal(o, rank))]
-        if guards[0].condition.value not in [logical_not(one) for one in spared]:
+        if guards[0].then == (inner,):
+            spared = [logical_not(one) for one in spared]
+        if guards[0].condition.value not in spared:
             return None
     offset = expand(rank - sym(loop.variable))
     low, high = loop.low + offset, loop.high + offset
@@ -312,8 +325,15 @@ def _each(visit: Visit) -> Pattern | None:
 
 def _does_nothing_else(loop: Loop, inner: Communicate) -> bool:
     return all(
-        one == inner or (isinstance(one, Branch) and one.then == (inner,)) for one in loop.body
+        one == inner
+        or (isinstance(one, Branch) and all(s == inner or isinstance(s, Copy) for s in arms(one)))
+        for one in loop.body
     )
+
+
+def arms(branch: Branch) -> tuple[Step, ...]:
+    """Return the steps of both arms."""
+    return (*branch.then, *branch.orelse)
 
 
 # --- each rank and the next ---------------------------------------------------------------------
