@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import Expr, ExprError, free_symbols, substitute, sym
-from costdb.expr.evaluate import Evaluator
+from costdb.expr.evaluate import MAX_ITERATIONS, Evaluator
 from costdb.expr.evaluate import Point as Sizes
 from costdb.expr.functions import Conditional, Sum
 from costdb.expr.nodes import Add, Mul, Sym, Value
@@ -460,18 +460,21 @@ def fixed_part(priced: Priced, bindings: Bindings) -> Seconds:
     return middle(replace(priced, coefficients=fixed), bindings)
 
 
-def middles(prices: Sequence[Priced]) -> Callable[[Bindings], list[Seconds]]:
+def middles(
+    prices: Sequence[Priced], most: int = MAX_ITERATIONS
+) -> Callable[[Bindings], list[Seconds]]:
     """Return what gives the times of several prices at sizes, each as :func:`middle` does.
 
-    Variants share most of their parts, and one set of sizes much with the next.
+    Variants share most of their parts, and one set of sizes much with the next. No more terms are
+    enumerated than `most`.
     """
     try:
         merged = merge_coefficients([priced.coefficients for priced in prices])
     except ExprError:
         # one name stands for two numbers
-        return lambda bindings: [middle(priced, bindings) for priced in prices]
+        return lambda bindings: [middles([one], most)(bindings)[0] for one in prices]
     values = {name: quantity.value for name, quantity in merged.items()}
-    evaluator = Evaluator([priced.microseconds for priced in prices])
+    evaluator = Evaluator([priced.microseconds for priced in prices], most)
 
     def at(bindings: Bindings) -> list[Seconds]:
         check_bindings(bindings)

@@ -263,9 +263,12 @@ def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     return _rounded(middle(costed.formula, sizes))
 
 
-def times_s(several: Sequence[Costed]) -> Callable[[Mapping[str, Number]], list[float]]:
-    """Return what gives the times of several at sizes, each as :func:`time_s` does."""
-    at = middles([one.formula for one in several])
+def times_s(several: Sequence[Costed], most: int) -> Callable[[Mapping[str, Number]], list[float]]:
+    """Return what gives the times of several at sizes, each as :func:`time_s` does.
+
+    No more terms are enumerated than `most`.
+    """
+    at = middles([one.formula for one in several], most)
     return lambda sizes: [_rounded(time) for time in at(sizes)]
 
 

@@ -42,6 +42,7 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
+from costdb.crossovers import MOST_TERMS
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
@@ -278,12 +279,12 @@ def _tried(
 ) -> tuple[list[int], list[float]]:
     """Return of each candidate at how many points it wins, and its greatest gain."""
     wins, gains = [0] * len(candidates), [0.0] * len(candidates)
-    times_at = times_s((before, *candidates))
+    times_at = times_s((before, *candidates), MOST_TERMS)
     for point in points:
         try:
             now, *times = times_at(point)
         except ExprError:
-            # sizes that small make no kernel
+            # sizes that small make no kernel, or larger ones take too long
             continue
         for place, time in enumerate(times):
             if time > 0:

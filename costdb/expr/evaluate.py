@@ -86,11 +86,14 @@ class Evaluator:
     Parameters
     ----------
     exprs : sequence of Expr
+    most : int
+        Terms that may be enumerated for a value.
     """
 
-    def __init__(self, exprs: Sequence[Expr]) -> None:
+    def __init__(self, exprs: Sequence[Expr], most: int = MAX_ITERATIONS) -> None:
         self.exprs = exprs
-        self.point = Point({})
+        self.most = most
+        self.point = Point({}, most)
 
     def at(self, bindings: Mapping[str, Value]) -> list[Value]:
         """Return the values, each as :func:`evaluate` does.
@@ -129,7 +132,7 @@ class Evaluator:
         if self.point.scope.keys() == bindings.keys():
             self.point.move_to(bindings)
         else:
-            self.point = Point(bindings)
+            self.point = Point(bindings, self.most)
 
 
 _NOT_FINITE = "the value is not a finite number"
@@ -152,10 +155,13 @@ class Point:
     Parameters
     ----------
     bindings : mapping of str to int or float
+    most : int
+        Terms that may be enumerated for a value.
     """
 
-    def __init__(self, bindings: Mapping[str, Value]) -> None:
+    def __init__(self, bindings: Mapping[str, Value], most: int = MAX_ITERATIONS) -> None:
         self.scope = dict(bindings)
+        self.most = most
         self.known: dict[Expr, Any] = {}
         self.iterations = 0
 
@@ -275,9 +281,9 @@ class Point:
     def spend(self, index: str, steps: int) -> None:
         """Count the terms of an enumeration."""
         self.iterations += steps
-        if self.iterations > MAX_ITERATIONS:
+        if self.iterations > self.most:
             raise ExprError(
-                f"enumerating {index!r} needs more than {MAX_ITERATIONS} terms, "
+                f"enumerating {index!r} needs more than {self.most} terms, "
                 "and no closed form is known"
             )
 

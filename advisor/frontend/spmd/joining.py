@@ -197,6 +197,7 @@ def meet(before: State, run: Run) -> None:
     for record in dict.fromkeys((*kept, *run.kept)):
         one, other = kept.get(record, {}), run.kept.get(record, {})
         if one is not other:
+            run.budget -= 1
             for key, value in _differing(one, other, run):
                 run.keep(record, key, value)
 

@@ -18,6 +18,7 @@ from advisor.frontend.prefilter import (
     callers_of,
     imports_mpi,
     may_be_given_communicator,
+    may_call_compiled,
     may_communicate,
     sends_by_parameter,
 )
@@ -51,6 +52,9 @@ _RECEIVER_OR_RANK = re.compile(
     rf"({DOTTED_NAME})\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
 )
 _START = Span(1, 0, 1, 0)
+BRIEF_STEPS = 6_000
+"""Of a file that neither sends nor compiles anything: as `MOST_STEPS` of others."""
+
 
 
 class Followed:
@@ -78,6 +82,9 @@ class Followed:
 
     def _reading(self, beside: Siblings | None) -> _Reading:
         reading = _Reading.of(self.path, self.source, beside)
+        if not may_communicate(self.source) and not may_call_compiled(self.source):
+            # what its calls tell is of use, and worth no wait
+            reading.run.budget, reading.is_brief = BRIEF_STEPS, True
         reading.follow(reading.run.home, top=True)
         sent = reading.run.sent
         if reading.run.missed and sent:
@@ -170,6 +177,7 @@ class _Reading:
     contexts: Mapping[str, Context | None]
     top: Entered | None = None
     is_cut_short: bool = False
+    is_brief: bool = False
 
     @classmethod
     def of(cls, path: str, source: str, beside: Siblings | None, reading: str = "") -> _Reading:
@@ -189,8 +197,13 @@ class _Reading:
             yield
         except TooMuch:
             self.is_cut_short = True
-            self.run.budget = budget
+            self.run.budget = 0 if self.is_brief else budget
             del self.run.frames[1:]
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is to be followed."""
+        return self.is_brief and self.is_cut_short
 
     def follow(self, context: Context, *, top: bool = False) -> None:
         """Follow a file from its top, and then every function that this did not enter."""
@@ -203,10 +216,10 @@ class _Reading:
                     run.unknown("the rest of the file takes too long to follow", _START)
                 self.top = frame.entered({}, tuple(body))
         for defined in list(context.defined.values()):
-            if not defined.entered:
+            if not defined.entered and not self.is_spent:
                 with self._limited(5_000):
                     self._alone(defined)
-        for defined in context.defined.values():
+        for defined in () if self.is_spent else context.defined.values():
             with self._limited(5_000):
                 self._in_all_ways(defined)
 
@@ -251,7 +264,7 @@ class _Reading:
             meet(around, run)
             for name, value in other.items():
                 names[name] = join(names.get(name), value, name, run)
-        run.frames, run.budget = frames, max(run.budget, 5_000)
+        run.frames, run.budget = frames, run.budget if self.is_brief else max(run.budget, 5_000)
         try:
             follow(run, defined, names)
             ways.insert(0, ways.pop())
