@@ -165,6 +165,22 @@ class Seen:
     bindings: tuple[SeenBinding, ...] = ()
     alone: bool = False
 
+    def assuming(self, text: Seen | None) -> Seen:
+        """Return the same with what the text of the function tells of all else."""
+        if text is None:
+            return self
+        known = {one.name for one in self.arrays} | {one.name for one in self.numbers}
+        known |= dict(self.others).keys()
+        arrays = tuple(one for one in text.arrays if one.name.partition(".")[0] not in known)
+        numbers = tuple(one for one in text.numbers if one.name.partition(".")[0] not in known)
+        return replace(
+            self,
+            source="assumed" if arrays else self.source,
+            arrays=(*self.arrays, *arrays),
+            numbers=(*self.numbers, *numbers),
+            bindings=text.bindings,
+        )
+
     @property
     def typed(self) -> Seen:
         """The same without sizes: what a compiler's signature tells apart."""

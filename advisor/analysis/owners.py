@@ -237,7 +237,8 @@ def _candidates(
         case Expand(operand, axis):
             return [_with_axis(found, axis) for found in of(operand)]
         case Transpose(operand, axes):
-            return [_picked(found, axes) for found in of(operand)]
+            # one that is stretched along an axis says nothing of that
+            return [_picked(f, axes) for f in of(operand) if len(f.template) == len(axes)]
         case MatMul(left, right):
             return [_of_product(rows, columns) for rows in of(left) for columns in of(right)]
         case PeriodicPad(operand, axis, before, _):

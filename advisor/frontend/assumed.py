@@ -1,24 +1,29 @@
-"""What the text of a function says of its parameters, where no call and no run tells.
+"""What the text of a function says of the names in it, where no call and no run tells.
 
 ``u[i, j]`` says that ``u`` has two dimensions, ``n, m = u.shape`` too, and what is an argument of
 ``range`` is a whole number. Element types and sizes nothing says: elements are taken for float64,
 those that are subscripts for int64, and sizes stay symbols. Each finding states that, and each edit
-has it as its condition. Where the text leaves a doubt about a parameter, nothing is assumed of it.
+has it as its condition. Where the text leaves a doubt about a name, nothing is assumed of it.
+
+Names are parameters, attributes of them, what the module binds once, and what the function does:
+of that a statement that is read tells more, so what is assumed counts where none is.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from textwrap import dedent
 
 from advisor.finding import MODULE
-from advisor.observed import Seen, SeenArray, SeenNumber
+from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
+from costdb.records import replace
 
 
 class Use(Enum):
-    """How a parameter is used, or an attribute of ``self``."""
+    """How a name is used, or an attribute."""
 
     ARRAY = auto()
     """As only arrays are."""
@@ -55,6 +60,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     outside = [one for one in tree.body if not isinstance(one, _Function | ast.ClassDef)]
+    lines, around = source.splitlines(), _bound_once(outside)
     found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
     # how arrays lie in memory, which compiled loops walk through, nothing tells
     found += (
@@ -63,7 +69,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if not node.decorator_list
     )
     return tuple(
-        _assumed(name, line, given, body)
+        _assumed(name, line, given, body, around if body is not outside else {}, lines)
         for name, line, given, body in found
         if any(_is_worth_reading(part) for part in body)
     )
@@ -102,9 +108,44 @@ def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, _Fu
                 pass
 
 
-def _assumed(name: str, line: int, given: ast.arguments, body: Iterable[ast.stmt]) -> Seen:
+def _stored(body: Iterable[ast.stmt]) -> Counter[str]:
+    """Return how often names are bound, or deleted."""
+    parts = (one for part in body for one in ast.walk(part) if isinstance(one, ast.Name))
+    return Counter(one.id for one in parts if not isinstance(one.ctx, ast.Load))
+
+
+def _bound_once(body: Iterable[ast.stmt]) -> dict[str, ast.Assign]:
+    """Return the names that one assignment binds, outside of loops, and nothing else."""
+    stored, found = _stored(body), dict[str, ast.Assign]()
+    pending = list(body)
+    while pending:
+        match pending.pop():
+            case ast.Assign(targets=[target]) as made:
+                parts = target.elts if isinstance(target, ast.Tuple) else [target]
+                names = (one.id for one in parts if isinstance(one, ast.Name))
+                found |= {name: made for name in names if stored[name] == 1}
+            case ast.If(body=then, orelse=orelse):
+                pending += (*then, *orelse)
+            case ast.With(body=inner):
+                pending += inner
+    return found
+
+
+def _assumed(
+    name: str,
+    line: int,
+    given: ast.arguments,
+    body: Iterable[ast.stmt],
+    around: Iterable[str],
+    lines: Sequence[str],
+) -> Seen:
     parameters = (*given.posonlyargs, *given.args, *given.kwonlyargs)
     uses: _Uses = {one.arg: set(_stated(one.annotation)) for one in parameters}
+    own = _bound_once(body)
+    stored = _stored(body)
+    uses |= {one: set() for one in around if one not in stored and one not in uses}
+    own = {one: made for one, made in own.items() if one not in uses}
+    uses |= {one: set() for one in own}
     for parameter, value in _defaults(given):
         whole, number = (
             isinstance(value, ast.Constant) and type(value.value) is kind for kind in (int, float)
@@ -112,15 +153,39 @@ def _assumed(name: str, line: int, given: ast.arguments, body: Iterable[ast.stmt
         uses[parameter].add(Use.WHOLE if whole else Use.NUMBER if number else Use.OTHER)
     for inner in (one for statement in body for one in ast.walk(statement)):
         for used, use in _said(inner):
-            if used in uses or used.startswith("self."):
+            if used.partition(".")[0] in uses.keys() - own.keys() or used in own:
                 uses.setdefault(used, set()).add(use)
+    # an attribute of an array is none of its own
+    uses = {
+        one: use for one, use in uses.items() if "." not in one or not uses[one.partition(".")[0]]
+    }
     arrays = [array for text, use in uses.items() if (array := _array(text, use)) is not None]
-    numbers = (
+    numbers = [
         SeenNumber(text, "int64" if Use.WHOLE in use else "float64")
         for text, use in uses.items()
         if use and use <= {Use.NUMBER, Use.WHOLE}
+    ]
+    told: tuple[SeenArray | SeenNumber, ...] = (*arrays, *numbers)
+    bindings = (
+        SeenBinding(lines[own[one.name].lineno - 1].strip(), one.name, _as_bound(one))
+        for one in told
+        if one.name in own
     )
-    return Seen(name, line, "assumed", tuple(arrays), tuple(numbers))
+    return Seen(
+        name,
+        line,
+        "assumed",
+        tuple(one for one in arrays if one.name not in own),
+        tuple(one for one in numbers if one.name not in own),
+        bindings=tuple(bindings),
+    )
+
+
+def _as_bound(one: SeenArray | SeenNumber) -> SeenArray | SeenNumber:
+    """Return what a function binds; of its numbers it is known whose they are."""
+    if isinstance(one, SeenArray):
+        return one
+    return replace(one, dtype=one.dtype.rstrip("64"))
 
 
 def _stated(annotation: ast.expr | None) -> Iterator[Use]:
@@ -202,8 +267,8 @@ def _of(node: ast.expr, use: Use | int) -> Iterator[tuple[str, Use | int]]:
     match node:
         case ast.Name(id=name):
             yield name, use
-        case ast.Attribute(value=ast.Name(id="self"), attr=attribute):
-            yield f"self.{attribute}", use
+        case ast.Attribute(value=ast.Name(id=owner), attr=attribute) if attribute != "T":
+            yield f"{owner}.{attribute}", use
         case _:
             pass
 

@@ -77,6 +77,8 @@ class Besides(SimpleStatements):
         # for what a name no longer denotes: the line that is not understood, and why
         self.causes: dict[str, tuple[int, str]] = {}
         self.starts: dict[Span, dict[str, Scalar]] = {}
+        # what loops need as it was before them
+        self.kept: list[Statement] = []
 
     def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
         """Read statements of one block; `of_loop`, of what a loop repeats."""
@@ -243,9 +245,9 @@ class Besides(SimpleStatements):
         scope = self.scope
         for name in assigned_names(node):
             scope.forget(name)
-        for name in self._foreign(found):
-            if not scope.has_array(name) or name in scope.seen.unsettled:
-                scope.forget(name)
+        foreign = self._foreign(found)
+        lost = {n for n in foreign if not scope.has_array(n) or n in scope.seen.unsettled}
+        scope.renew(sorted(lost), span.start_line)
         self._bound_as_seen(assigned_names(node), node, span, plain=plain)
         self._related(found, assigned_names(node))
 

@@ -240,7 +240,12 @@ def _kernel(
             ),
         ),
         asked=seen is None or (seen.source not in READ and bool(seen.arrays)),
-        assumed=seen is not None and seen.source == "assumed" and bool(seen.arrays),
+        assumed=seen is not None
+        and seen.source in READ
+        and bool(
+            (seen.arrays and seen.source == "assumed")
+            or scope.given & {one.name for one in seen.bindings}
+        ),
         alone=seen is not None and seen.alone,
         general=cache(partial(_kernel, found, reader, context, True)),
         kinds=cache(

@@ -39,7 +39,7 @@ from advisor.frontend.indices import (
     range_of,
 )
 from advisor.frontend.others import work_of
-from advisor.frontend.scope import looks_up, part_of
+from advisor.frontend.scope import Moment, looks_up, part_of
 from advisor.frontend.seen_names import name_node
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.stores import (
@@ -357,7 +357,8 @@ class Loops(Besides):
         # what any function may change, one that is called may
         foreign = self._foreign(self._effects(node))
         foreign -= scope.arrays_among(scope.seen.around - scope.seen.unsettled)
-        changed = assigned_names(node) | foreign
+        renewed = (foreign & scope.seen.assumed.keys()) - assigned_names(node)
+        changed = (assigned_names(node) | foreign) - renewed
         before, strided = scope.moment(), set(scope.strided)
         varying, scope.varying = scope.varying, scope.varying | changed
         around, started = set(scope.accumulating), dict(scope.started)
@@ -392,6 +393,7 @@ class Loops(Besides):
         scope.running.append((symbol, low, high, step) if known else None)
 
         def once_around() -> tuple[Statement, ...]:
+            scope.renew(sorted(renewed), span.start_line)
             return self._once_around(
                 node, variable, symbol, low, changed, {**carried, **totals}, index, items, passed
             )
@@ -414,6 +416,15 @@ class Loops(Besides):
             return once_around()
 
         body = once_around()
+        held = self._overwritten(node, before, changed)
+        if held:
+            # a later iteration finds them as they were, and not what they were computed from
+            scope.restore(before)
+            for name, value in held.items():
+                scope.bind_number(name, strong(scope.type_of(value).dtype))
+            before = scope.moment()
+            body = once_around()
+        self.kept += [ScalarBind(name, value, span) for name, value in held.items()]
         lost = scope.lost - before.lost - unknown
         if not settled() and lost <= scope.renamed and scope.strided == strided:
             # names that were handed over are bound anew, or a later iteration does not know them;
@@ -436,6 +447,7 @@ class Loops(Besides):
         scope.passed_on = passing
         scope.either(before, scope.moment())
         scope.unsettle(changed)
+        scope.renew(sorted(renewed), span.end_line)
         scope.accumulating, scope.by_element = around, by_element
         scope.started = {n: value for n, value in started.items() if n not in changed}
         for name, dtype in totals.items():
@@ -443,6 +455,14 @@ class Loops(Besides):
         if variable is not None and variable not in assigned_names(node.body):
             scope.loop_texts[symbol] = variable
         return Loop(symbol, low, high, step, body, span, starts=starts)
+
+    def _overwritten(
+        self, node: cst.For | cst.While, before: Moment, changed: frozenset[str]
+    ) -> dict[str, Value]:
+        """Return numbers from before a loop that it uses, computed from what it changes."""
+        lost = before.elements.keys() - self.scope.elements.keys() - changed
+        known = ((name, before.elements[name]) for name in sorted(lost & names_in(node)))
+        return {name: value for name, value in known if value != Read(name, ())}
 
     def _passed_on(self, node: cst.For | cst.While) -> set[str]:
         """Return the numbers that a loop passes on from one iteration to the next, and uses."""

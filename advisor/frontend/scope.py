@@ -302,7 +302,12 @@ class Scope:
                                 self.later_texts[extent] = f"{name}.shape[{axis}]"
                 return True
         elif isinstance(what, SeenNumber) and not self.has_array(name):
-            if once and what.dtype == "int" and (what.value or 0) > 0 and is_name(name):
+            if (
+                once
+                and what.dtype == "int"
+                and (what.value is None or what.value > 0)
+                and is_name(name)
+            ):
                 self.bind_scalar(name, sym(name))
                 self.later_texts[name] = name
             else:
@@ -367,6 +372,18 @@ class Scope:
             self.forget(name)
             if not lost:
                 self.lost.discard(name)
+
+    def renew(self, names: Iterable[str], line: int) -> None:
+        """Forget numbers that other code may have changed: those that are assumed stay numbers."""
+        for name in names:
+            self.forget(name)
+            dtype = self.seen.assumed.get(name)
+            if dtype == "int64":
+                symbol = f"{name}.from{line}"
+                self.bind_scalar(name, sym(symbol))
+                self.later_texts[symbol] = name
+            elif dtype is not None:
+                self.bind_number(name, dtype)
 
     def moment(self) -> Moment:
         """Return what names denote now."""

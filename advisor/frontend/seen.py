@@ -52,10 +52,17 @@ def as_seen(
     for name, array in list(scope.declared.items()):
         scope.declared[name] = _restated(array, seen)
     bound = function.scopes[-1].bound
+    # what a module binds once to a number nothing changes
+    read, types = seen.source in READ, {one.name: one.dtype for one in seen.numbers}
     scope.seen = SeenNames(
         seen.bindings,
         tuple(lines),
-        frozenset(name for name in parameters if "." in name or name not in bound),
+        frozenset(
+            name
+            for name in parameters
+            if "." in name or name not in bound.keys() | (types if read else {}).keys()
+        ),
+        assumed={name: dtype for name, dtype in types.items() if read and "." in name},
     )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
     changed = scope.seen.unsettled | assigned_names(function.node.body)

@@ -15,7 +15,7 @@ import libcst as cst
 from advisor.frontend.bindings import NameScope, dotted
 from advisor.ir.kernel import DeclaredArray
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
-from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber, What, either
+from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
 from advisor.source import Span
 from costdb.records import dataclass, field
 
@@ -119,12 +119,16 @@ class SeenNames:
         Attributes and names from around the function, which any function may change.
     arrays : mapping of str to DeclaredArray
         Of names that were seen to denote arrays of one type and shape, wherever they did.
+    assumed : mapping of str to str
+        Attributes that are numbers whatever is called, as far as their use in the text tells, and
+        their types.
     """
 
     bindings: tuple[SeenBinding, ...] = ()
     lines: tuple[str, ...] = ()
     around: frozenset[str] = frozenset()
     arrays: Mapping[str, DeclaredArray] = field(default_factory=dict)
+    assumed: Mapping[str, str] = field(default_factory=dict)
 
     def bound(self, name: str, span: Span) -> What | None:
         """Return what a name was seen to denote after statements of some lines bound it."""
@@ -152,8 +156,8 @@ def array_bindings(seen: Seen) -> dict[str, SeenArray]:
         name: what
         for name, what in found.items()
         if isinstance(what, SeenArray)
-        and what.shape is not None
-        and (0 not in what.shape or name in given)
+        and (what.shape is not None or seen.source in READ)
+        and (0 not in (what.shape or ()) or name in given)
     }
 
 

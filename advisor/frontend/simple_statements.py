@@ -208,8 +208,8 @@ class SimpleStatements:
             return ()
         other: Value | None = drawn(node, scope)
         # of builtins alone, as it looks through all that sees the name
-        called = other is None and isinstance(node, cst.Call)
-        if called and isinstance(node.func, cst.Name) and self._is_list(name):
+        builtin = isinstance(node, cst.Call) and isinstance(node.func, cst.Name)
+        if other is None and builtin and self._is_list(name):
             other = sorted_list(node, scope)
         value = value_of(node, scope) if other is None else other
         return self._denoting(name, value, node, span)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import libcst as cst
 
@@ -192,9 +193,9 @@ class Body(Loops):
         span = self.scope.span(node)
         match node:
             case cst.For():
-                return self._for(node, lines, span)
+                return self._after_kept(partial(self._for, node, lines, span))
             case cst.While():
-                return self._while(node, lines, span)
+                return self._after_kept(partial(self._while, node, lines, span))
             case cst.If():
                 return self._if(node, lines, span)
             case cst.With():
@@ -205,6 +206,15 @@ class Body(Loops):
                 self.scope.bind_thing(name.value, "function")
                 return ()
         raise NotUnderstood("this kind of statement is not understood")
+
+    def _after_kept(self, read: Callable[[], Sequence[Statement]]) -> Sequence[Statement]:
+        """Read a loop; what it needs as it was before comes first."""
+        around, self.kept = self.kept, []
+        try:
+            made = read()
+            return (*self.kept, *made)
+        finally:
+            self.kept = around
 
     def _try(self, node: cst.Try, span: Span) -> Sequence[Statement]:
         """Read what may be left anywhere: nothing is moved within it, or across its ends."""

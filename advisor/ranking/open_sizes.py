@@ -4,11 +4,13 @@ Of kernels and of programs alike.
 
 No time is told, for there is none. With one size open, the finding tells at which of its values a
 proposal is faster, of those that a search tries. With several, each is taken by itself, with the
-others at values that the finding names, because a search over all of them would say little.
+others at values that the finding names, because a search over all of them would say little. Of
+arguments of which nothing tells, all are taken to be alike: there may be a dozen sizes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic
 
@@ -23,6 +25,7 @@ from advisor.finding import (
 )
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Rule
+from advisor.ir.statements import Loop, walk
 from advisor.ranking.compare import (
     TRIED_TO,
     Costed,
@@ -43,7 +46,7 @@ from advisor.ranking.findings import (
     with_prices,
 )
 from costdb.crossovers import MOST_TERMS
-from costdb.expr import ExprError, free_symbols
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 
@@ -53,6 +56,15 @@ while another one is searched."""
 
 STAND_IN = "not bound: its value where another is searched"
 """Origin of such a value."""
+
+SMALL = 16
+"""An edit that pays from here on, or from less, is offered: where it does not, little is lost."""
+
+WORTH_S = 1e-4
+"""What a proposal has to save a call at `EXTENT`, where nothing tells how often that comes."""
+
+ALIKE = "size"
+"""What sizes are called that are taken to be alike."""
 
 Point = Mapping[str, Number]
 
@@ -87,6 +99,11 @@ class Opened(Generic[Offered]):
         legality = self.proposal.legality
         if self.condition.always:
             return legality
+        least = self.condition.pays_from
+        if least is not None and least <= SMALL:
+            shown = legality.applicability is Applicability.DISPLAY
+            offered = Applicability.DISPLAY if shown else Applicability.UNSAFE
+            return Legality(offered, f"{legality.argument}; slower for sizes below {least}")
         argument = f"{legality.argument}; left to you, as it does not pay for all sizes"
         return Legality(Applicability.DISPLAY, argument)
 
@@ -97,7 +114,44 @@ def opened(
     """Return the best of some proposals for a kernel, None where none pays anywhere tried."""
     candidates, lost = with_prices(proposals, before, lambda one: cost(one.variant, machine))
     unbound = _unbound(before, candidates, sizes)
-    return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
+    if not kernel.assumed:
+        return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
+    loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
+    ends = frozenset().union(*(free_symbols(one.high) for one in loops))
+    first = frozenset().union(*(free_symbols(one.low) for one in loops)) - ends
+    others = [name for name in unbound if name not in first]
+    size = others[0] if len(others) == 1 else ALIKE
+    values = {name: num(1) if name in first else sym(size) for name in unbound}
+    now = _alike(before, values)
+    alike = [(one, _alike(after, values)) for one, after in candidates]
+    # how much other loops of theirs take, nothing tells
+    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, least=1.0)
+    if best is None or best.condition.pays_from is None:
+        # what only small ones gain is worth no word
+        return None
+    if _saved_s(now, best.costed, {**sizes.values, size: EXTENT}) < WORTH_S:
+        return None
+    text = best.condition.text
+    text += f" ({', '.join(others)} alike)" if len(others) > 1 else ""
+    condition = replace(best.condition, text=text, open_sizes=unbound)
+    (costed,) = (after for one, after in candidates if one is best.proposal)
+    return replace(best, costed=costed, condition=condition)
+
+
+def _saved_s(before: Costed, after: Costed, point: Point) -> float:
+    try:
+        now, then = times_s((before, after), MOST_TERMS)(point)
+    except ExprError:
+        # what takes that long to add up takes longer to run
+        return math.inf
+    return now - then
+
+
+def _alike(costed: Costed, values: Mapping[str, Expr]) -> Costed:
+    """Return a price with something in the place of sizes."""
+    price = costed.formula
+    made = replace(price, microseconds=substitute(price.microseconds, values))
+    return Costed(costed.process, made)
 
 
 def _unbound(
@@ -114,6 +168,7 @@ def best_where_open(
     sizes: Sizes,
     stand_ins: Mapping[str, Number],
     ranks: str = "",
+    least: float = REPORTED_FROM,
 ) -> Opened[Offered] | None:
     """Return the proposal that wins most often, and where it pays.
 
@@ -131,6 +186,8 @@ def best_where_open(
     ranks : str
         Which of them is the number of ranks of a program: nothing is said of one, which sends
         nothing.
+    least : float
+        How many times as fast a proposal has to be.
 
     Returns
     -------
@@ -146,7 +203,7 @@ def best_where_open(
     most = max(wins)
     chosen = wins.index(most)
     proposal, after = candidates[chosen]
-    found = [_searched(before, after, name, here, name == ranks) for name in unbound if most]
+    found = [_searched(before, after, name, here, name == ranks, least) for name in unbound if most]
     if not any(one.pays for one in found):
         return None
     rivals = [
@@ -198,11 +255,13 @@ class _Searched:
     crossover: Crossover | None
 
 
-def _searched(before: Costed, after: Costed, name: str, here: Point, of_ranks: bool) -> _Searched:
+def _searched(
+    before: Costed, after: Costed, name: str, here: Point, of_ranks: bool, least: float
+) -> _Searched:
     low = _first_possible(before, after, name, here, int(of_ranks))
     if low is None:
         return _Searched(name, "", str(TRIED_TO), False, None, None)
-    found = crossing(before, after, name, here, low, TRIED_TO)
+    found = crossing(before, after, name, here, low, TRIED_TO, least)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:

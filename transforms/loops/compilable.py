@@ -101,6 +101,10 @@ def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
             return plain and all(_is_taken(one, names, depth + 1) for one in body.body)
         case ast.Name(name):
             return name in _BUILTINS or name in names.functions
+        case ast.Attribute(ast.Name(module), "array" | "asarray") if module in names.modules:
+            # of numbers, not of arrays
+            lists = (one for one in call.args if isinstance(one, ast.List))
+            return not any(isinstance(one, ast.Slice) for part in lists for one in ast.walk(part))
         case ast.Attribute(ast.Name(module), function) if module in names.modules:
             return function not in _NOT_TAKEN
         case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in names.modules:

@@ -56,7 +56,6 @@ BRIEF_STEPS = 6_000
 """Of a file that neither sends nor compiles anything: as `MOST_STEPS` of others."""
 
 
-
 class Followed:
     """A file, followed from its top at most once by whoever asks what its statements do.
 

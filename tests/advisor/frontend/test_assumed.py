@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.finding import Applicability
 from advisor.frontend.assumed import assumed
+from advisor.ranking.open_sizes import SMALL
 from advisor.source import apply_edits
 
 SMOOTHED = """
@@ -129,6 +132,101 @@ def test_arrays_of_self_are_arrays() -> None:
         """
     ).findings
     assert finding.kernel.endswith("step")
+
+
+GIVEN = """
+    import numpy as np
+
+    given = {"N": 5}.get
+    N = given("N")
+
+    def f(grid, source, make=lambda what: what):
+        n, m = make(grid.n), make(6)
+        a = make(source)
+        out = np.zeros((n, 6))
+        for i in range(grid.low, n):
+            for j in range(1, m):
+                out[i, j] = grid.w * (a[i, j] + a[i, j - 1])
+        for k in range(N):
+            for j in range(6):
+                grid.u[k, j] = 2.0 * a[k, j]
+        return out
+"""
+
+
+def test_what_other_names_tell() -> None:
+    (seen,) = (one for one in assumed(dedent(GIVEN)) if one.function == "f")
+    assert [(one.name, one.ndim) for one in seen.arrays] == [("grid.u", 2)]
+    numbers = {one.name: one.dtype for one in seen.numbers}
+    assert numbers == {"grid.low": "int64", "grid.w": "float64", "N": "int64"}
+    assert {one.name: one.text for one in seen.bindings} == {
+        "n": "n, m = make(grid.n), make(6)",
+        "m": "n, m = make(grid.n), make(6)",
+        "a": "a = make(source)",
+        # what is read of it tells more
+        "out": "out = np.zeros((n, 6))",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["n = 3", "n += 1", "for n in a: pass", "del n", "n: int = len(a)"],
+)
+def test_what_is_bound_again_is_nothing(text: str) -> None:
+    source = f"def f(a, w):\n    n = w()\n    {text}\n    for i in range(n):\n        a[i, i] = 0.0"
+    (seen,) = assumed(source)
+    assert not seen.bindings
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
+@pytest.mark.parametrize("low", [0, 1, 3])
+def test_edits_by_what_other_names_tell(dtype: str, low: int) -> None:
+    source = dedent(GIVEN)
+    findings = [one for one in checked(source).findings if one.fix is not None]
+    assert {one.span.start_line for one in findings} == {11, 14}
+    found = {}
+    edits = [edit for one in findings if one.fix is not None for edit in one.fix.edits]
+    for name, text in (("before", source), ("after", apply_edits(source, tuple(edits)))):
+        space: dict[str, Any] = {}
+        exec(compile(text, "a.py", "exec"), space)
+        grid = SimpleNamespace(n=5, low=low, w=0.5, u=np.zeros((5, 6)))
+        numbers = np.random.default_rng(3).integers(0, 100, (5, 6)).astype(dtype)
+        found[name] = space["f"](grid, numbers), grid.u
+    for one, other in zip(*found.values(), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_numbers_of_what_a_loop_overwrites_are_kept() -> None:
+    source = dedent(
+        """
+        import numpy as np
+
+        def eliminate(a, line):
+            n, m = a.shape
+            for j in range(line + 1, n):
+                factor = a[j, line] / a[line, line]
+                for k in range(line, m):
+                    a[j, k] -= factor * a[line, k]
+        """
+    )
+    (finding,) = checked(source).findings
+    assert finding.fix is not None and finding.span.start_line == 8
+    made = []
+    for text in (source, apply_edits(source, finding.fix.edits)):
+        space: dict[str, Any] = {}
+        exec(compile(text, "a.py", "exec"), space)
+        made.append(np.random.default_rng(1).random((5, 6)) + 1.0)
+        for line in range(4):
+            space["eliminate"](made[-1], line)
+    assert np.array_equal(*made) and np.allclose(np.tril(made[0][:, :5], -1), 0.0)
+
+
+def test_edits_are_offered_that_pay_from_a_small_size_on() -> None:
+    (finding,) = checked(SMOOTHED).findings
+    assert finding.condition is not None and finding.fix is not None
+    assert finding.condition.pays_from is not None and finding.condition.pays_from <= SMALL
+    assert finding.fix.applicability is Applicability.UNSAFE
+    assert "alike" in finding.condition.text
 
 
 @pytest.mark.parametrize(
