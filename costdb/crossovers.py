@@ -20,7 +20,7 @@ _PARTS = 32
 _DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
-MOST_TERMS = 50_000
+MOST_TERMS = 1_000_000
 """Terms of sums without closed form that a search may enumerate: a count and no time, so that every
 machine, and every run, searches equally far."""
 
@@ -67,6 +67,7 @@ def crossover(
     low: int = 1,
     high: int = 1_000_000,
     least: float = 1.0,
+    most: int | None = None,
 ) -> Crossover:
     """Return the whole values of `variable` from which on `after` is, or is no more, the better.
 
@@ -82,6 +83,8 @@ def crossover(
         The range to try.
     least : float
         How many times the time of `after` that of `before` has to be.
+    most : int, optional
+        Terms that are added up where sums have no closed form, `MOST_TERMS` by default.
 
     Raises
     ------
@@ -107,7 +110,7 @@ def crossover(
     slow = _holds_sums((before.microseconds, after.microseconds))
     grid = list(_grid(low, high, slow=slow))
     samples = [] if slow else tried(grid)
-    left = MOST_TERMS
+    left = MOST_TERMS if most is None else most
     for value in grid if slow else ():
         if left < 0:
             break

@@ -461,12 +461,12 @@ def fixed_part(priced: Priced, bindings: Bindings) -> Seconds:
 
 
 def middles(
-    prices: Sequence[Priced], most: int = MAX_ITERATIONS
+    prices: Sequence[Priced], most: int | None = None
 ) -> Callable[[Bindings], list[Seconds]]:
     """Return what gives the times of several prices at sizes, each as :func:`middle` does.
 
     Variants share most of their parts, and one set of sizes much with the next. No more terms are
-    enumerated than `most`.
+    enumerated than `most`, if that is told.
     """
     try:
         merged = merge_coefficients([priced.coefficients for priced in prices])
@@ -474,7 +474,8 @@ def middles(
         # one name stands for two numbers
         return lambda bindings: [middles([one], most)(bindings)[0] for one in prices]
     values = {name: quantity.value for name, quantity in merged.items()}
-    evaluator = Evaluator([priced.microseconds for priced in prices], most)
+    formulas = [priced.microseconds for priced in prices]
+    evaluator = Evaluator(formulas, MAX_ITERATIONS if most is None else most)
 
     def at(bindings: Bindings) -> list[Seconds]:
         check_bindings(bindings)

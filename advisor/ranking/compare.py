@@ -263,10 +263,12 @@ def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     return _rounded(middle(costed.formula, sizes))
 
 
-def times_s(several: Sequence[Costed], most: int) -> Callable[[Mapping[str, Number]], list[float]]:
+def times_s(
+    several: Sequence[Costed], most: int | None = None
+) -> Callable[[Mapping[str, Number]], list[float]]:
     """Return what gives the times of several at sizes, each as :func:`time_s` does.
 
-    No more terms are enumerated than `most`.
+    No more terms are enumerated than `most`, if that is told.
     """
     at = middles([one.formula for one in several], most)
     return lambda sizes: [_rounded(time) for time in at(sizes)]
@@ -321,9 +323,10 @@ def crossing(
     low: int,
     high: int,
     least: float = REPORTED_FROM,
+    most: int | None = None,
 ) -> Crossover:
     """Return where the gain of one kernel over another is reported, and where it is not."""
-    return crossover(before.priced, after.priced, variable, sizes, low, high, least)
+    return crossover(before.priced, after.priced, variable, sizes, low, high, least, most)
 
 
 def pays_for(found: Crossover, asked: int) -> str:

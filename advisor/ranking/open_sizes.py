@@ -45,7 +45,6 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
-from costdb.crossovers import MOST_TERMS
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
@@ -59,6 +58,9 @@ STAND_IN = "not bound: its value where another is searched"
 
 SMALL = 16
 """An edit that pays from here on, or from less, is offered: where it does not, little is lost."""
+
+BRIEF_TERMS = 50_000
+"""Added up where sums have no closed form and nobody asked."""
 
 WORTH_S = 1e-4
 """What a proposal has to save a call at `EXTENT`, where nothing tells how often that comes."""
@@ -83,6 +85,8 @@ class Opened(Generic[Offered]):
     rivals : tuple of Alternative
     gain : float
         Predicted speed-up at the most favourable of the values tried.
+    brief : bool
+        Whether nobody asked.
     """
 
     proposal: Offered
@@ -92,6 +96,7 @@ class Opened(Generic[Offered]):
     assumptions: tuple[Assumption, ...]
     rivals: tuple[Alternative, ...]
     gain: float
+    brief: bool = False
 
     @property
     def legality(self) -> Legality:
@@ -100,7 +105,7 @@ class Opened(Generic[Offered]):
         if self.condition.always:
             return legality
         least = self.condition.pays_from
-        if least is not None and least <= SMALL:
+        if self.brief and least is not None and least <= SMALL:
             shown = legality.applicability is Applicability.DISPLAY
             offered = Applicability.DISPLAY if shown else Applicability.UNSAFE
             return Legality(offered, f"{legality.argument}; slower for sizes below {least}")
@@ -125,7 +130,7 @@ def opened(
     now = _alike(before, values)
     alike = [(one, _alike(after, values)) for one, after in candidates]
     # how much other loops of theirs take, nothing tells
-    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, least=1.0)
+    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=True)
     if best is None or best.condition.pays_from is None:
         # what only small ones gain is worth no word
         return None
@@ -140,7 +145,7 @@ def opened(
 
 def _saved_s(before: Costed, after: Costed, point: Point) -> float:
     try:
-        now, then = times_s((before, after), MOST_TERMS)(point)
+        now, then = times_s((before, after), BRIEF_TERMS)(point)
     except ExprError:
         # what takes that long to add up takes longer to run
         return math.inf
@@ -168,7 +173,8 @@ def best_where_open(
     sizes: Sizes,
     stand_ins: Mapping[str, Number],
     ranks: str = "",
-    least: float = REPORTED_FROM,
+    *,
+    brief: bool = False,
 ) -> Opened[Offered] | None:
     """Return the proposal that wins most often, and where it pays.
 
@@ -186,8 +192,8 @@ def best_where_open(
     ranks : str
         Which of them is the number of ranks of a program: nothing is said of one, which sends
         nothing.
-    least : float
-        How many times as fast a proposal has to be.
+    brief : bool
+        Whether nobody asked: no gain is too small then, and none is looked for long.
 
     Returns
     -------
@@ -199,11 +205,16 @@ def best_where_open(
     unbound = _unbound(before, candidates, sizes)
     here = {**stand_ins, **sizes.values}
     prices = [after for _, after in candidates]
-    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO))
+    terms, least = (BRIEF_TERMS, 1.0) if brief else (None, REPORTED_FROM)
+    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO), terms)
     most = max(wins)
     chosen = wins.index(most)
     proposal, after = candidates[chosen]
-    found = [_searched(before, after, name, here, name == ranks, least) for name in unbound if most]
+    found = [
+        _searched(before, after, name, here, name == ranks, least, terms)
+        for name in unbound
+        if most
+    ]
     if not any(one.pays for one in found):
         return None
     rivals = [
@@ -219,6 +230,7 @@ def best_where_open(
         tuple(_assumptions(before.sizes | after.sizes, unbound, sizes, here)),
         (*rivals, *lost),
         gains[chosen],
+        brief,
     )
 
 
@@ -256,12 +268,18 @@ class _Searched:
 
 
 def _searched(
-    before: Costed, after: Costed, name: str, here: Point, of_ranks: bool, least: float
+    before: Costed,
+    after: Costed,
+    name: str,
+    here: Point,
+    of_ranks: bool,
+    least: float,
+    terms: int | None,
 ) -> _Searched:
     low = _first_possible(before, after, name, here, int(of_ranks))
     if low is None:
         return _Searched(name, "", str(TRIED_TO), False, None, None)
-    found = crossing(before, after, name, here, low, TRIED_TO, least)
+    found = crossing(before, after, name, here, low, TRIED_TO, least, terms)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:
@@ -334,11 +352,11 @@ def _points(unbound: Sequence[str], here: Point, low: int, high: int) -> Iterato
 
 
 def _tried(
-    before: Costed, candidates: Sequence[Costed], points: Iterator[Point]
+    before: Costed, candidates: Sequence[Costed], points: Iterator[Point], terms: int | None
 ) -> tuple[list[int], list[float]]:
     """Return of each candidate at how many points it wins, and its greatest gain."""
     wins, gains = [0] * len(candidates), [0.0] * len(candidates)
-    times_at = times_s((before, *candidates), MOST_TERMS)
+    times_at = times_s((before, *candidates), terms)
     for point in points:
         try:
             now, *times = times_at(point)
