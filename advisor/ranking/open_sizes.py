@@ -130,7 +130,8 @@ def opened(
     now = _alike(before, values)
     alike = [(one, _alike(after, values)) for one, after in candidates]
     # how much other loops of theirs take, nothing tells
-    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=True)
+    speedup = max((one.least[0] for one, _ in alike), default=1.0)
+    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=speedup)
     if best is None or best.condition.pays_from is None:
         # what only small ones gain is worth no word
         return None
@@ -174,7 +175,7 @@ def best_where_open(
     stand_ins: Mapping[str, Number],
     ranks: str = "",
     *,
-    brief: bool = False,
+    brief: float | None = None,
 ) -> Opened[Offered] | None:
     """Return the proposal that wins most often, and where it pays.
 
@@ -192,8 +193,8 @@ def best_where_open(
     ranks : str
         Which of them is the number of ranks of a program: nothing is said of one, which sends
         nothing.
-    brief : bool
-        Whether nobody asked: no gain is too small then, and none is looked for long.
+    brief : float or None
+        Where nobody asked: how many times as fast a proposal has to be. Nothing is looked for long.
 
     Returns
     -------
@@ -205,7 +206,7 @@ def best_where_open(
     unbound = _unbound(before, candidates, sizes)
     here = {**stand_ins, **sizes.values}
     prices = [after for _, after in candidates]
-    terms, least = (BRIEF_TERMS, 1.0) if brief else (None, REPORTED_FROM)
+    terms, least = (None, REPORTED_FROM) if brief is None else (BRIEF_TERMS, brief)
     wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO), terms)
     most = max(wins)
     chosen = wins.index(most)
@@ -230,7 +231,7 @@ def best_where_open(
         tuple(_assumptions(before.sizes | after.sizes, unbound, sizes, here)),
         (*rivals, *lost),
         gains[chosen],
-        brief,
+        brief is not None,
     )
 
 
