@@ -136,7 +136,8 @@ def seen_functions(
     if not least and not compiled:
         return options.observed
     found = called(path, source, options.sizes, options.size_origins, file)
-    text = {seen.function: seen for seen in least}
+    # an MPI program is followed with what it sends: of its functions that tells enough
+    text = {} if prefilter.imports_mpi(source) else {seen.function: seen for seen in least}
     found = tuple(seen.assuming(text.get(seen.function)) for seen in found)
     told = (*options.observed, *(seen for seen in found if seen.function not in shown))
     # what an MPI program does at its module level is read with what it sends
