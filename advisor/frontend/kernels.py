@@ -243,7 +243,7 @@ def _kernel(
         assumed=seen is not None
         and seen.source in READ
         and bool(
-            (seen.arrays and seen.source == "assumed")
+            (seen.source == "assumed" and (seen.arrays or seen.numbers))
             or scope.given & {one.name for one in seen.bindings}
         ),
         alone=seen is not None and seen.alone,
