@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -40,7 +41,16 @@ from advisor.frontend.effects import Reading
 from advisor.frontend.others import seen_kind
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
-from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold, unusable
+from advisor.frontend.seen import (
+    agreeing,
+    as_seen,
+    compilers,
+    fitted,
+    hints,
+    seen_sizes,
+    untold,
+    unusable,
+)
 from advisor.frontend.seen_names import as_names, names_around
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
@@ -48,7 +58,7 @@ from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, Source
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.observed import READ, Seen
 from advisor.source import SourceProblem, Span
-from costdb.expr import free_symbols, sym
+from costdb.expr import Expr, free_symbols, sym
 from costdb.expr.functions import is_name
 from costdb.wording import IDENTIFIER
 
@@ -143,6 +153,7 @@ def _kernel(
     context: SourceContext,
     general: bool = False,
     dtype: str | None = None,
+    alike: Mapping[Expr, Expr] = MappingProxyType({}),
 ) -> Kernel:
     own_scope, seen, found = function.scopes[-1], function.seen, function
     path, span_of = reader.path, reader.span_of
@@ -182,6 +193,11 @@ def _kernel(
     if seen is not None:
         as_seen(seen, function, scope, places, lines)
         decorators = compilers(function, seen)
+        if alike:
+            for name, one in scope.declared.items():
+                scope.declared[name] = one if name in stated else fitted(one, alike)
+            arrays = {name: fitted(one, alike) for name, one in scope.seen.arrays.items()}
+            scope.seen = replace(scope.seen, arrays=arrays)
     typed = scope.declared.keys() - commented.keys() if seen is None else frozenset[str]()
     declared = dict(scope.declared)
     numbers = _numbers(scope, places)
@@ -196,7 +212,7 @@ def _kernel(
 
         scope.declared = of_any_shape(scope.declared)
         scope.seen = replace(scope.seen, arrays=of_any_shape(scope.seen.arrays))
-    scope.hints = _hints(function, parameters, scope)
+    scope.hints, entered = _hints(function, parameters, scope), frozenset(scope.scalars)
     texts = _scalar_texts(scope, own_scope, assigned_names(node.body))
     threads = threads_by_line(function.asked, seen, function.line)
     scope.kept |= own_scope.later | own_scope.elsewhere.keys()
@@ -207,8 +223,14 @@ def _kernel(
         body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
         counted = scope.scalars.keys() | scope.later_texts.keys()
         sizes |= seen_sizes(seen, declared | scope.declared, counted, span_of(node.name))
+        shown = [one for name, one in declared.items() if name not in stated]
+        more = {} if general else agreeing(scope.misfits, shown, entered, sizes)
+        if more:
+            alike = {one: more.get(now, now) for one, now in alike.items()} | more
+            return _kernel(found, reader, context, alike=alike)
     texts = {**scope.later_texts, **texts}
     items = [name for name in scope.numbers if "[" in name]
+    seen_by_others = _observed(function, scope)
     indices = {s: name for s, name in scope.loop_texts.items() if name not in own_scope.later}
     return Kernel(
         name=node.name.value,
@@ -216,7 +238,8 @@ def _kernel(
         arrays=dict(scope.declared),
         locals={**scope.totals, **scope.locals},
         aliases=scope.related.union(scope.renamed),
-        observed=_observed(function, scope),
+        observed=seen_by_others | scope.implied,
+        implied=frozenset(scope.implied) - seen_by_others,
         sizes=sizes,
         body=body,
         context=replace(
@@ -398,11 +421,7 @@ def _observed(function: FoundKernel, scope: Scope) -> frozenset[str]:
     if (own.used | own.later) & _SEES_ALL:
         return frozenset(own.bound)
     return frozenset(
-        own.later
-        | own.elsewhere.keys()
-        | scope.implied
-        | scope.seen.around
-        | escaping_indices(function.node.body)
+        own.later | own.elsewhere.keys() | scope.seen.around | escaping_indices(function.node.body)
     )
 
 

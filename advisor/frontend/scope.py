@@ -148,6 +148,8 @@ class Scope:
         Arrays that come of calls of functions of the file.
     calls : tuple of str
         Functions of the file that are being read where they are called, outermost first.
+    misfits : list of tuple of Expr
+        Extents that are not known to agree, and kept something from being understood.
     """
 
     imports: Mapping[str, str]
@@ -197,6 +199,7 @@ class Scope:
     pending: list[Statement] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     calls: tuple[str, ...] = ()
+    misfits: list[tuple[Expr, ...]] = field(default_factory=list)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -241,8 +244,15 @@ class Scope:
         """Return element type and shape of a value."""
         try:
             return describe(value, self.array_type)
-        except (ShapeConflict, UnknownDtype) as error:
+        except UnknownDtype as error:
             raise NotUnderstood(str(error)) from error
+        except ShapeConflict as error:
+            raise self.misfit(error) from error
+
+    def misfit(self, conflict: ShapeConflict) -> NotUnderstood:
+        """Return the problem that operands do not fit, and note which extents differ."""
+        self.misfits += [conflict.extents] if conflict.extents else []
+        return NotUnderstood(str(conflict))
 
     def select(self, name: str, region: tuple[Subscript, ...]) -> Read:
         """Return a region of what a name denotes, in the index space of the array behind it."""

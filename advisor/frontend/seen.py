@@ -21,8 +21,9 @@ from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Unknown
 from advisor.observed import READ, Seen, SeenArray, SeenNumber
 from advisor.source import Span
-from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym
+from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym, to_text
 from costdb.expr.functions import is_name
+from costdb.expr.nodes import Sym
 
 _Axis = tuple[str, int]
 _FEW = 8
@@ -226,6 +227,48 @@ def _size(name: str, array: SeenArray, axis: int, equal: dict[int, str]) -> str:
     if array.shape is None:
         return name
     return "1" if array.shape[axis] == 1 else equal.setdefault(array.shape[axis], name)
+
+
+def agreeing(
+    misfits: Iterable[tuple[Expr, ...]],
+    arrays: Iterable[DeclaredArray],
+    given: Collection[str],
+    sizes: Mapping[str, SizeBinding],
+) -> dict[Expr, Expr]:
+    """Return what extents are, since the operands of a program that runs fit one another.
+
+    Parameters
+    ----------
+    misfits : iterable of tuple of Expr
+        Pairs that are not known to agree.
+    arrays : iterable of DeclaredArray
+        Those that nobody declared.
+    given : collection of str
+        Symbols that are known where the kernel begins.
+    sizes : mapping of str to SizeBinding
+        Those that were shown: what disagrees there does so.
+    """
+    own = {extent for array in arrays for extent in array.extents if isinstance(extent, Sym)}
+    known = {name: size.value for name, size in sizes.items()}
+    alike: dict[Expr, Expr] = {}
+    for pair in misfits:
+        one, other = (alike.get(extent, extent) for extent in pair)
+        kept, gone = (one, other) if other in own else (other, one)
+        named, begun = free_symbols(kept), {extent.name for extent in own}.union(given)
+        if not isinstance(gone, Sym) or gone not in own or gone.name in named or not named <= begun:
+            continue
+        if free_symbols(kept - gone) <= known.keys() and evaluate(kept - gone, known) != 0:
+            continue
+        alike = {extent: kept if now == gone else now for extent, now in alike.items()}
+        alike[gone] = kept
+    return alike
+
+
+def fitted(array: DeclaredArray, alike: Mapping[Expr, Expr]) -> DeclaredArray:
+    """Return a declaration with extents that others are taken to agree with."""
+    extents = tuple(alike.get(extent, extent) for extent in array.extents)
+    spec = replace(array.spec, shape=tuple(map(to_text, extents)))
+    return array if extents == array.extents else replace(array, spec=spec, extents=extents)
 
 
 def _restated(declared: DeclaredArray, seen: Seen) -> DeclaredArray:

@@ -173,7 +173,7 @@ def stored(place: Read, value: Value, span: Span, scope: Scope, *, in_place: boo
     try:
         broadcast([target, source])
     except ShapeConflict as error:
-        raise NotUnderstood(str(error)) from error
+        raise scope.misfit(error) from error
     if len(source) > len(target):
         raise NotUnderstood("the value has more dimensions than its place")
     held = scope.held_in(value)

@@ -205,6 +205,8 @@ class Kernel:
         Defaults from the source.
     body : tuple of Statement
     context : SourceContext
+    implied : frozenset of str
+        Those of them of which no more is known than that the source of a statement has them.
     asked : bool
         Whether somebody asked about it, by marking it or by running it. Otherwise its file calls
         it, and what is not understood of it is no news to anybody.
@@ -243,6 +245,7 @@ class Kernel:
     body: tuple[Statement, ...]
     context: SourceContext = field(repr=False)
     observed: frozenset[str] = frozenset()
+    implied: frozenset[str] = frozenset()
     asked: bool = True
     assumed: bool = False
     alone: bool = False
