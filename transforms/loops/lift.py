@@ -12,11 +12,13 @@ from advisor.dtypes import Kind, kind_of
 from advisor.ir.concrete import Node, rebuilt, symbols
 from advisor.ir.dependence import slope_of
 from advisor.ir.kernel import Kernel
+from advisor.ir.masks import unchosen
 from advisor.ir.nests import index_name
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import (
     Along,
     Called,
+    Chosen,
     Copy,
     Elementwise,
     Expand,
@@ -57,6 +59,8 @@ from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
 from transforms.loops.formulas import WORD_BITS, adds_truths, bits, of_text
+from transforms.loops.masked import NotRaised as NotRaised
+from transforms.loops.masked import quiet
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -71,10 +75,6 @@ COUNTED = "arange"
 """Whole numbers in a row, as the text of a :class:`Fill`; then a blank and the first, if not 0."""
 
 Raised = Store | Loop
-
-
-class NotRaised(Exception):
-    """A part that has no form with the index as an axis."""
 
 
 def needed(store: Store) -> Iterator[Read]:
@@ -550,6 +550,14 @@ class Lift:
         prefix = self._prefix(value)
         if prefix is not None:
             return prefix
+        operand = value.operand
+        mask = next((p.mask for p in parts_of(operand) if isinstance(p, Chosen)), None)
+        if mask is not None and value.operation == "add":
+            # of each row others are chosen
+            terms = unchosen(operand, mask)
+            chosen = None if terms is None else (mask, terms, Scalar("0", PYTHON_INTEGER))
+            operand = operand if chosen is None else Elementwise("where", chosen)
+            value = replace(value, operand=quiet(operand, self.kernel))
         made, place = self.value(value.operand)
         assert place is not None
         rank = self.rank(value.operand)

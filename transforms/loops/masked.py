@@ -2,7 +2,8 @@
 
 ``np.where(b != 0, a / b, 0)`` divides everywhere. Where that may warn, or raise as ``np.seterr``
 asks for, the elements that a condition chooses are taken out, computed with and put back:
-``mask = b != 0; out[mask] = a[mask] / b[mask]``.
+``mask = b != 0; out[mask] = a[mask] / b[mask]``. Of terms that are added up, those that are not
+chosen are computed with ones: ``np.where(mask, a / np.where(mask, b, 1), 0).sum(axis=1)``.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from advisor.ir.statements import Bind, Statement, Store, written
 from advisor.ir.values import (
     Copy,
     Elementwise,
+    Expand,
     Gather,
     Read,
+    Scalar,
     Value,
     operands,
     parts_of,
     reads,
 )
-from advisor.numpy_table import ROWS
+from advisor.numpy_table import PYTHON_INTEGER, ROWS
 from costdb.expr import ONE
-from transforms.kit.kernels import type_of
+from transforms.kit.kernels import mapped, type_of
 from transforms.kit.rewrite import fresh_name
-from transforms.loops.lift import NotRaised
 
 _TRUTHS = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _JOINED = ("logical_and", "logical_or")
@@ -44,6 +46,14 @@ _SILENT = frozenset(
     }
 )
 _LOUD_ON_WHOLE = frozenset({"divide", "floor_divide", "remainder", "fmod", "power"})
+_QUIET_OF_ONES = _LOUD_ON_WHOLE | {
+    *("sqrt", "cbrt", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "hypot", "arctan2"),
+    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan"),
+}
+
+
+class NotRaised(Exception):
+    """A part that has no form with the index as an axis."""
 
 
 def is_loud(value: Value, kernel: Kernel) -> bool:
@@ -55,6 +65,8 @@ def is_loud(value: Value, kernel: Kernel) -> bool:
             whole_number = kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN)
             given = kind_of_or_none(type_of(operand, kernel).dtype)
             return whole_number and given not in (Kind.INTEGER, Kind.BOOLEAN)
+        case Elementwise("power", (_, Scalar(text))) if text.isdecimal():
+            return False
         case Elementwise(operation, parts) if operation not in _TRUTHS | _SILENT:
             kinds = {kind_of_or_none(type_of(part, kernel).dtype) for part in parts}
             if kinds <= {Kind.INTEGER, Kind.BOOLEAN, None} and kinds != {None}:
@@ -78,7 +90,96 @@ def _may_fail(value: Value, kernel: Kernel) -> bool:
 def guarded(value: Value, kernel: Kernel) -> bool:
     """Return whether something that may fail is computed for some elements only."""
     known = set(always(value))
-    return any(part not in known and is_loud(part, kernel) for part in parts_of(value))
+    if not any(part not in known and is_loud(part, kernel) for part in parts_of(value)):
+        return False
+    try:
+        return quiet(value, kernel) != value
+    except NotRaised:
+        return True
+
+
+def quiet(value: Value, kernel: Kernel) -> Value:
+    """Return a value that computes what may fail with ones wherever a condition does not choose it.
+
+    Raises
+    ------
+    NotRaised
+        Something fails of ones, too.
+    """
+
+    def other(part: object) -> object:
+        match part:
+            case Elementwise("where", (test, one, other)):
+                ways = (_quiet(one, test, kernel), _quiet(other, negated(test), kernel))
+                return replace(part, operands=(test, *ways))
+        return part
+
+    return mapped(value, other)
+
+
+def negated(test: Value) -> Value:
+    """Return the condition that holds where another one does not."""
+    match test:
+        case Scalar(text) if text.startswith("equal("):
+            return replace(test, text=f"not_{text}", span=None)
+        case Elementwise("equal", parts):
+            return Elementwise("not_equal", parts)
+    return Elementwise("logical_not", (test,))
+
+
+def _quiet(value: Value, test: Value, kernel: Kernel) -> Value:
+    """Return a value that is computed with ones where a condition does not hold."""
+    if not _may_fail(value, kernel):
+        return value
+    match value:
+        case Expand(operand, axis):
+            if type_of(test, kernel).extents:
+                if not isinstance(test, Expand) or test.axis != axis:
+                    raise NotRaised
+                test = test.operand
+            return replace(value, operand=_quiet(operand, test, kernel))
+        case Copy(operand):
+            parts = [_quiet(operand, test, kernel)]
+            fragile = [True]
+        case Elementwise(operation, given):
+            parts = [_quiet(one, test, kernel) for one in given]
+            fragile = [operation not in _LOUD_ON_WHOLE or n == (operation != "power")
+                       or (operation == "power" and not isinstance(one, Scalar))
+                       for n, one in enumerate(given)]  # fmt: skip
+        case _:
+            raise NotRaised
+    if is_loud(value, kernel):
+        kinds = {kind_of_or_none(type_of(one, kernel).dtype) for one in parts}
+        if not kinds <= {Kind.INTEGER, Kind.FLOATING, None}:
+            raise NotRaised
+        if isinstance(value, Elementwise) and value.operation not in _QUIET_OF_ONES:
+            raise NotRaised
+        chosen = [Elementwise("where", (test, one, Scalar("1", PYTHON_INTEGER))) for one in parts]
+        parts = [made if needed and not _is_one(one, test) else one
+                 for one, made, needed in zip(parts, chosen, fragile, strict=True)]  # fmt: skip
+    changed = (
+        {"operands": tuple(parts)} if isinstance(value, Elementwise) else {"operand": parts[0]}
+    )
+    made: Value = replace(value, **changed)
+    if type_of(made, kernel).dtype != type_of(value, kernel).dtype:
+        raise NotRaised
+    return made
+
+
+def _is_one(value: Value, test: Value) -> bool:
+    """Return whether a value is 1 where a condition does not hold."""
+    match value:
+        case Elementwise("where", (known, one, Scalar("1"))):
+            return _is_one(one, test) or _bare(known) == _bare(test)
+        case Elementwise("sqrt" | "absolute", (one,)) | Elementwise("power", (one, Scalar())):
+            return _is_one(one, test)
+        case Expand(operand):
+            return _is_one(operand, _bare(test))
+    return False
+
+
+def _bare(value: Value) -> Value:
+    return _bare(value.operand) if isinstance(value, Expand) else value
 
 
 def overflows(value: Value, kernel: Kernel) -> str:
@@ -86,7 +187,11 @@ def overflows(value: Value, kernel: Kernel) -> str:
     known = set(always(value))
     for part in parts_of(value):
         match part:
-            case Elementwise(operation) if operation in _OVERFLOWING and part not in known:
+            case Elementwise(operation) if (
+                operation in {*_OVERFLOWING, "power"}
+                and part not in known
+                and not is_loud(part, kernel)
+            ):
                 if kind_of_or_none(type_of(part, kernel).dtype) is not Kind.INTEGER:
                     return operation
     return ""

@@ -60,7 +60,7 @@ from transforms.loops.lift import (
     times_from_left,
     turned,
 )
-from transforms.loops.masked import guarded
+from transforms.loops.masked import guarded, quiet
 from transforms.loops.running import passed, running
 
 WORD = re.compile(IDENTIFIER)
@@ -269,6 +269,8 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     targets = [one.array for one in stores]
     if store.array in touched or targets.count(store.array) > 1:
         raise NotRaised
+    if operation in ("add", "subtract") and lift.rank(term) and guarded(term, lift.kernel):
+        term = quiet(term, lift.kernel)
     lift.note(store)
     own = Read(store.array, store.region)
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)

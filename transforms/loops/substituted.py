@@ -40,6 +40,7 @@ from advisor.ir.values import (
 )
 from transforms.kit.kernels import mapped, replaced, type_of
 from transforms.loops.formulas import of_text
+from transforms.loops.masked import negated
 from transforms.loops.opened import at_place
 from transforms.loops.raising import WORD, NotRaised, ShapeConflict
 from transforms.loops.searched import is_search, searched
@@ -115,7 +116,8 @@ def _of_iteration(body: tuple[Statement, ...]) -> Iterator[Statement]:
 
 def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
     others = replaced(kernel.body, {id(loop): ()})
-    names = kernel.observed.union(*map(mentioned, others))
+    # what stands for numbers of the iteration says what it is computed from
+    names = (kernel.observed - kernel.implied).union(*map(mentioned, others))
     texts = (
         part.text
         for one in walk(others)
@@ -204,8 +206,7 @@ class _Iteration:
                 yield replace(one, value=value, in_place=False, held=one.held + other.held)
                 return
         yield from (_under(test, store) for store in then)
-        no = Elementwise("logical_not", (test,))
-        yield from (_under(no, store) for store in orelse)
+        yield from (_under(negated(test), store) for store in orelse)
 
     def changed(self, store: Store) -> None:
         """Note what an array of the iteration holds after a statement in place."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 
 from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel
@@ -25,6 +27,7 @@ from advisor.ir.values import (
     Copy,
     Elementwise,
     MatMul,
+    Point,
     Read,
     Reduction,
     Roll,
@@ -34,11 +37,13 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
+from costdb.expr import Expr
 from transforms.kit.kernels import type_of
 from transforms.kit.rewrite import fresh_name
 from transforms.loops.axes import told
 from transforms.loops.listed import tidied_list
-from transforms.loops.masked import under_masks
+from transforms.loops.masked import NotRaised, under_masks
+from transforms.loops.opened import at_place
 
 _COMPUTED = Along | Called | Copy | Elementwise | MatMul | Reduction | Roll | Scan
 _ZEROS = ("0", "0.0", "0.")
@@ -67,23 +72,47 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
             continue
         stores, kernel = under_masks(_masked(joined or store, kernel), kernel, made)
         made += stores
-    while (found := _repeated(made, kernel)) is not None:
+    names = [named for one in made if isinstance(one, Store | Scatter) for named in one.held]
+    elements = _elements(made, {value for _, value in names}, kernel)
+    while (found := _repeated(made, elements, kernel)) is not None:
         value, first = found
-        held = (named for one in made if isinstance(one, Store | Scatter) for named in one.held)
-        wanted = next((name for name, known in held if known == value), None)
+        wanted = next((name for name, known in names if known == value), None)
         taken = {*kernel.arrays, *kernel.locals}
         if wanted is None:
             taken |= kernel.context.identifiers
-        name = fresh_name(wanted or ("groups" if isinstance(value, Called) else "both"), taken)
         type_ = type_of(value, kernel)
+        others = "mask" if type_.dtype == "bool" else "both"
+        name = fresh_name(wanted or ("groups" if isinstance(value, Called) else others), taken)
         kernel = kernel.with_locals({name: type_})
         read = Read(name, whole(type_.extents))
         bind = Bind(name, value, made[first].span)
-        made[first:] = [bind, *(_with(one, value, read) for one in made[first:])]
+        places: dict[Value, Value] = {value: read}
+        for part, (own, axis, at) in elements.items():
+            if own == value:
+                places[part] = at_place(read, axis, at, kernel)
+        for part, named in places.items():
+            made[first:] = [_with(one, part, named) for one in made[first:]]
+        made.insert(first, bind)
     return tuple(made), kernel
 
 
-def _with(one: Statement, value: Value, read: Read) -> Statement:
+def _elements(
+    made: Sequence[Statement], named: Iterable[Value], kernel: Kernel
+) -> dict[Value, tuple[Value, int, Expr]]:
+    """Return what is an element along an axis of a value that has a name, and of which one."""
+    computed = {part for one in made for part, _ in _computed(one) if isinstance(part, _COMPUTED)}
+    points = {part.at for value in computed for read in reads(value) for part in read.region
+              if isinstance(part, Point)}  # fmt: skip
+    found: dict[Value, tuple[Value, int, Expr]] = {}
+    for value in named:
+        for axis, at in product(range(len(type_of(value, kernel).extents)), points):
+            with suppress(NotRaised):
+                part = at_place(value, axis, at, kernel)
+                found |= {part: (value, axis, at)} if part in computed else {}
+    return found
+
+
+def _with(one: Statement, value: Value, read: Value) -> Statement:
     if isinstance(one, Store | Bind):
         return replace(one, value=with_part(one.value, value, read))
     return with_part(one, value, read) if isinstance(one, Scatter) else one
@@ -138,12 +167,15 @@ def _is_short(value: Value) -> bool:
     return False
 
 
-def _repeated(made: Sequence[Statement], kernel: Kernel) -> tuple[Value, int] | None:
+def _repeated(
+    made: Sequence[Statement], elements: Mapping[Value, tuple[Value, int, Expr]], kernel: Kernel
+) -> tuple[Value, int] | None:
     """Return the largest array that is computed more than once, and which statement needs it."""
     uses: dict[Value, list[int]] = {}
     for number, one in enumerate(made):
         for part, of_all in _computed(one):
             # what only masks choose may fail elsewhere
+            part = elements[part][0] if part in elements else part
             if isinstance(part, _COMPUTED) and not _is_short(part) and (of_all or part in uses):
                 uses.setdefault(part, []).append(number)
     sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
