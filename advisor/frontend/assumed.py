@@ -81,8 +81,9 @@ def assumed_of(names: Iterable[str], text: str) -> Seen:
         body = ast.parse(dedent(text)).body
     except SyntaxError:
         body = []
-    given = [ast.arg(name) for name in names if "." not in name]
-    return _assumed("", 1, ast.arguments([], given, None, [], [], None, []), body)
+    given = [ast.arg(one) for one in dict.fromkeys(name.partition(".")[0] for name in names)]
+    arguments = ast.arguments([], given, None, [], [], None, [])
+    return _assumed("", 1, arguments, body, (), text.splitlines())
 
 
 def _is_worth_reading(node: ast.stmt) -> bool:
