@@ -386,14 +386,22 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
         plans=options.plans,
     )
     told = kernel.asked or bool(ranked.findings)
+    context = kernel.context
+    of_program = not (kernel.asked or context.decorators) and prefilter.imports_mpi(context.source)
     return Ranked(
         path,
         tuple(ranked.findings),
         tuple(ranked.remarks) if told else (),
         tuple(ranked.untold),
         bindable(kernel),
-        ranked.coverage,
+        _of_loops(ranked.coverage) if of_program else ranked.coverage,
     )
+
+
+def _of_loops(coverage: Coverage) -> Coverage:
+    """Return the coverage of a function of a program that sends: its gaps are told of that."""
+    gaps = coverage.not_understood or coverage.unpriced or coverage.incomplete
+    return NOTHING_SEEN if gaps else coverage
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -92,8 +92,9 @@ def guarded(value: Value, kernel: Kernel) -> bool:
     known = set(always(value))
     if not any(part not in known and is_loud(part, kernel) for part in parts_of(value)):
         return False
+    joined = any(isinstance(p, Elementwise) and p.operation in _JOINED for p in parts_of(value))
     try:
-        return quiet(value, kernel) != value
+        return joined or quiet(value, kernel) != value
     except NotRaised:
         return True
 
