@@ -1,0 +1,80 @@
+"""What is told of places in public code that a reader noted before the tool ran on them.
+
+    python -m benchmarks.public_places FOLDER [--machine node2026]
+
+``public_places.jsonl`` holds the places: repository, commit, lines, whether they are worth a
+comment, and which one. They were noted by somebody who had not seen the tool, by reading; 88 are
+measured. FOLDER holds the repositories, each in ``owner+name`` and at its commit. A place counts as
+told where a finding begins in it: whether the comment is the right one, only a reader can say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+PLACES = Path(__file__).with_suffix(".jsonl")
+_AROUND = 2
+"""Lines before a place at which a finding about it may begin: decorators, comments."""
+
+Place = Mapping[str, Any]
+
+
+def told(file: Path, machine: str) -> Sequence[Place]:
+    """Return the findings in a file."""
+    command = (sys.executable, "-m", "advisor", str(file), "--machine", machine, "--no-cache")
+    ended = subprocess.run(
+        (*command, "--output-format", "json"), capture_output=True, text=True, check=False
+    )
+    if ended.returncode == 2 and not ended.stdout:
+        # of Python 2, for one
+        print(ended.stderr.strip())
+        return ()
+    findings: Sequence[Place] = json.loads(ended.stdout)["findings"]
+    return findings
+
+
+def main() -> None:
+    """Print how many places are told, and those that are not worth it by name."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--machine", default="node2026")
+    asked = parser.parse_args()
+    places: list[Place] = [json.loads(line) for line in PLACES.read_text("utf-8").splitlines()]
+
+    def file_of(place: Place) -> Path:
+        folder: Path = asked.folder
+        return folder / place["repository"].replace("/", "+") / place["file"]
+
+    files = sorted({file_of(place) for place in places})
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        raise SystemExit(f"{missing[0]}: no such file; {len(missing)} of {len(files)} are missing")
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(files, pool.map(partial(told, machine=asked.machine), files), strict=True))
+    counts: Counter[tuple[bool, str]] = Counter()
+    for place in places:
+        rows = range(place["line"] - _AROUND, place["last"] + 1)
+        here = [one for one in found[file_of(place)] if one["location"]["row"] in rows]
+        classes = {one["verdict"] for one in here}
+        counts[place["worth"], "gain" if "gain" in classes else "uncertain" if here else ""] += 1
+        if here and not place["worth"]:
+            codes = ", ".join(f"{one['code']} {one['verdict']}" for one in here)
+            print(f"not worth it: {file_of(place)}:{place['line']} {place['kind']}: {codes}")
+    for worth, what in ((True, "worth a comment"), (False, "not worth one")):
+        of = {kind: counts[worth, kind] for kind in ("gain", "uncertain")}
+        total = sum(count for (which, _), count in counts.items() if which is worth)
+        print(f"{what}: {sum(of.values())} of {total} told, {of['gain']} as clear gains")
+    print(f"findings in these {len(files)} files: {sum(map(len, found.values()))}")
+
+
+if __name__ == "__main__":
+    main()
