@@ -6,7 +6,6 @@ same calls of the array library on as many elements, and the same steps of the i
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -232,15 +231,15 @@ def test_what_is_told_of_an_expression_is_what_numpy_does(text: str, dtypes: Typ
 def differs(text: str) -> bool:
     """Return whether an expression is one of which kernels are known to say something else.
 
-    A transposition or a new axis that has a name counts as copied there, what a variance or a norm
-    is taken of is computed twice, and no value is known of an exponent that is a parameter.
+    A transposition that has a name counts as copied there, and what a variance is taken of is
+    computed twice.
     """
-    return bool(re.search(r"\.T|std\(|var\(|norm\(.*None|\*\* k|power\(.*, k|\[[^]]*None", text))
+    return any(word in text for word in (".T", "std(", "var("))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_most_of_the_language_is_understood_by_both(dtype: str) -> None:
-    """The comparisons above, of all types, would hold of nothing if nothing were understood."""
+    """The comparisons above would hold of nothing if nothing were understood."""
     dtypes = {**dict.fromkeys(SHAPES, dtype), PLACES: "int64"}
     texts = [form.format("a", "b") for form in (*UNARY, *BINARY, *OTHERS)]
     texts += [form.format("a", "1") for form in ALONG]

@@ -23,7 +23,7 @@ OF_FAMILIES = {
     *("ADV401", "ADV402", "ADV403", "ADV501", "ADV502"),
 }
 
-EXAMPLES = {"distributions": 8, "sweeps": 12}
+EXAMPLES = {"sums over windows": 50, "nests of whole numbers": 40, "distributions": 8, "sweeps": 12}
 """Programs by family, where that is not what it is for most."""
 
 

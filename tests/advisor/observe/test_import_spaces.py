@@ -180,8 +180,11 @@ def test_a_program_is_ended_with_the_command_that_runs_it(user: User) -> None:
         os.kill(program, 0)
 
 
-def test_the_pass_in_numba_advises_in_a_program_with_such_files(user: User) -> None:
-    names = (*THEIRS, "typer", "lark", "libcst", "observe", "advisor")
+@pytest.mark.parametrize("own_advisor", [False, True])
+def test_the_pass_in_numba_advises_in_a_program_with_such_files(
+    user: User, own_advisor: bool
+) -> None:
+    names = (*THEIRS, "typer", "lark", "libcst", "observe", *(("advisor",) if own_advisor else ()))
     has(user, *names)
     program = writes(user, COMPILED + "print(threading.active_count())\n", names)
     plain = user.types("python", program)

@@ -29,17 +29,11 @@ def f(x, mass):
             acc[i] += mass[j] * d / r**3
     return acc
 """
-SOFT = """\
-def f(x, mass):
-    n = len(x)
-    acc = np.zeros((n, 3))
-    for i in range(n):
-        for j in range(n):
-            d = x[j] - x[i]
-            r = np.sqrt(d[0]**2 + d[1]**2 + d[2]**2) + 1e-9
-            acc[i] += mass[j] * d / r**3
-    return acc
+_GUARD = """\
+            if i == j:
+                continue
 """
+SOFT = BODIES.replace(_GUARD, "").replace("d[2]**2)", "d[2]**2) + 1e-9")
 FORCES = """\
 def f(x, mass):
     n = len(x)
