@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pytest
@@ -215,6 +216,20 @@ def agree(text: str, dtypes: Types) -> tuple[bool, bool]:
             assert found[1] == real[1], (text, found, real)
             assert found[0] in (None, real[0]), (text, found, real)
     return doors[0] is not None, doors[1] is not None
+
+
+NUMBERS_OF_ARRAYS = (
+    *("2.5 + v[0]", "v[0] / w[0]", "k * v[0]", "v[0] - x", "2.5 + (w @ w)", "np.sum(v) / 2"),
+    *("v[0] * a[1, 1]", "np.max(v) + 1", "np.mean(w) * w[0]"),
+)
+
+
+@pytest.mark.parametrize("text", NUMBERS_OF_ARRAYS)
+def test_numbers_out_of_arrays_have_the_types_that_numpy_gives_them(text: str) -> None:
+    for one, other in product(DTYPES, repeat=2):
+        dtypes = {"a": other, "b": one, "v": one, "w": other, PLACES: "int64"}
+        if by_numpy(text, dtypes) is not None:
+            agree(text, dtypes)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.frontend.arguments import OF_SYNTAX
 from advisor.frontend.indices import calculated
-from advisor.frontend.spmd.door import operation
+from advisor.frontend.spmd.door import WEAK, operation
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -18,9 +18,11 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
+from advisor.numpy_table import promote, result_dtype
 from advisor.source import Span
 from costdb.expr import logical_not, num
 
+_OF_PYTHON = ("bool", "int", "float", "complex")
 _OF_ARRAYS = {**OF_SYNTAX, "MatrixMultiply": "matmul"}
 
 
@@ -62,18 +64,19 @@ def _numbers(operator: str, left: Number, right: Number, run: Run) -> Number:
     dtype = _wider(left.dtype, right.dtype)
     if operator in ("And", "Or"):
         dtype = "bool"
-    elif operator == "Divide":
+    elif operator == "Divide" and dtype in _OF_PYTHON:
         dtype = "complex" if dtype == "complex" else "float"
+    elif operator == "Divide":
+        dtype = result_dtype("divide", (dtype,)) or dtype
     varies = run.varies(left, right)
     found = calculated(operator, left.expr, right.expr)
     return Number(found, dtype, left.nobody or right.nobody, varies and found is None)
 
 
 def _wider(one: str, other: str) -> str:
-    ranks = ("bool", "int", "float", "complex")
-    if one in ranks and other in ranks:
-        return max(one, other, key=ranks.index)
-    return one if other in ranks else other
+    if one in _OF_PYTHON and other in _OF_PYTHON:
+        return max(one, other, key=_OF_PYTHON.index)
+    return promote(WEAK.get(one, one), WEAK.get(other, other))
 
 
 def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:
