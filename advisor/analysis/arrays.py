@@ -138,6 +138,9 @@ class Arrays:
         found, placement = self.type_of(name), self.placement(name)
         if _makes_array(value) and self._placed(value) == placement:
             return self._made(value)[0]
+        if self.in_calls and isinstance(value, Expand) and isinstance(value.operand, Read):
+            # the same memory, with one more dimension
+            return self._shown(value)[0]
         return self._computed(value, whole(found.extents), found, placement, name)
 
     def stored(self, store: Store) -> list[Process]:

@@ -173,6 +173,8 @@ class Evaluation:
     calls: list[ArrayCall] = field(default_factory=list)
     found: dict[int, ArrayType] = field(default_factory=dict)
     """Types of values, by their identity: every part of one asks for those of all within it."""
+    results: dict[int, Visit] = field(default_factory=dict)
+    """Of operations, by their identity too: what a function uses twice is computed once."""
     masked: bool = False
     """Whether what is evaluated is chosen by a mask."""
 
@@ -278,7 +280,9 @@ class Evaluation:
             case Elementwise():
                 if not self._type(value).extents and region_extents(self.target.region):
                     return None
-                return self._elementwise(value, None)
+                if id(value) not in self.results:
+                    self.results[id(value)] = self._elementwise(value, None)
+                return self.results[id(value)]
             case Read():
                 # one element, of which the view is part of fetching it
                 self.calls.append(view())
