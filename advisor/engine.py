@@ -229,8 +229,8 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
         alone = tuple(one for found in loops.values() for one in found)
         ranked = replace(ranked, findings=(*ranked.findings, *alone))
     told = {finding.kernel for finding in ranked.findings}
-    slow = [part.line for part in ranked.coverage.not_understood]
-    left = {one.name for one in kernels if any(line in one.lines for line in slow)}
+    gaps = [part.line for part in ranked.coverage.not_understood]
+    left = {one.name for one in kernels if any(line in one.lines for line in gaps)}
     fine = tuple(name for name in ranked.coverage.fine if name not in told | left)
     ranked = replace(ranked, coverage=replace(ranked.coverage, fine=fine))
     if not prefilter.is_asked(source, path):

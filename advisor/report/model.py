@@ -392,16 +392,15 @@ def when(finding: Finding) -> str:
 
 def sizes(finding: Finding) -> str:
     """Return the sizes that a prediction is for, and which of them a run showed."""
-    origins: dict[str, list[str]] = {}
+    ends: dict[tuple[str, str], list[str]] = {}
     for one in finding.assumptions:
-        told = one.origin.startswith(OBSERVED) or one.origin == ONE_EACH_CORE
-        origin = one.origin if told else ""
-        origins.setdefault(origin, []).append(f"{one.name}={one.value}")
+        before = f"{OBSERVED}: " if one.origin.startswith(OBSERVED) else ""
+        behind = one.origin.removeprefix(OBSERVED) if before else ""
+        if one.origin == ONE_EACH_CORE:
+            behind = f", {ONE_EACH_CORE}"
+        ends.setdefault((before, behind), []).append(f"{one.name}={one.value}")
     return "; ".join(
-        f"{', '.join(values)}, {origin}"
-        if origin == ONE_EACH_CORE
-        else f"{origin and f'{OBSERVED}: '}{', '.join(values)}{origin.removeprefix(OBSERVED)}"
-        for origin, values in origins.items()
+        f"{before}{', '.join(all_)}{behind}" for (before, behind), all_ in ends.items()
     )
 
 
