@@ -10,7 +10,7 @@ from advisor.analysis.calls import dense, product, view
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import OneRead, Reach
 from advisor.analysis.owners import Operand, held, local_region
-from advisor.analysis.placement import Placement, local_extents
+from advisor.analysis.placement import Placement, exchanged, local_extents
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import largest
@@ -216,10 +216,9 @@ def fourier(
     """Return transforms along one axis; a distributed one is transposed there and back."""
     axis = value.axis
     each = 5 * log2(found.extents[axis])
-    transforms = ArrayOperation.FFT, axis
-    work = along_lines(source, found, placement, each, transforms, facts, "Fourier transforms")
+    transforms, label = (ArrayOperation.FFT, axis), "Fourier transforms"
     if not placement.is_spread(axis):
-        return [work]
+        return [along_lines(source, found, placement, each, transforms, facts, label)]
     if value.butterflies:
         if isinstance(placement.dims[axis], CyclicDim):
             raise NotPriced("butterflies along a cyclically distributed dimension")
@@ -228,16 +227,20 @@ def fourier(
         part = local_region(found, placement, local_extents(placement, found.extents, facts), facts)
         exchange = Leaf(Message(part, f"butterfly exchanges, axis {axis}"))
         steps = ceil(log2(placement.ranks(axis)))
+        work = along_lines(source, found, placement, each, transforms, facts, label)
         return [SeqLoop(f"butterfly.axis{axis}", ONE, steps, exchange), work]
     counts = list(local_extents(placement, found.extents, facts))
     others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
     if not others:
         raise NotPriced("a Fourier transform with no local dimension to exchange for")
-    ranks = placement.ranks(axis)
-    counts[others[0]] = ceil_div(counts[others[0]], ranks)
+    ranks, other = placement.ranks(axis), others[0]
+    counts[other] = ceil_div(counts[other], ranks)
     piece = local_region(found, placement, tuple(counts), facts)
-    label = f"transposition (all-to-all), axis {axis}"
-    there = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, label))
+    moves = f"transposition (all-to-all), axis {axis}"
+    there = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, moves))
+    turned = exchanged(placement, axis, other)
+    held_whole = replace(source, placement=exchanged(source.placement, axis, other))
+    work = along_lines(held_whole, found, turned, each, transforms, facts, label)
     return [there, work, there]
 
 

@@ -38,7 +38,7 @@ from costdb.expr import (
     sym,
 )
 from costdb.expr.nodes import Num
-from costdb.records import dataclass
+from costdb.records import dataclass, replace
 
 # How a region lies along one distributed dimension, and how much of it the busiest rank owns.
 
@@ -384,6 +384,13 @@ def local_counts(
 ) -> tuple[Expr, ...]:
     """Return how much of a region the busiest rank owns, along each dimension."""
     return tuple(local_count(placement, d, part, facts) for d, part in enumerate(region))
+
+
+def exchanged(placement: Placement, one: int, other: int) -> Placement:
+    """Return a placement after a transposition: two dimensions have each other's distribution."""
+    dims = list(placement.dims)
+    dims[one], dims[other] = dims[other], dims[one]
+    return replace(placement, dims=tuple(dims))
 
 
 def local_extents(

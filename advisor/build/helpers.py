@@ -83,9 +83,14 @@ class Along:
         indices = range(low, high, step)
         return moved(picked(indices, self.owned(indices, one)), by)
 
+    def dealt_to(self, index: Any) -> Any:
+        """Return where along the axes the owner of an element is, or of each of its elements."""
+        piece = index // self.piece
+        return piece if self.cycle >= self.extent else piece % self.count
+
     def holds(self, index: int, one: int = rank) -> bool:
         """Return whether a rank owns an element."""
-        return index // self.piece % self.count == self.places[one]
+        return bool(self.dealt_to(index) == self.places[one])
 
     def some(self, low: int, high: int, one: int = rank) -> bool:
         """Return whether a rank owns any element of a range."""
@@ -103,8 +108,7 @@ class Along:
                 return range(max(0, start), max(0, start, min(len(indices), stop)))
             if self.piece == step == 1:
                 return range((first - low) % self.count, len(indices), self.count)
-        mine = np.asarray(indices, int) // self.piece % self.count == self.places[one]
-        return np.flatnonzero(mine)
+        return np.flatnonzero(self.dealt_to(np.asarray(indices, int)) == self.places[one])
 
     def local(self, index: Any) -> Any:
         """Return where in its owner's memory an element lies, or each of its elements."""
@@ -114,7 +118,8 @@ class Along:
             if len(index) == 1:
                 return moved(index, self.local(index.start) - index.start)
             index = np.asarray(index, int)
-        return index // self.cycle * self.piece + index % self.piece
+        within = index % self.piece
+        return within if self.cycle >= self.extent else index // self.cycle * self.piece + within
 
 
 def moved(indices: Indices, by: int) -> Indices:
@@ -449,7 +454,7 @@ def add_at(array: Array, layout: Layout, places: Array, values: Any, ufunc: Any)
         raise IndexError(f"a place beyond the {n} elements of the array")
     where = where % n if least < 0 else where
     ranks = np.array([dim.places.index(place) for place in range(dim.count)])
-    owners = ranks[where // dim.piece % dim.count]
+    owners = ranks[dim.dealt_to(where)]
     order = np.argsort(owners.astype(np.uint16), kind="stable")
     counts = np.bincount(owners, minlength=size)
     coming = np.empty_like(counts)

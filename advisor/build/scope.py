@@ -87,7 +87,7 @@ class Scope:
     exchanged: dict[str, tuple[frozenset[int], ...]] = field(default_factory=dict)
     """The exchanges of rims after which nothing was stored."""
     fetched: dict[str, str] = field(default_factory=dict)
-    into: str = ""
+    into: tuple[str, str] | None = None
     """Where the statement at hand stores what it fetches, if it does nothing else."""
     span: Span | None = None
     facts: Facts = field(default_factory=Facts)

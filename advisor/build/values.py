@@ -309,21 +309,28 @@ class Values(Scope):
     def fetched_as(self, text: str, array: str, region: Sequence[Subscript], frame: Frame) -> str:
         """Write a call that fetches elements, each once in a statement, and return what reads."""
         if self.into and text.startswith("fetch("):
-            self.fetched[text] = self.into
-            self.line(f"{text.removesuffix(')')}, into={self.into})")
-            self.bring(array, region, frame, as_sent=False)
+            name, self.fetched[text] = self.into
+            self.line(f"{text.removesuffix(')')}, into={self.fetched[text]})")
+            self.bring(array, region, frame, name, fresh=False)
         if text not in self.fetched:
-            self.fetched[text] = self.fresh(f"{self.name(array)}_there")
-            self.line(f"{self.fetched[text]} = {text}")
-            self.bring(array, region, frame, as_sent=text.startswith("from_owner"))
+            name = self.fetched[text] = self.fresh(f"{self.name(array)}_there")
+            self.line(f"{name} = {text}")
+            self.bring(array, region, frame, name, as_sent=text.startswith("from_owner"))
         marks = ["0" if isinstance(one, Point) else ":" for one in region]
         found = self.fetched[text]
         return found if "0" not in marks else f"{found}[{', '.join(marks)}]"
 
     def bring(
-        self, array: str, region: Sequence[Subscript], frame: Frame, *, as_sent: bool
+        self,
+        array: str,
+        region: Sequence[Subscript],
+        frame: Frame,
+        into: str,
+        *,
+        as_sent: bool = False,
+        fresh: bool = True,
     ) -> None:
-        """Take note of what a rank fetches: all of it lies in an array of its own then."""
+        """Take note of what a rank fetches: all of it lies in an array by the name of `into`."""
         axes = iter(frame)
         counts = [
             ONE if isinstance(one, Point) else count_along(next(axes), self.facts) for one in region
@@ -332,8 +339,8 @@ class Values(Scope):
         # what comes without a name comes of this one; a statement that has nothing come has none
         if not moved and any(self.lowered.moved.get("", ((),))):
             moved = tuple(exchanged(found, self.placed[array], counts, self.facts))
-        self.does(*brought(moved, found, counts, as_sent=as_sent))
-        self.lowered = as_fetched(self.lowered, array)
+        self.does(*brought(moved, found, counts, into, as_sent=as_sent, fresh=fresh))
+        self.lowered = as_fetched(self.lowered, array, counts, into)
 
     def place_of(self, at: Expr, *, here: bool) -> str:
         """Return the index of one element, as a vector where it is to be fetched."""

@@ -136,8 +136,11 @@ def _only(part: Process, *, moves: bool, but: Iterable[object] = ()) -> Process:
     return kept(part)
 
 
-def as_fetched(found: Lowered, array: str) -> Lowered:
-    """Return a statement that reads what it has fetched of an array, in memory of its own."""
+def as_fetched(found: Lowered, array: str, counts: Sequence[Expr], into: str) -> Lowered:
+    """Return a statement that reads so many elements of an array where they were fetched to.
+
+    What else it reads of the array are its own elements, where they are.
+    """
 
     def there(region: Region) -> Region:
         moving = tuple(
@@ -150,15 +153,32 @@ def as_fetched(found: Lowered, array: str) -> Lowered:
         )
         return replace(region, pitches_bytes=tuple(pitches))
 
+    calls = (
+        call
+        for process in found.computing
+        for work in works(process)
+        if isinstance(work, Computed)
+        for call in work.calls or ()
+    )
+    read = {one for call in calls for one in call.operands if one.array == array}
+    fetched = [count for count in counts if count != ONE]
+    moved = {one for one in read if _moving(one.region) == fetched} or read
+
     def other(part: object) -> object:
         if isinstance(part, ArrayCall):
             places = (
-                Visit(there(one.region)) if one.array == array else one for one in part.operands
+                Visit(there(one.region), into) if one in moved else one for one in part.operands
             )
             return replace(part, operands=tuple(places))
         return None
 
     return replace(found, computing=mapped(found.computing, other))
+
+
+def _moving(region: Region) -> list[Expr]:
+    """Return how many elements a region has along the dimensions along which memory changes."""
+    dimensions = zip(region.counts, region.pitches_bytes, strict=True)
+    return [count for count, pitch in dimensions if count != ONE and pitch != ZERO]
 
 
 # Copies and messages.
@@ -173,12 +193,12 @@ def part_of(found: ArrayType, placement: Placement, facts: Facts, room: Sequence
 
 
 def copied(
-    source: Region, target: Region, dtype: str, label: str, *, fresh: bool = False
+    source: Region, target: Region, dtype: str, label: str, into: str = "", *, fresh: bool = False
 ) -> Process:
-    """Return a copy of elements from one place to another."""
+    """Return a copy of elements from one place to another, of the array `into` if named."""
     elements = product(source.counts)
     call = ArrayCall(
-        ArrayOperation.COPY, dtype, elements, Visit(target), (Visit(source),), fresh=fresh
+        ArrayOperation.COPY, dtype, elements, Visit(target, into), (Visit(source),), fresh=fresh
     )
     accesses = Access(source), Access(target, store=True)
     return Leaf(Computed(accesses, ZERO, label, (call,)))
@@ -224,14 +244,20 @@ def _from(ranks: Expr, least: int, one: Process) -> Process:
 
 
 def brought(
-    moved: Sequence[Process], found: ArrayType, counts: Sequence[Expr], *, as_sent: bool
+    moved: Sequence[Process],
+    found: ArrayType,
+    counts: Sequence[Expr],
+    into: str,
+    *,
+    as_sent: bool,
+    fresh: bool,
 ) -> Iterator[Process]:
     """Yield what it takes to fetch elements: what others send, and an array of all of them.
 
     Where they have one owner it is `as_sent` by the kernel: to all ranks at once.
     """
     run = dense(tuple(counts), found.dtype)
-    yield copied(run, run, found.dtype, FETCHED, fresh=True)
+    yield copied(run, run, found.dtype, FETCHED, into, fresh=fresh)
     for part in moved:
         yield part if as_sent else _sent(part, found.dtype)
 
@@ -331,6 +357,8 @@ def placed_sums(
     counts: Sequence[Expr],
     own: Sequence[Expr],
     ranks: Expr,
+    *,
+    in_blocks: bool,
 ) -> Process:
     """Return what `add_at` does with places: find owners, sort by them, send, combine."""
     n, each = product(tuple(counts)), product(tuple(counts)) / ranks
@@ -346,7 +374,7 @@ def placed_sums(
         call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
         call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
         call(ArrayOperation.DIVIDE_BY_ONE),
-        call(ArrayOperation.REMAINDER),
+        *(() if in_blocks else (call(ArrayOperation.REMAINDER),)),
         call(ArrayOperation.TAKE, operands=(vector, vector), length=ranks),
         call(ArrayOperation.CAST, "int16"),
         call(ArrayOperation.SORT, "int16", length=n, axis_from_last=0),
@@ -354,11 +382,14 @@ def placed_sums(
         call(ArrayOperation.TAKE, operands=(vector, vector), length=n),
         call(ArrayOperation.TAKE, table.dtype, operands=(values, vector), length=n),
     )
-    combining = (
+    turns = (
         call(ArrayOperation.DIVIDE_BY_ONE),
         call(ArrayOperation.BINARY),
-        call(ArrayOperation.REMAINDER),
         call(ArrayOperation.BINARY),
+    )
+    combining = (
+        *(() if in_blocks else turns),
+        call(ArrayOperation.REMAINDER),
         call(
             ArrayOperation.ADD_AT, table.dtype, result=held, operands=(vector,), fresh=False,
             length=product(tuple(own)),

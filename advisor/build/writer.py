@@ -42,6 +42,7 @@ from advisor.build.work import (
     placed_sums,
     with_scans,
 )
+from advisor.distribution import CyclicDim
 from advisor.dtypes import dtype_of
 from advisor.ir.concrete import spelled_out
 from advisor.ir.kernel import Kernel
@@ -404,15 +405,15 @@ class Writer(Loops):
                 value = second
         target = self.target(one.array, one.region, frame)
         if sign == "=" and not guards and self.only_moves(one):
-            self.into = target.removesuffix("[...]")
+            self.into = one.array, target.removesuffix("[...]")
         text = self.value(value, self.fitted(value, frame))
         self.exchange()
-        if text == self.into:
+        if self.into and text == self.into[1]:
             self.lowered = Lowered()
         else:
             indent = self.guard(guards, held)
             self.line(f"{indent}{target} {sign} {bare(text)}")
-        self.held, self.into = held, ""
+        self.held, self.into = held, None
         self.changed((one.array,))
 
     def only_moves(self, one: Store) -> bool:
@@ -535,6 +536,7 @@ class Writer(Loops):
                     [count_along(axis, self.facts) for axis in frame],
                     local_extents(placement, self.typed(one.array).extents, self.facts),
                     placement.ranks(0),
+                    in_blocks=not isinstance(placement.dims[0], CyclicDim),
                 )
             )
         else:

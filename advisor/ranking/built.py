@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
@@ -11,9 +11,10 @@ from advisor.analysis.arrays import Arrays
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.lower import Unpriced
-from advisor.analysis.processes import ranks_together, together
+from advisor.analysis.processes import ranks_together, together, works
 from advisor.build.module import Module, placements
 from advisor.build.text import NotBuiltError
+from advisor.build.work import FETCHED
 from advisor.build.writer import write
 from advisor.distribution import MeshSpec
 from advisor.ir.concrete import at_sizes, rebuilt
@@ -23,10 +24,11 @@ from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
 from costdb.arrays.amounts import GIVEN_BACK
-from costdb.arrays.model import SECTION, with_distances
+from costdb.arrays.model import SECTION, bytes_of, with_distances
 from costdb.estimate import Missing, Priced
-from costdb.expr import ZERO, ExprError, free_symbols, num, substitute
+from costdb.expr import ZERO, Expr, ExprError, free_symbols, num, substitute
 from costdb.machines import Machine
+from costdb.work import Process, Statement
 
 AS_WRITTEN, BEST = "as-written", "best"
 _MOST_STEPS = 3
@@ -118,11 +120,25 @@ def built_cost(
         placed = placements(here)
         arrays = Arrays(here, placed, Facts(), Halos())
         process = together(process, ranks_together(placed.values()))
-        process = with_distances(process, sum(arrays.sizes_bytes(), ZERO))
+        # what is made in a loop, of a length of its own each time, takes little beside
+        fetched = (one for one in _fetched_bytes(process) if free_symbols(one) <= any_size.keys())
+        process = with_distances(process, sum((*arrays.sizes_bytes(), *fetched), ZERO))
     found = cost_of(process, machine, kernel.span)
     if isinstance(found, Missing):
         return found
     return Costed(process, _kept(found.formula), lambda _: _kept(found.priced))
+
+
+def _fetched_bytes(process: Process) -> Iterable[Expr]:
+    """Return the bytes of arrays that the program makes of what it fetches."""
+    made = {
+        call.result.array: bytes_of(call.result.region)
+        for work in works(process)
+        if isinstance(work, Statement) and work.label == FETCHED
+        for call in work.calls or ()
+        if call.fresh and call.result is not None and call.result.array
+    }
+    return made.values()
 
 
 def _symbols(kernel: Kernel) -> Iterator[str]:

@@ -18,6 +18,7 @@ from advisor.ranking.built import on_ranks, plan_of, proposed
 from advisor.transform_registry import transforms
 from costdb.expr import evaluate
 from costdb.work import (
+    ArrayCall,
     Branch,
     Collective,
     Leaf,
@@ -28,6 +29,7 @@ from costdb.work import (
     RemoteElements,
     SeqLoop,
     Sequential,
+    Statement,
     Work,
 )
 
@@ -64,6 +66,20 @@ def counted(kernel: Kernel, ranks: int, **sizes: int) -> Counter[str]:
     return names
 
 
+def calls(kernel: Kernel, ranks: int, operation: str) -> list[tuple[ArrayCall, dict[str, Any]]]:
+    """Return the calls of a kind that one rank makes, each with the sizes where it makes it."""
+    here = on_ranks(kernel, ranks)
+    given: dict[str, Any] = {"N": N, "P": ranks}
+    found = write(here, Module(given, set(), kernel.context.identifiers))
+    return [
+        (call, given)
+        for work in done(found.work, given)
+        if isinstance(work, Statement)
+        for call in work.calls or ()
+        if call.operation == operation
+    ]
+
+
 def example(name: str, rule: str = "", title: str = "") -> Kernel:
     path = EXAMPLES / f"{name}.py"
     kernel = read_kernels(str(path), path.read_text())[0]
@@ -89,6 +105,26 @@ def test_transpositions_send_a_piece_to_each_other_rank(ranks: int) -> None:
     kernel = example("adi", "ADV202", "transpose")
     assert counted(kernel, ranks)["Message"] == 3 * (ranks - 1)
     assert counted(example("fft2d"), ranks)["Message"] == 2 * (ranks - 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("rule", ["", "ADV203"])
+def test_transforms_are_of_whole_lines(ranks: int, rule: str) -> None:
+    found = calls(example("fft2d", rule, "transpose"), ranks, "fft")
+    assert len(found) == 2
+    for call, at in found:
+        assert call.length is not None and evaluate(call.length, at) == N
+        assert evaluate(call.elements, at) == N * N / ranks
+        counts = [evaluate(one, at) for one in call.operands[0].region.counts]
+        assert call.axis_from_last is not None and counts[-1 - call.axis_from_last] == N
+
+
+def test_only_what_is_fetched_lies_where_it_is_fetched_to() -> None:
+    # the column comes from its owner; row and block are this rank's own
+    binary = calls(example("gauss"), 2, "binary")
+    outer, update = binary[:2]
+    assert [one.array for one in outer[0].operands] == ["a_there", "a"]
+    assert [one.array for one in update[0].operands] == ["a", ""]
 
 
 def test_dealt_out_elements_are_fetched_in_every_iteration() -> None:
@@ -119,4 +155,4 @@ def test_calls_of_definitions_are_counted_with_those_that_they_make() -> None:
     one, two = (calls_of(f"x = fetch({', '.join(['a'] * n)})") for n in (3, 4))
     assert one == two and one.each > one.once > 0
     assert calls_of("x = fetch(a, A, lambda one: rows.own(0, 8, one))").each > one.each
-    assert calls_of("if columns.holds(k):").all == 1
+    assert calls_of("if columns.holds(k):").all == 3
