@@ -300,8 +300,8 @@ def _close_words(one: str, other: str) -> bool:
 # Every rank has all arguments; the kernel as written runs on the first, each built program on all
 # of them, on blocks that its own `scatter` makes and its own `gather` collects. Results must be
 # equal: to the bit where they are whole numbers or truths, else within `TOLERANCE`, as sums over
-# ranks add in another order. A rank's time goes from a barrier to its own end; the slowest one
-# counts.
+# ranks add in another order. A program is called twice, and the second call counts, as predictions
+# are of calls again and again: from a barrier to the end of the slowest rank.
 
 
 TOLERANCE = 1e-9
@@ -340,16 +340,27 @@ def _case(case: Mapping[str, Any], job: Mapping[str, Any], comm: Any) -> list[di
         order = range(len(programs)) if turn % 2 else reversed(range(len(programs)))
         for number in order:
             blocks = _blocks(programs[number], case["kernel"], given)
-            comm.Barrier()
-            start = time.perf_counter()
-            getattr(programs[number], case["kernel"])(*blocks.values())
-            samples[number].append(time.perf_counter() - start)
+            samples[number].append(_again(getattr(programs[number], case["kernel"]), blocks, comm))
         if comm.bcast(time.perf_counter() > deadline):
             break
     for one in programs:
         _let_go(one)
     slowest = [np.max(comm.allgather(every), axis=0).tolist() for every in samples]
     return [{"differs": why, "samples_s": times} for why, times in zip(equal, slowest, strict=True)]
+
+
+def _again(function: Callable[..., Any], blocks: Mapping[str, Any], comm: Any) -> float:
+    """Return the seconds of a second call, on what the first one got, put back where it lies."""
+    import numpy as np
+
+    before = {name: value.copy("A") for name, value in blocks.items() if _is_array(value)}
+    function(*blocks.values())
+    for name, value in before.items():
+        np.copyto(blocks[name], value)
+    comm.Barrier()
+    start = time.perf_counter()
+    function(*blocks.values())
+    return time.perf_counter() - start
 
 
 def _loaded(text: str, name: str) -> ModuleType:
