@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import log2 as log2_of
 
 from costdb.expr import ONE, ZERO, Expr, floor_div, gcd, less, log2, maximum, minimum, num
-from costdb.expr.functions import Min
+from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Num, add
 from costdb.machines import RESIDUAL
 from costdb.records import dataclass
@@ -126,7 +126,7 @@ def _with_gaps(call: ArrayCall) -> tuple[int, Expr]:
         if inside is not None:
             length, inner = inside
             pairs = enumerate(zip(pitches, inner, strict=True))
-            found |= {n for n, (one, next_) in pairs if one != length * next_}
+            found |= {n for n, (one, next_) in pairs if not _follows(one, length, next_)}
         run = run if found else run * count
         inside = count, pitches
     return len(found), run
@@ -161,16 +161,19 @@ def _dimensions(call: ArrayCall) -> Iterator[tuple[Expr, list[Expr]]]:
 
 
 def _goes_on(pitches: Sequence[Expr], count: Expr, inside: Sequence[Expr]) -> bool:
-    """Return whether a dimension goes on, everywhere, where the one inside it ends.
+    """Return whether a dimension goes on, everywhere, where the one inside it ends."""
+    return all(_follows(pitch, count, inner) for pitch, inner in zip(pitches, inside, strict=True))
+
+
+def _follows(pitch: Expr, count: Expr, inside: Expr) -> bool:
+    """Return whether memory goes on where so many elements end.
 
     Rows of a region that shrinks, cut to what a rank has, go on for as long as they are whole: they
     count as if they always did.
     """
-    ends = (count, *count.args) if isinstance(count, Min) else (count,)
-    return all(
-        any(pitch == end * inner for end in ends)
-        for pitch, inner in zip(pitches, inside, strict=True)
-    )
+    if pitch == count * inside:
+        return True
+    return isinstance(count, Min | Max) and any(_follows(pitch, one, inside) for one in count.args)
 
 
 def _padded(region: Region, ranks: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:

@@ -77,6 +77,10 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "sort_across": ("sort",),
     "compiled": ("loop",),
 }
+_BY_WIDTH = frozenset(
+    {"binary", "unary", "copy", "cast", "compare", "where", "fill", "roll", "pad"}
+)
+"""Classes that vector units compute as fast as bytes come: there a type's width tells more."""
 _NAME = re.compile(r"([a-z]+?)(\d+)?$")
 
 
@@ -103,7 +107,7 @@ def rates_of(machine: Machine, key: str, dtype: str) -> Rates | None:
     """Return the rates of a class on an element type, or the nearest ones; None for none."""
     for candidate in (key, *_CLASSES.get(key, ())):
         measured = machine.section(SECTION, "rates", candidate)
-        for name in _nearest(dtype, measured):
+        for name in _nearest(dtype, measured, by_width=candidate in _BY_WIDTH):
             section = machine.section(SECTION, "rates", candidate, name)
             exact = candidate == key and name in (dtype, "any")
             return Rates((candidate, name), section, not exact)
@@ -133,19 +137,17 @@ def estimated(quantity: Quantity, place: tuple[str, ...]) -> Quantity:
     )
 
 
-def _nearest(dtype: str, measured: Mapping[str, Json]) -> Iterator[str]:
+def _nearest(dtype: str, measured: Mapping[str, Json], *, by_width: bool) -> Iterator[str]:
     """Yield measured element types, nearest first."""
     yield from (name for name in (dtype, "any") if name in measured)
     kind, width = _split(dtype)
-    others = [name for name in measured if name not in (dtype, "any")]
-    yield from sorted(
-        others,
-        key=lambda name: (
-            _split(name)[0] != kind,
-            abs(_split(name)[1] - width),
-            name,
-        ),
-    )
+
+    def away(name: str) -> tuple[int, int, str]:
+        its_kind, its_width = _split(name)
+        other, wider = int(its_kind != kind), abs(its_width - width)
+        return (wider, other, name) if by_width and kind != "complex" else (other, wider, name)
+
+    yield from sorted((name for name in measured if name not in (dtype, "any")), key=away)
 
 
 def _split(dtype: str) -> tuple[str, int]:

@@ -20,6 +20,7 @@ from costdb.arrays.amounts import (
     rate_key,
     shape_of,
 )
+from costdb.arrays.model import rates_of
 from costdb.calibration.arrays import array_points, call_of
 from costdb.calibration.fitting import cache_levels, caches, fit_classes
 from costdb.calibration.loops import SECTION as LOOPS
@@ -27,7 +28,7 @@ from costdb.calibration.section import Effort, Host, Timing
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, num, sym
-from costdb.machines import Json, Machine, MachineError, machine_of
+from costdb.machines import Json, Machine, MachineError, load_machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
@@ -414,3 +415,22 @@ def test_points_say_what_they_time_and_tell_every_part_of_a_time(effort: Effort)
     elementwise = told["binary float64"]
     assert all(elementwise[place,] >= 2 for place in ("rows_element_us", "apart_element_us"))
     assert all(places["call_us",] >= 3 for places in told.values())
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "nearest"),
+    [
+        # additions are as fast as bytes come, divisions are not
+        ("binary", "int32", "float32"),
+        ("binary", "uint8", "float32"),
+        ("binary", "complex64", "complex128"),
+        ("divide", "int32", "int64"),
+        ("scan", "int32", "int64"),
+        ("scan", "float32", "float64"),
+    ],
+)
+def test_an_element_type_stands_in_by_what_limits_the_operation(
+    operation: str, dtype: str, nearest: str
+) -> None:
+    found = rates_of(load_machine("node2026"), operation, dtype)
+    assert found is not None and found.stands_in and found.place == (operation, nearest)
