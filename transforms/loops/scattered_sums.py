@@ -98,6 +98,9 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
     if is_count(scatter) and scatter.by_element and kernel.dtype(scatter.array) == "int64":
         # private counts of what ranks have in common are another rule's
         return declared is None
+    if is_count(scatter) and kernel.dtype(scatter.array) == "float64":
+        # a whole number of them, which is what adding ones comes to
+        return True
     kinds = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
     return (
         kernel.dtype(scatter.array) in ("float32", "float64")
@@ -119,10 +122,10 @@ def _argued(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:
 
 
 def _legality(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:
-    if is_count(scatter):
+    wide = kernel.dtype(scatter.array) == "float64"
+    if is_count(scatter) and (zeroed or not wide):
         equal = "results are equal where no place is negative, which np.bincount refuses"
         return Legality(Applicability.UNSAFE, equal)
-    wide = kernel.dtype(scatter.array) == "float64"
     if zeroed and wide and type_of(scatter.places, kernel).dtype in _UNSIGNED:
         return Legality(
             Applicability.SAFE,

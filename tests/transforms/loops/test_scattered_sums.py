@@ -31,6 +31,12 @@ CASES = {
         "unsafe",
     ),
     "twice": ("u2", "f8", [ZEROS, "for _ in range(3):", "    np.add.at(total, k, w)"], "unsafe"),
+    "counts": ("u2", "f8", [ZEROS, "for i in range(len(k)):", "    total[k[i]] += 1"], "unsafe"),
+    "counts beside what is there": (
+        *("i8", "f8"),
+        ["total = np.full(M, 0.1)", "for i in range(len(k)):", "    total[k[i]] += 1"],
+        "unsafe",
+    ),
     "a narrow sum": (
         "u2",
         "f4",
@@ -85,7 +91,8 @@ def test_sums_are_equal_as_far_as_is_said(case: tuple[str, str, list[str], str])
     (found,) = TRANSFORM.propose(only_kernel(source))
     assert str(found.legality.applicability) == applicability
     fixed = apply_edits(source, found.edits())
-    assert "np.bincount(k, weights=w, minlength=total.shape[0])" in fixed
+    weights = ", weights=w" if "w[i]" in source or ", w)" in source else ""
+    assert f"np.bincount(k{weights}, minlength=total.shape[0])" in fixed
     assert not list(TRANSFORM.propose(only_kernel(fixed)))
     assert fixed.count("#") == source.count("#")
     for size, extent in ((0, 1), (1, 1), (900, 7), (900, 200)):
