@@ -579,11 +579,13 @@ class Arrays:
         return Operand(name, self.type_of(name), self.placement(name), region)
 
     def _placed(self, value: Value) -> Placement:
-        placement = value_placement(value, self.placed)
-        if placement is not None and placement.template:
+        placement, extents = (
+            value_placement(value, self.placed),
+            describe(value, self.type_of).extents,
+        )
+        if placement is not None and placement.template and len(placement.dims) >= len(extents):
             return placement
-        # single elements say nothing of what they are combined with
-        extents = describe(value, self.type_of).extents
+        # single elements, or rows, say nothing of what they are combined with
         if placement is not None and not extents:
             return placement
         if not reads(value) or all(map(is_local, self.placed.values())):

@@ -227,7 +227,10 @@ def _candidates(
                 if is_local(found)
             ]
         case Part(operand, region):
-            return [region_placement(found, region) for found in of(operand)]
+            # a row says nothing of the other axes
+            return [
+                region_placement(f, region) for f in of(operand) if len(f.template) == len(region)
+            ]
         case Along():
             return of(value.computed)
         case Windows(operand, axis, length):
