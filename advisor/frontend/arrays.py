@@ -175,7 +175,9 @@ class KernelDoor:
                     shapes if axis is None else (shape[axis : axis + 1] for shape in shapes)
                 )
                 if not one or one != other:
-                    raise NotUnderstood("a product of arrays whose extents may differ")
+                    reason = "a product of arrays whose extents may differ"
+                    pairs = (pair for pair in zip(one, other, strict=False) if pair[0] != pair[1])
+                    raise self.scope.misfit(ShapeConflict(reason, *next(pairs, ())))
         self.type_of(form)
         return form
 
@@ -590,7 +592,12 @@ def _index(
 def mask_within(node: cst.Subscript, value: Value, scope: Scope) -> Value | None:
     """Return the truth values that choose elements of an array; None for another subscript."""
     index, found = _index(node.slice, scope) or (None, None)
-    return index if found == ArrayType("bool", scope.type_of(value).extents) else None
+    extents = scope.type_of(value).extents
+    if found is None or found.dtype != "bool" or len(found.extents) != len(extents):
+        return None
+    misfits = [pair for pair in zip(found.extents, extents, strict=True) if pair[0] != pair[1]]
+    scope.misfits += misfits
+    return None if misfits else index
 
 
 def places_in(

@@ -253,7 +253,7 @@ def agreeing(
     alike: dict[Expr, Expr] = {}
     for pair in misfits:
         one, other = (alike.get(extent, extent) for extent in pair)
-        kept, gone = (one, other) if other in own else (other, one)
+        kept, gone = _solved(one, other, own)
         named, begun = free_symbols(kept), {extent.name for extent in own}.union(given)
         if not isinstance(gone, Sym) or gone not in own or gone.name in named or not named <= begun:
             continue
@@ -262,6 +262,19 @@ def agreeing(
         alike = {extent: kept if now == gone else now for extent, now in alike.items()}
         alike[gone] = kept
     return alike
+
+
+def _solved(one: Expr, other: Expr, own: Collection[Expr]) -> tuple[Expr, Expr]:
+    """Return two that are equal since others are, the last an extent of an array if one can be."""
+    if other in own or one in own:
+        return (one, other) if other in own else (other, one)
+    difference = one - other
+    for extent in sorted(own, key=to_text):
+        if isinstance(extent, Sym) and extent.name not in free_symbols(difference - extent):
+            return extent - difference, extent
+        if isinstance(extent, Sym) and extent.name not in free_symbols(difference + extent):
+            return extent + difference, extent
+    return one, other
 
 
 def fitted(array: DeclaredArray, alike: Mapping[Expr, Expr]) -> DeclaredArray:
