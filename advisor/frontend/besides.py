@@ -300,9 +300,12 @@ class Besides(SimpleStatements):
                     parts += _holders(target.target)
             case cst.AugAssign(target=target, value=value):
                 parts = [value, target]
-                if isinstance(target, cst.Name) and target.value not in scope.things:
-                    known = numbers or target.value in scope.numbers
-                    parts += [] if known else [cst.BinaryOperation(target, cst.Add(), value)]
+                known = scope.things.keys() | scope.numbers.keys()
+                if isinstance(target, cst.Name) and not numbers and target.value not in known:
+                    total = cst.BinaryOperation(target, cst.Add(), value)
+                    places = self.bodies.originals
+                    places[total] = places.get(target, target)
+                    parts.append(total)
             case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
                 parts = [value, *_holders(target)]
             case _:
