@@ -46,6 +46,8 @@ from advisor.ranking.findings import (
     with_prices,
 )
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
+from costdb.expr.nodes import Num
+from costdb.expr.polynomials import affine_in
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 
@@ -122,26 +124,42 @@ def opened(
     if not kernel.assumed:
         return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
     loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
-    ends = frozenset().union(*(free_symbols(one.high) for one in loops))
-    first = frozenset().union(*(free_symbols(one.low) for one in loops)) - ends
-    others = [name for name in unbound if name not in first]
+    least = _shortening(loops)
+    indices = {one.variable for one in loops}
+    others = [name for name in unbound if name not in least | indices]
     size = others[0] if len(others) == 1 else ALIKE
-    values = {name: num(1) if name in first else sym(size) for name in unbound}
+    values = {name: num(1) if name in least else sym(size) for name in unbound}
     now = _alike(before, values)
     alike = [(one, _alike(after, values)) for one, after in candidates]
     # how much other loops of theirs take, nothing tells
     speedup = max((one.least[0] for one, _ in alike), default=1.0)
     best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=speedup)
-    if best is None or best.condition.pays_from is None:
-        # what only small ones gain is worth no word
+    if best is None or (best.condition.pays_from is None and speedup > 1):
+        # what is only shown has to last
         return None
     if _saved_s(now, best.costed, {**sizes.values, size: EXTENT}) < WORTH_S:
+        # what only small ones gain is worth no word
         return None
-    text = best.condition.text
-    text += f" ({', '.join(others)} alike)" if len(others) > 1 else ""
-    condition = replace(best.condition, text=text, open_sizes=unbound)
+    notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []
+    notes += [f"{name} = 1" for name in unbound if name in least]
+    notes += ["arrays in C order"] * kernel.context.is_compiled
+    text = best.condition.text + (f" ({'; '.join(notes)})" if notes else "")
+    open_sizes = tuple(name for name in unbound if name not in indices)
+    condition = replace(best.condition, text=text, open_sizes=open_sizes)
     (costed,) = (after for one, after in candidates if one is best.proposal)
     return replace(best, costed=costed, condition=condition)
+
+
+def _shortening(loops: Iterable[Loop]) -> frozenset[str]:
+    """Return the sizes that make loops shorter, and none longer: where one begins, or a window."""
+    lengths = [(one.high - one.low) * (1 if one.step > 0 else -1) for one in loops]
+
+    def shortens(name: str) -> bool:
+        slopes = [affine_in(one, name) for one in lengths if name in free_symbols(one)]
+        known = [one[0].value for one in slopes if one and isinstance(one[0], Num)]
+        return len(known) == len(slopes) and all(slope < 0 for slope in known)
+
+    return frozenset(filter(shortens, frozenset().union(*map(free_symbols, lengths))))
 
 
 def _saved_s(before: Costed, after: Costed, point: Point) -> float:
