@@ -175,7 +175,7 @@ class Seen:
         numbers = tuple(one for one in text.numbers if one.name.partition(".")[0] not in known)
         return replace(
             self,
-            source="assumed" if arrays else self.source,
+            source="assumed" if arrays or numbers else self.source,
             arrays=(*self.arrays, *arrays),
             numbers=(*self.numbers, *numbers),
             bindings=text.bindings,

@@ -1,9 +1,10 @@
 """What the text of a function says of the names in it, where no call and no run tells.
 
-``u[i, j]`` says that ``u`` has two dimensions, ``n, m = u.shape`` too, and what is an argument of
-``range`` is a whole number. Element types and sizes nothing says: elements are taken for float64,
-those that are subscripts for int64, and sizes stay symbols. Each finding states that, and each edit
-has it as its condition. Where the text leaves a doubt about a name, nothing is assumed of it.
+``u[i, j]`` needs two dimensions of ``u``, ``n, m = u.shape`` states them, and what is an argument
+of ``range`` is a whole number. Names have the least ranks that all of the text allows. Element
+types and sizes nothing says: elements are taken for float64, those that are subscripts for int64,
+and sizes stay symbols. Each finding states that, and each edit has it as its condition. Of a name
+that fits no rank, or that nothing shows to hold numbers, nothing is assumed.
 
 Names are parameters, attributes of them, what the module binds once, and what the function does:
 of that a statement that is read tells more, so what is assumed counts where none is.
@@ -13,43 +14,21 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum, auto
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import dedent
 
 from advisor.finding import MODULE
+from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
+from advisor.frontend.parts import NUMPY, OF_ARRAYS
+from advisor.frontend.ranks import Part, solve
+from advisor.ir.kernel import COMPILERS
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
 from costdb.records import replace
 
+_TRIES = 8
+"""Names that fit none are left out one after another, up to so often."""
 
-class Use(Enum):
-    """How a name is used, or an attribute."""
-
-    ARRAY = auto()
-    """As only arrays are."""
-    ELEMENTS = auto()
-    """Its elements, by one subscript, as only numbers are."""
-    SUBSCRIPTS = auto()
-    """Its elements as subscripts."""
-    NUMBER = auto()
-    """As a number."""
-    WHOLE = auto()
-    """As a whole number."""
-    OTHER = auto()
-    """As neither."""
-
-
-_Uses = dict[str, set[Use | int]]
-"""By names; a number is that of the dimensions."""
-
-_OF_ARRAYS = frozenset(
-    {"shape", "dtype", "ndim", "strides", "itemsize", "nbytes", "astype", "flat"}
-)
-"""Attributes that lists and numbers do not have."""
-
-_ALIKE = frozenset({"zeros_like", "empty_like", "ones_like", "full_like"})
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
-
+_FILLING = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "insert"])
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -60,16 +39,18 @@ def assumed(source: str) -> tuple[Seen, ...]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     outside = [one for one in tree.body if not isinstance(one, _Function | ast.ClassDef)]
-    lines, around = source.splitlines(), _bound_once(outside)
+    lines, around, imports = source.splitlines(), _bound_once(outside), _imports(tree)
+    reached = _reached(tree, outside)
     found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
-    # how arrays lie in memory, which compiled loops walk through, nothing tells
     found += (
         (name, node.lineno, node.args, node.body)
         for name, node in _functions(tree.body, "")
-        if not node.decorator_list
+        # of a compiled one that the file calls what the calls tell is all, or they disagree
+        if all(map(_keeps_arguments, node.decorator_list))
+        and not (node.decorator_list and node.name in reached)
     )
     return tuple(
-        _assumed(name, line, given, body, around if body is not outside else {}, lines)
+        _assumed(name, line, given, body, around if body is not outside else {}, lines, imports)
         for name, line, given, body in found
         if any(_is_worth_reading(part) for part in body)
     )
@@ -83,13 +64,49 @@ def assumed_of(names: Iterable[str], text: str) -> Seen:
         body = []
     given = [ast.arg(one) for one in dict.fromkeys(name.partition(".")[0] for name in names)]
     arguments = ast.arguments([], given, None, [], [], None, [])
-    return _assumed("", 1, arguments, body, (), text.splitlines())
+    return _assumed("", 1, arguments, body, (), text.splitlines(), NUMPY)
+
+
+def _keeps_arguments(decorator: ast.expr) -> bool:
+    """Return whether a decorated function is given what its caller gives: numba compiles it."""
+    node = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = ast.unparse(node).rpartition(".")[2]
+    return name in COMPILERS or name in ("staticmethod", "property")
+
+
+def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
+    """Return the names of functions of a file that running it calls."""
+    functions = [one for one in ast.walk(tree) if isinstance(one, _Function)]
+    defined, found = {one.name: one for one in functions}, set[str]()
+    pending: list[ast.AST] = list(outside)
+    while pending:
+        calls = [one.func for one in ast.walk(pending.pop()) if isinstance(one, ast.Call)]
+        names = {getattr(one, "id", getattr(one, "attr", "")) for one in calls}
+        new = names & defined.keys() - found
+        found |= new
+        pending += (defined[name] for name in new)
+    return frozenset(found)
+
+
+def _imports(tree: ast.Module) -> dict[str, str]:
+    """Return modules and functions that a file imports, by their names in it."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found |= {one.asname: one.name for one in names if one.asname}
+                roots = (one.name.partition(".")[0] for one in names if not one.asname)
+                found |= {root: root for root in roots}
+            case ast.ImportFrom(module=str(module), names=names):
+                found |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
+    return found
 
 
 def _is_worth_reading(node: ast.stmt) -> bool:
-    """Return whether a loop in it subscripts anything by what it computes."""
+    """Return whether a loop in it subscripts anything by what it computes, or fills a list."""
     return any(
-        isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Constant)
+        (isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Constant))
+        or (isinstance(one, ast.Attribute) and one.attr in _FILLING)
         for loop in ast.walk(node)
         if isinstance(loop, ast.For | ast.While)
         for one in ast.walk(loop)
@@ -136,37 +153,24 @@ def _assumed(
     name: str,
     line: int,
     given: ast.arguments,
-    body: Iterable[ast.stmt],
+    body: Sequence[ast.stmt],
     around: Iterable[str],
     lines: Sequence[str],
+    imports: Mapping[str, str],
 ) -> Seen:
-    parameters = (*given.posonlyargs, *given.args, *given.kwonlyargs)
-    uses: _Uses = {one.arg: set(_stated(one.annotation)) for one in parameters}
-    own = _bound_once(body)
-    stored = _stored(body)
-    uses |= {one: set() for one in around if one not in stored and one not in uses}
-    own = {one: made for one, made in own.items() if one not in uses}
-    uses |= {one: set() for one in own}
-    for parameter, value in _defaults(given):
-        whole, number = (
-            isinstance(value, ast.Constant) and type(value.value) is kind for kind in (int, float)
-        )
-        uses[parameter].add(Use.WHOLE if whole else Use.NUMBER if number else Use.OTHER)
-    for inner in (one for statement in body for one in ast.walk(statement)):
-        for used, use in _said(inner):
-            if used.partition(".")[0] in uses.keys() - own.keys() or used in own:
-                uses.setdefault(used, set()).add(use)
+    stored, own = _stored(body), _bound_once(body)
+    parameters = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names = [*parameters, *(one for one in around if one not in stored)]
+    read = _read(given, names, body, imports)
+    found: dict[str, Part] = {} if read is None else dict(read.given)
+    own = {one: made for one, made in own.items() if one not in found and read is not None}
+    bound = {one: read.bound[one][0] for one in own if one in read.bound} if read else {}
+    told = [one for one in map(_known, {**found, **bound}, {**found, **bound}.values()) if one]
+    roots = {one.name for one in told}
     # an attribute of an array is none of its own
-    uses = {
-        one: use for one, use in uses.items() if "." not in one or not uses[one.partition(".")[0]]
-    }
-    arrays = [array for text, use in uses.items() if (array := _array(text, use)) is not None]
-    numbers = [
-        SeenNumber(text, "int64" if Use.WHOLE in use else "float64")
-        for text, use in uses.items()
-        if use and use <= {Use.NUMBER, Use.WHOLE}
-    ]
-    told: tuple[SeenArray | SeenNumber, ...] = (*arrays, *numbers)
+    told = [one for one in told if "." not in one.name or one.name.partition(".")[0] not in roots]
+    arrays = [one for one in told if isinstance(one, SeenArray)]
+    numbers = [one for one in told if isinstance(one, SeenNumber)]
     bindings = (
         SeenBinding(lines[own[one.name].lineno - 1].strip(), one.name, _as_bound(one))
         for one in told
@@ -182,21 +186,43 @@ def _assumed(
     )
 
 
+def _read(
+    given: ast.arguments,
+    names: Sequence[str],
+    body: Sequence[ast.stmt],
+    imports: Mapping[str, str],
+) -> _Uses | None:
+    """Return what a function needs of names, but for those that fit nothing."""
+    dropped = frozenset[str]()
+    for _ in range(_TRIES):
+        uses = _Uses(names, imports, dropped)
+        for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+            uses.stated(one.arg, one.annotation)
+        for name, value in _defaults(given):
+            uses.defaulted(name, value)
+        uses.read(body)
+        misfits = solve(uses.rules.all)
+        if misfits is None:
+            return uses
+        if not misfits - dropped:
+            break
+        dropped |= misfits
+    return None
+
+
+def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:
+    """Return what a name surely is, if it holds numbers at all."""
+    if part.other or not part.number:
+        return None
+    dtype = "int64" if part.whole else "float64"
+    return SeenArray(name, dtype, part.least, "C") if part.least else SeenNumber(name, dtype)
+
+
 def _as_bound(one: SeenArray | SeenNumber) -> SeenArray | SeenNumber:
     """Return what a function binds; of its numbers it is known whose they are."""
     if isinstance(one, SeenArray):
         return one
     return replace(one, dtype=one.dtype.rstrip("64"))
-
-
-def _stated(annotation: ast.expr | None) -> Iterator[Use]:
-    text = "" if annotation is None else ast.unparse(annotation)
-    if "ndarray" in text or "NDArray" in text:
-        yield Use.ARRAY
-    elif text in ("int", "float"):
-        yield Use.WHOLE if text == "int" else Use.NUMBER
-    elif text:
-        yield Use.OTHER
 
 
 def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
@@ -208,91 +234,153 @@ def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
             yield one.arg, value
 
 
-def _array(name: str, use: set[Use | int]) -> SeenArray | None:
-    """Return an array of one number of dimensions, if a parameter can be nothing else."""
-    found = [one for one in use if isinstance(one, int)]
-    if not found and {Use.ARRAY, Use.ELEMENTS} <= use:
-        found = [1]
-    if len(found) != 1 or use & {Use.OTHER, Use.NUMBER, Use.WHOLE}:
-        return None
-    dtype = "int64" if Use.SUBSCRIPTS in use else "float64"
-    return SeenArray(name, dtype, found[0], "C")
+class _Uses(Calls):
+    """Reads the statements of a function.
 
+    Attributes
+    ----------
+    bound : dict of str to list of Part
+        What statements bind names to.
+    """
 
-def _said(node: ast.AST) -> Iterator[tuple[str, Use | int]]:
-    """Yield what a node by itself says of the names in it."""
-    match node:
-        case ast.Subscript(value=ast.Attribute(value=value, attr="shape")):
-            yield from _of(value, Use.ARRAY)
-        case ast.Subscript(value=value, slice=index):
-            parts = index.elts if isinstance(index, ast.Tuple) else [index]
-            for part in parts:
-                yield from _numbers(part, Use.WHOLE)
-            if any(isinstance(one, ast.Starred) or _is_literal(one) for one in parts):
-                yield from _of(value, Use.OTHER)
-            elif isinstance(index, ast.Tuple):
-                yield from _of(value, len(parts))
-            if isinstance(value, ast.Subscript):
-                # rows of an array, or lists in a list
-                yield from _of(value.value, Use.OTHER)
-        case ast.Assign(
-            targets=[ast.Tuple(elts=names)], value=ast.Attribute(value=value, attr="shape")
-        ):
-            yield from _of(value, len(names))
-        case ast.Assign(targets=[ast.Subscript(slice=ast.Tuple(elts=parts))], value=value) | (
-            ast.AugAssign(target=ast.Subscript(slice=ast.Tuple(elts=parts)), value=value)
-        ) if not any(isinstance(one, ast.Slice | ast.Constant) for one in parts):
-            yield from _numbers(value, Use.NUMBER)
-        case ast.Attribute(value=value, attr=attribute) if attribute in _OF_ARRAYS:
-            yield from _of(value, Use.ARRAY)
-        case ast.Call(func=ast.Attribute(attr=function), args=[value, *_]) if function in _ALIKE:
-            yield from _of(value, Use.ARRAY)
-        case ast.Call(func=ast.Name(id="range"), args=values):
-            for value in values:
-                yield from _numbers(value, Use.WHOLE)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="math"))):
-            for value in node.args:
-                yield from _numbers(value, Use.NUMBER)
-        case (
-            ast.If(test=ast.Compare() as test)
-            | ast.While(test=ast.Compare() as test)
-            | (ast.IfExp(test=ast.Compare() as test))
-        ) if all(isinstance(one, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for one in test.ops):
-            for value in (test.left, *test.comparators):
-                yield from _numbers(value, Use.NUMBER)
-        case _:
-            pass
+    def __init__(
+        self, given: Iterable[str], imports: Mapping[str, str], dropped: frozenset[str]
+    ) -> None:
+        super().__init__(given, imports, dropped)
+        self.bound: dict[str, list[Part]] = {}
+        self._turns: dict[str, Part] = {}
+        self._asked: set[str] = set()
 
+    def stated(self, name: str, annotation: ast.expr | None) -> None:
+        """Let a parameter be what it is annotated as."""
+        text, part = "" if annotation is None else ast.unparse(annotation), self.given[name]
+        if "ndarray" in text or "NDArray" in text:
+            self.array(part, 1)
+        elif text in ("int", "float"):
+            self.rules.same(part, self.number(whole=text == "int"))
+        elif text:
+            part.other = True
 
-def _of(node: ast.expr, use: Use | int) -> Iterator[tuple[str, Use | int]]:
-    match node:
-        case ast.Name(id=name):
-            yield name, use
-        case ast.Attribute(value=ast.Name(id=owner), attr=attribute) if attribute != "T":
-            yield f"{owner}.{attribute}", use
-        case _:
-            pass
+    def defaulted(self, name: str, value: ast.expr) -> None:
+        """Let a parameter be what its default is."""
+        if isinstance(value, ast.Constant) and type(value.value) in (int, float):
+            self.rules.same(self.given[name], self.number(whole=type(value.value) is int))
+        else:
+            self.given[name].other = True
 
+    def read(self, body: Sequence[ast.stmt]) -> None:
+        """Read the statements of a function."""
+        self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
+        for node in (one for part in body for one in ast.walk(part)):
+            match node:
+                case ast.Attribute(value=ast.Name(id=owner), attr=attr) if owner in self.given:
+                    # of what has others `T` is no transposition
+                    self.given[owner].other |= attr not in METHODS | OF_OTHERS | OF_ARRAYS
+        self._statements(body)
+        for name, turns in self._turns.items():
+            start = [self.given[name]] if name in self.given else []
+            values = [*start, *self.bound.get(name, ())]
+            if values and name in self._asked:
+                self.rules.any_of(turns, values)
+        for name in self.nested - self.sure:
+            # rows of an array, or lists in a list
+            for part in (*self.bound.get(name, ()), self.given.get(name, Part())):
+                part.other = True
 
-def _is_literal(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) is not int
+    def part(self, node: ast.expr) -> Part:
+        """Return the part that an expression is."""
+        found = super().part(node)
+        if isinstance(node, ast.Name) and found is self._turns.get(node.id):
+            self._asked.add(node.id)
+        return found
 
+    def bind(self, name: str, part: Part) -> None:
+        """Bind a name from here on."""
+        if name not in self._turns:
+            super().bind(name, part)
+        elif name not in self.dropped:
+            self.now[name] = Part(names=frozenset((name,)))
+            self.rules.same(self.now[name], part)
+            self.bound.setdefault(name, []).append(self.now[name])
 
-def _numbers(node: ast.expr, use: Use) -> Iterator[tuple[str, Use | int]]:
-    """Yield what stands in an expression that is a number."""
-    match node:
-        case ast.BinOp(left=left, right=right, op=op) if isinstance(op, _ARITHMETIC):
-            yield from _numbers(left, use)
-            yield from _numbers(right, use)
-        case ast.UnaryOp(operand=operand):
-            yield from _numbers(operand, use)
-        case ast.Subscript(value=value, slice=index) if not isinstance(
-            index, ast.Tuple | ast.Slice
-        ):
-            yield from _of(value, Use.ELEMENTS)
-            if use is Use.WHOLE:
-                yield from _of(value, Use.SUBSCRIPTS)
-        case ast.Name() | ast.Attribute():
-            yield from _of(node, use)
-        case _:
-            pass
+    def _statements(self, body: Iterable[ast.stmt]) -> None:
+        for node in body:
+            self._statement(node)
+
+    def _in_turns(self, nodes: Iterable[ast.stmt]) -> dict[str, Part]:
+        """Return the names that statements bind, as what they denote in turn."""
+        return {name: self._turns[name] for name in _stored(nodes) if name in self._turns}
+
+    def _perhaps(self, *bodies: Sequence[ast.stmt]) -> None:
+        """Read statements that may not run."""
+        before, after = self.now, self.now.copy()
+        for body in bodies:
+            self.now = before.copy()
+            self._statements(body)
+            after |= self._in_turns(body)
+        self.now = after
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                self._assign(targets, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign([target], value)
+            case ast.AugAssign(target=target, op=op, value=value):
+                part, place = self.part(value), self.part(target)
+                made = self.operated(op, [place, part])
+                if isinstance(target, ast.Name):
+                    self.bind(target.id, made)
+                else:
+                    self.rules.stored(part, place)
+            case ast.For(target=target, iter=walked):
+                self.now = self.now | self._in_turns([node])
+                self.walked(target, walked)
+                self._perhaps(node.body, node.orelse)
+                self.now |= self._in_turns([node])
+            case ast.While(test=test):
+                self.now = self.now | self._in_turns([node])
+                self.test(test)
+                self._perhaps(node.body, node.orelse)
+            case ast.If(test=test):
+                self.test(test)
+                self._perhaps(node.body, node.orelse)
+            case ast.Assert(test=test):
+                self.test(test)
+            case ast.With():
+                for item in node.items:
+                    self.part(item.context_expr)
+                    if item.optional_vars is not None:
+                        self.unpack(item.optional_vars, Part(other=True))
+                self._statements(node.body)
+            case ast.Try():
+                handlers = (one.body for one in node.handlers)
+                self._perhaps(node.body, *handlers, node.orelse)
+                self._statements(node.finalbody)
+            case ast.Return(value=ast.expr() as value) | ast.Expr(value=value):
+                self.part(value)
+            case ast.FunctionDef(args=given, body=body):
+                names = {one.arg for one in ast.walk(given) if isinstance(one, ast.arg)}
+                own = names | _stored(body).keys()
+                now, turns = self.now, self._turns
+                self.now = {one: part for one, part in now.items() if one not in own}
+                self._turns = {one: part for one, part in turns.items() if one not in own}
+                self._statements(body)
+                self.now, self._turns = now, turns
+            case _:
+                pass
+
+    def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        match targets, value:
+            case [ast.Tuple(elts=names)], ast.Tuple(elts=values) if len(names) == len(values):
+                parts = [self.part(one) for one in values]
+                for one, part in zip(names, parts, strict=True):
+                    self.unpack(one, part)
+            case [ast.Tuple(elts=names)], ast.Attribute(value=array, attr="shape"):
+                self.ranked(self.array(self.part(array)), len(names))
+                for one in names:
+                    self.unpack(one, self.number(whole=True))
+            case _:
+                part = self.part(value)
+                for target in targets:
+                    self.unpack(target, part)

@@ -68,8 +68,6 @@ def test_loops_over_elements_are_edited_with_the_shapes_that_calls_show(tmp_path
         ("def step", "@njit(parallel=False)\ndef step"),
         # a store that a later iteration reads
         ("un = u.copy()", "un = u"),
-        # nobody calls it: nothing shows its arrays
-        ("u = step(u, 0.4)", "u = u + 1"),
     ],
 )
 def test_what_is_left_alone(change: tuple[str, str]) -> None:
@@ -77,6 +75,12 @@ def test_what_is_left_alone(change: tuple[str, str]) -> None:
     assert source != SOURCE
     fix = told(source).get("step")
     assert fix is None or fix.applicability is Applicability.DISPLAY
+
+
+def test_what_nobody_calls_is_edited_by_what_its_text_needs() -> None:
+    fix = told(SOURCE.replace("u = step(u, 0.4)", "u = u + 1"))["step"]
+    assert fix is not None and fix.applicability is Applicability.UNSAFE
+    assert "u, un are each a plain array (1-d)" in fix.legality
 
 
 def test_functions_that_nobody_asked_about_add_no_gaps() -> None:

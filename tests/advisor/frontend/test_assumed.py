@@ -36,23 +36,31 @@ def checked(source: str) -> FileResult:
         ("u[i, j] = 0.0", {"u": (2, "float64")}),
         ("u[i, j, :] = v[i, j]", {"u": (3, "float64"), "v": (2, "float64")}),
         ("n, m = u.shape", {"u": (2, "float64")}),
-        ("u[i, v[i, j]] = 0.0", {"u": (2, "float64"), "v": (2, "float64")}),
-        ("t = u.dtype\n        u[v[i]] = 0.0\n        s = v.shape", {"v": (1, "int64")}),
+        ("u[i, v[i, j]] = 0.0", {"u": (2, "float64"), "v": (2, "int64")}),
+        (
+            "t = u.dtype\n        u[v[i]] = 0.0\n        s = v.shape",
+            {"u": (1, "float64"), "v": (1, "int64")},
+        ),
+        ("u[i, j] = u[i, j, 0]", {"u": (3, "float64")}),
+        ("u[i, None] = 0.0", {"u": (1, "float64")}),
+        ("s = u.shape\n        v[k] = u[k]", {"u": (1, "float64"), "v": (1, "float64")}),
         ("s = u.shape\n        if u[i] > 2: pass", {"u": (1, "float64")}),
         # nothing, or not one thing, tells that these are arrays, or of how many dimensions
         ("u[i] = 0.0", {}),
         ("if u[i] > 2: pass", {}),
-        ("u[i, j] = u[i, j, 0]", {}),
-        ("u[i][j] = u.dtype", {}),
+        ("u[k][k] = 2 * v[k] + 1", {"v": (1, "float64")}),
+        ("u[k][k] = u.size", {"u": (2, "float64")}),
+        ("u[i] = v[i]", {}),
+        ("u[i, j].append(v)", {}),
+        ("u[i, j] = u(i)", {}),
         ("u['a', i] = 0.0", {}),
-        ("u[i, None] = 0.0", {}),
-        ("s = u.shape\n        v[i] = u[i]", {}),
+        ("v[i] = u[i]\n        u.append(v)", {}),
         ("for k in range(u): u[i, j] = 0.0", {}),
     ],
 )
 def test_what_subscripts_tell(text: str, arrays: dict[str, tuple[int, str]]) -> None:
     head = "def f(u, v, i, j):\n    for k in range(3):\n"
-    (seen,) = assumed(f"{head}        {text}\n        k[i]")
+    (seen,) = assumed(f"{head}        {text}\n        w[k + 1]")
     assert {one.name: (one.ndim, one.dtype) for one in seen.arrays} == arrays
 
 
@@ -227,6 +235,72 @@ def test_edits_are_offered_that_pay_from_a_small_size_on() -> None:
     assert finding.condition.pays_from is not None and finding.condition.pays_from <= SMALL
     assert finding.fix.applicability is Applicability.UNSAFE
     assert "alike" in finding.condition.text
+
+
+def test_compiled_functions_are_taken_to_be_given_arrays_in_c_order() -> None:
+    source = """
+        import numpy as np
+        from numba import njit
+
+        @njit
+        def smooth(u, new):
+            for j in range(1, u.shape[1] - 1):
+                for i in range(1, u.shape[0] - 1):
+                    new[i, j] = 0.5 * (u[i - 1, j] + u[i + 1, j])
+    """
+    (finding,) = checked(source).findings
+    assert finding.code == "ADV501" and finding.condition is not None
+    assert "arrays in C order" in finding.condition.text
+    assert finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+    assert not assumed(dedent(source).replace("@njit", "@cached"))
+
+
+def test_windows_are_not_as_long_as_what_they_go_through() -> None:
+    source = """
+        import numpy as np
+
+        def moving(x, width):
+            out = np.zeros(len(x) - width + 1)
+            for i in range(len(x) - width + 1):
+                out[i] = x[i:i + width].sum()
+            return out
+    """
+    (finding,) = checked(source).findings
+    assert finding.condition is not None and "width = 1" in finding.condition.text
+
+
+def test_what_has_other_attributes_is_not_transposed() -> None:
+    (seen,) = assumed(
+        "class A:\n    def f(self):\n        steps = self.T\n        for t in range(steps):\n"
+        "            self.u[t, 0] = self.v.T[0, t]\n"
+    )
+    assert {one.name: one.ndim for one in seen.arrays} == {"self.u": 2, "self.v": 2}
+    assert {one.name: one.dtype for one in seen.numbers} == {"self.T": "int64"}
+
+
+def test_what_is_added_to_a_name_of_a_called_function_is_read() -> None:
+    result = checked(
+        """
+        import math
+        import numpy as np
+
+        def turned(y, x):
+            angle = math.atan2(y, x)
+            if angle < 0.0:
+                angle += math.pi * 2.0
+            return angle
+
+        def angles(low, n, step):
+            found = []
+            for i in range(n):
+                x = i * step + low
+                angle = turned(x, x)
+                place = int(math.floor(angle / step))
+                found[place].append(angle)
+            return found
+        """
+    )
+    assert not result.findings
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,262 @@
+"""What calls need of the parts of a function, and what they give."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from advisor.frontend.parts import PRODUCTS, Parts
+from advisor.frontend.ranks import MOST, Part
+from advisor.numpy_functions import FUNCTIONS, SIZE_AT
+from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, SAME_AS, SCANS
+
+_Rank = int | None
+_ALONG = REDUCTIONS.keys() | {name for name, one in FUNCTIONS.items() if one.rule == "along"}
+_LIKE = frozenset(
+    [
+        "zeros_like",
+        "empty_like",
+        "ones_like",
+        "full_like",
+        "astype",
+        "fft.fft",
+        "fft.ifft",
+        "argsort",
+        "round",
+    ]
+)
+_KEPT = SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])
+_FILLED = frozenset(["zeros", "ones", "empty", "full"])
+_JOINED = {"concatenate": (1, 0), "hstack": (1, 0), "vstack": (1, 1), "stack": (0, 1)}
+_FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
+    **{"dot": PRODUCTS, "matmul": PRODUCTS, "inner": PRODUCTS[:1], "vdot": PRODUCTS[:1]},
+    **{"outer": [(2, 1, 1)], "arange": [(1, 0, 0, 0)], "linspace": [(1, 0, 0, 0)]},
+    **{"eye": [(2, 0)], "bincount": [(1, 1)], "diff": [(n, n) for n in range(1, MOST)]},
+    "ravel": [(1, None)],
+    "flatten": [(1, None)],
+}
+"""Ranks of results, and of operands, of functions that the table has no forms of."""
+
+
+_OWN = frozenset(
+    [
+        "clip",
+        "conj",
+        "dot",
+        "ravel",
+        "flatten",
+        "fill",
+        "reshape",
+        "tolist",
+        "item",
+        "transpose",
+        "nonzero",
+    ]
+)
+METHODS = _ALONG | _KEPT | _LIKE | _OWN
+OF_OTHERS = frozenset({"copy", "sort", "index", "count"})
+"""Methods that not only arrays have."""
+
+
+class Calls(Parts):
+    """Reads expressions with the calls in them."""
+
+    def called(self, node: ast.Call) -> Part:
+        """Return what a call gives."""
+        name = self.path(node.func)
+        match node.func:
+            case ast.Name(id=own) if own in self.now:
+                self.now[own].other = True
+            case ast.Name() if own_part := self._builtin(name, node.args):
+                return own_part
+            case ast.Attribute(value=value, attr=attr) if not name:
+                base = self.part(value)
+                if attr in METHODS:
+                    if attr not in OF_OTHERS:
+                        self.array(base, 1)
+                    return self._numpy(attr, base, node.args, node.keywords)
+                base.other |= attr not in OF_OTHERS
+        if name.startswith("math."):
+            for one in node.args:
+                self.ranked(self.part(one), 0).number = True
+            return self.number()
+        return self._numpy(name, None, node.args, node.keywords)
+
+    def _builtin(self, name: str, args: Sequence[ast.expr]) -> Part | None:
+        """Return what a function of Python gives; None where it is none."""
+        if not args:
+            return None
+        match name, args[0]:
+            case "len", one:
+                self.ranked(self.part(one), 1, MOST)
+                return self.number(whole=True)
+            case "isinstance", one:
+                # of several types
+                self.part(one).other = True
+                return Part()
+            case "int" | "float" | "round", one:
+                self.ranked(self.part(one), 0)
+                return self.number()
+            case "sum", ast.GeneratorExp() | ast.ListComp() as one:
+                return self.operated(ast.Sub(), [self.element(one)])
+            case "sum", one:
+                return self.operated(ast.Sub(), [self.item(self.part(one))])
+            case "min" | "max", one if len(args) == 1:
+                return self.item(self.part(one))
+            case "min" | "max", _:
+                return self.ranked(self.operated(None, [self.part(one) for one in args]), 0)
+            case "abs", one:
+                return self.operated(ast.Sub(), [self.part(one)])
+            case "range", _:
+                for one in args:
+                    self.counted(one)
+                return self.number(whole=True, rank=1)
+        return None
+
+    def _numpy(
+        self,
+        name: str,
+        base: Part | None,
+        nodes: Sequence[ast.expr],
+        keywords: Sequence[ast.keyword],
+    ) -> Part:
+        """Return what a function of NumPy gives, or the method of a part."""
+        name = SAME_AS.get(name, name)
+        named = {one.arg: one.value for one in keywords if one.arg}
+        first = [] if base is None else [base]
+        if name in _ALONG:
+            return self._reduced(name, first, nodes, named)
+        if name in _JOINED and nodes and isinstance(nodes[0], ast.List | ast.Tuple):
+            return self._joined(_JOINED[name], [self.part(one) for one in nodes[0].elts])
+        if name in ("array", "asarray") and isinstance(nodes[0], ast.List | ast.ListComp):
+            return self._listed(nodes[0])
+        if name in _FILLED and nodes:
+            return self._filled(nodes[0])
+        if name.startswith("random."):
+            return self._drawn(name.removeprefix("random."), nodes, named)
+        parts = [*first, *(self.part(one) for one in nodes)]
+        for value in named.values():
+            self.part(value)
+        if name in ELEMENTWISE or name == "clip":
+            return self.operated(ast.Mult(), parts)
+        if name in _KEPT and parts:
+            return parts[0]
+        if name in _LIKE and parts:
+            made = Part(number=True)
+            self.rules.largest(made, [self.array(parts[0])])
+            return made
+        if name in _FORMS and parts:
+            return self.formed(_FORMS[name], parts)
+        if name in FUNCTIONS and parts:
+            return self._tabled(name, parts)
+        return Part()
+
+    def _reduced(
+        self,
+        name: str,
+        first: Sequence[Part],
+        nodes: Sequence[ast.expr],
+        named: Mapping[str, ast.expr],
+    ) -> Part:
+        place = PARAMETERS[name].index("axis")
+        placed = nodes[place - len(first)] if len(nodes) > place - len(first) else None
+        axis = named.get("axis", placed)
+        outer, self.in_sum = self.in_sum, True
+        parts = [*first, *(self.part(one) for one in nodes)]
+        self.in_sum = outer
+        base = self.array(parts[0], 1)
+        if isinstance(axis, ast.UnaryOp):
+            axis = axis.operand
+        match axis:
+            case _ if "keepdims" in named:
+                return Part(number=True)
+            case None | ast.Constant(value=None):
+                return self.number()
+            case ast.Constant(value=int(k)):
+                made = Part(number=True)
+                self.rules.taken(made, base, 1, k + 1 - (axis is not named.get("axis", placed)), ())
+                return made
+        return Part(number=True)
+
+    def _joined(self, how: tuple[int, int], parts: Sequence[Part]) -> Part:
+        """Return what parts are together: the least rank of each, and the dimensions added."""
+        least, added = how
+        largest, made = self.operated(ast.Div(), parts), Part(number=True)
+        for one in parts:
+            self.ranked(one, least, MOST)
+        if added:
+            self.rules.taken(largest, made, 1, 1, ())
+            return made
+        return largest
+
+    def _listed(self, node: ast.expr) -> Part:
+        """Return a list as an array."""
+        if isinstance(node, ast.ListComp):
+            parts = [self.element(node)]
+        elif isinstance(node, ast.List) and node.elts:
+            parts = [
+                self._listed(one) if isinstance(one, ast.List) else self.part(one)
+                for one in node.elts
+            ]
+        else:
+            return self.number(rank=1)
+        # what NumPy makes of them tells not what they are: rows may be tuples
+        item, inner, made = Part(), Part(), Part(number=True)
+        self.rules.largest(item, parts)
+        self.rules.taken(item, inner, 1, 1, ())
+        self.rules.same_rank(made, inner)
+        return made
+
+    def _filled(self, shape: ast.expr) -> Part:
+        """Return what has a shape that is stated."""
+        match shape:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for one in parts:
+                    self.counted(one)
+                return self.number(rank=len(parts))
+            case ast.Attribute(value=value, attr="shape"):
+                made = Part(number=True)
+                self.rules.same_rank(made, self.array(self.part(value)))
+                return made
+        made, part = Part(number=True, array=True), self.part(shape)
+        if not part.other:
+            self.rules.filled(made, part)
+        return made
+
+    def _drawn(self, name: str, nodes: Sequence[ast.expr], named: Mapping[str, ast.expr]) -> Part:
+        """Return random numbers."""
+        if name in ("rand", "randn"):
+            for one in nodes:
+                self.counted(one)
+            return self.number(rank=len(nodes))
+        place = SIZE_AT.get(name)
+        for one in nodes[:place]:
+            self.part(one).number = True
+        if place is None:
+            return Part()
+        size = named.get("size", nodes[place] if len(nodes) > place else None)
+        return self.number() if size is None else self._filled(size)
+
+    def _tabled(self, name: str, parts: Sequence[Part]) -> Part:
+        """Return what a function of the table gives."""
+        row = FUNCTIONS[name]
+        if row.rule == "last":
+            return parts[0]
+        forms = [one for one in row.forms if not one.where] or row.forms
+        most = max(len(one.operands) for one in forms)
+        taken = [self.array(one) for one in parts[:most]]
+        wide = [one for k, one in enumerate(taken) if forms[0].operands[k:][:1] == ("...",)]
+        made = Part(number=True)
+        of_any = len(forms[0].results) > 1 or any("..." in one for one in forms[0].results)
+        ranks = [
+            (None if of_any else len(one.results[0]), *map(_rank_of, one.operands), *[None] * most)
+            for one in forms
+        ]
+        self.rules.one_of((made, *taken), [one[: len(taken) + 1] for one in ranks])
+        if wide and len(forms[0].results) == 1 and of_any:
+            self.rules.largest(made, wide)
+        return made
+
+
+def _rank_of(operand: str) -> _Rank:
+    return None if operand in ("...", "any") else 0 if operand == "." else len(operand)
