@@ -467,8 +467,9 @@ class _Ranking:
             told = Judged(finding, before.priced, best.costed.priced)
             judged.append(self._valued(told, transform, best.proposal, whole))
         judged.sort(key=lambda one: one.finding.code)
+        left = _left_out(subject, before)
         if judged:
-            return Ranked(tuple(judged), (), tuple(untold))
+            return Ranked(tuple(judged), (), tuple(untold), coverage=left)
         names = ", ".join(open_sizes(before, subject.sizes))
         first = names.partition(",")[0]
         message = (
@@ -476,7 +477,7 @@ class _Ranking:
             f" any value searched: write `@kernel({first}=...)` or `# advise: kernel {first}=...`,"
             f" or pass -D {first}=..., for a prediction"
         )
-        return Ranked((), (_remark(subject, message),), tuple(untold))
+        return Ranked((), (_remark(subject, message),), tuple(untold), coverage=left)
 
 
 def _by_place(kernel: Kernel, proposals: Iterable[Proposal]) -> list[list[Proposal]]:
