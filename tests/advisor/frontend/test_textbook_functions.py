@@ -479,3 +479,31 @@ def test_most_of_them_can_be_faster() -> None:
         # iterations wait for one another, and what each does goes by its index
         *("viterbi", "back_substitution", "lagrange"),
     }
+
+
+OPAQUE = {
+    "a call": "out[i] = mystery(x, i)",
+    "an attribute": "out[i] = mystery(x, i).value",
+    "an entry": "out[i] = table['key'][i] * 2",
+    "a method": "out[i] = x[i].whatever()",
+    "an element that grows": "seen[i] = 1; out[i] = seen.get(i - 1, 0)",
+}
+
+
+@pytest.mark.parametrize("opaque", OPAQUE)
+@pytest.mark.parametrize("loop", ["for i in range(n):", "for i in range(len(x)):"])
+def test_what_is_not_read_in_a_loop_is_never_fine(opaque: str, loop: str) -> None:
+    lines = ["import numpy as np", "", "", "def f(x, n, table, seen):", "    out = np.zeros(n)"]
+    source = "\n".join([*lines, f"    {loop}", f"        {OPAQUE[opaque]}", "    return out", ""])
+    coverage = check_source("a.py", source, Options("node2026", {}, (), (), None)).coverage
+    assert not coverage.fine and not coverage.complete
+    assert any(gap.line in (4, 6, 7) for gap in coverage.not_understood) or coverage.unpriced
+
+
+def test_what_is_read_whole_and_has_no_loop_is_fine() -> None:
+    source = "import numpy as np\n\n\ndef f(n: int):\n    x = np.ones(n)\n    for i in range(3):\n"
+    source += "        x[1:] += x[:-1]\n    return x\n"
+    coverage = check_source(
+        "a.py", source, Options("node2026", {"n": 50_000}, (), (), None)
+    ).coverage
+    assert coverage.complete and coverage.fine == ("f",)
