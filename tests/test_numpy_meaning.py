@@ -30,7 +30,10 @@ DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64", "complex128"),
 )
-SIZES = {"N": 5, "M": 4}
+K, X = 7, 0.75
+"""What a program knows of a number, and a kernel does not, makes no difference to these."""
+SIZES = {"N": 24, "M": 29}
+"""No slice below has a single index but where it is written so: that would be broadcast."""
 SHAPES = {"a": ("N", "M"), "b": ("N", "M"), "v": ("M",), "w": ("N",), "p": ("M",)}
 PLACES = "p"
 """Whole numbers, by which elements are chosen."""
@@ -42,7 +45,7 @@ Found = tuple[str | None, tuple[int, ...]] | None
 
 AXES = st.sampled_from(["0", "1", "-1", "-2", "None", "2"])
 BOUNDS = st.sampled_from(["", "0", "1", "2", "-1", "-2", "k", "-k", "-0", "N - k"])
-STEPS = st.sampled_from(["1", "2", "3", "7", "-1"])
+STEPS = st.sampled_from(["1", "2", "3", "-1"])
 NAMES = st.sampled_from(["a", "b", "v", "w"])
 NUMBERS = st.sampled_from(["1", "2", "2.5", "k", "x", "0.5", "np.pi", "3 / 2", "7 // 2", "-k"])
 UNARY = (
@@ -107,7 +110,7 @@ TYPES = st.fixed_dictionaries(
 
 
 def by_numpy(text: str, dtypes: Types) -> Found:
-    names: dict[str, object] = {"np": np, "k": 2, "x": 0.5, **SIZES}
+    names: dict[str, object] = {"np": np, "k": K, "x": X, **SIZES}
     for name, shape in SHAPES.items():
         extents = tuple(SIZES[size] for size in shape)
         numbers = np.arange(1, int(np.prod(extents)) + 1) % 3
@@ -122,11 +125,11 @@ def by_numpy(text: str, dtypes: Types) -> Found:
 
 
 def shape_of(extents: Sequence[Expr]) -> tuple[int, ...]:
-    return tuple(int(evaluate(extent, {**SIZES, "k": 2})) for extent in extents)
+    return tuple(int(evaluate(extent, {**SIZES, "k": K})) for extent in extents)
 
 
 def made(dtypes: Types) -> str:
-    return "N, M, k, x = 5, 4, 2, 0.5\n" + "".join(
+    return f"N, M, k, x = {SIZES['N']}, {SIZES['M']}, {K}, {X}\n" + "".join(
         f"{name} = np.empty(({', '.join(shape)},), dtype='{dtypes[name]}')\n"
         for name, shape in SHAPES.items()
     )
@@ -149,7 +152,8 @@ def kernel_source(statement: str, dtypes: Types) -> str:
         f"# advise: {name}: {dtypes[name]}[{', '.join(shape)}]\n" for name, shape in SHAPES.items()
     )
     parameters = f"{', '.join(SHAPES)}, N: int, M: int, k: int, x: float"
-    head = f"import numpy as np\n\n# advise: kernel N=5, M=4, k=2\n{declared}def f({parameters}):\n"
+    sizes = ", ".join(f"{name}={value}" for name, value in {**SIZES, "k": K}.items())
+    head = f"import numpy as np\n\n# advise: kernel {sizes}\n{declared}def f({parameters}):\n"
     return f"{head}    {statement}\n"
 
 
@@ -176,7 +180,7 @@ def called(process: Process) -> Counter[Hashable] | None:
         return None
 
     def at(expr: Expr | None) -> float | None:
-        return None if expr is None else round(float(evaluate(expr, {**SIZES, "k": 2})), 6)
+        return None if expr is None else round(float(evaluate(expr, {**SIZES, "k": K})), 6)
 
     calls = (call for one in works(process, Statement) for call in one.calls or ())
     found: Counter[Hashable] = Counter(
@@ -246,10 +250,9 @@ def test_what_is_told_of_an_expression_is_what_numpy_does(text: str, dtypes: Typ
 def differs(text: str) -> bool:
     """Return whether an expression is one of which kernels are known to say something else.
 
-    A transposition that has a name counts as copied there, and what a variance is taken of is
-    computed twice.
+    A transposition that has a name counts as copied there.
     """
-    return any(word in text for word in (".T", "std(", "var("))
+    return ".T" in text
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

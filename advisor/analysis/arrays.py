@@ -36,7 +36,6 @@ from advisor.analysis.placement import (
 from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import SET, Scatter, Store, is_total
 from advisor.ir.values import (
@@ -113,6 +112,8 @@ class Arrays:
     facts: Facts
     halos: Halos
     in_calls: bool = True
+    known: dict[int, tuple[Value, Operand]] = field(default_factory=dict)
+    """What operations made in this statement, by identity: what is used twice is made once."""
 
     def type_of(self, name: str) -> ArrayType:
         """Return the element type and shape of a named array."""
@@ -133,21 +134,26 @@ class Arrays:
 
     def bound(self, name: str, value: Value) -> list[Process]:
         """Return the work of binding a name to a fresh array."""
+        self.known.clear()
         if isinstance(value, Fill) and not value.value:
             return []
         found, placement = self.type_of(name), self.placement(name)
         if _makes_array(value) and self._placed(value) == placement:
             return self._made(value)[0]
-        if self.in_calls and isinstance(value, Expand) and isinstance(value.operand, Read):
-            # the same memory, with one more dimension
+        shown = value
+        while isinstance(shown, Expand):
+            shown = shown.operand
+        if self.in_calls and shown is not value and isinstance(shown, Read):
+            # the same memory, with more dimensions
             return self._shown(value)[0]
         return self._computed(value, whole(found.extents), found, placement, name)
 
     def stored(self, store: Store) -> list[Process]:
         """Return the work of changing elements of an existing array."""
+        self.known.clear()
         if is_total(store):
             # outside of loops over elements, each rank does it for itself
-            return self.number(store.value)
+            return self._number(store.value)
         found, placement = self.type_of(store.array), self.placement(store.array)
         made = self._computed(
             store.value, store.region, found, placement, store.array, in_place=store.in_place
@@ -161,13 +167,17 @@ class Arrays:
 
     def number(self, value: Value) -> list[Process]:
         """Return the work of computing one number that all ranks then have."""
-        sent = self._sent(value)
-        if not self.in_calls or not is_of_elements(value) or isinstance(value, Scalar):
-            return sent
-        return [Leaf(calls.steps_of(value)), *sent]
+        self.known.clear()
+        return self._number(value)
+
+    def _number(self, value: Value) -> list[Process]:
+        sent, steps = self._sent(value), calls.steps_of(value)
+        some = self.in_calls and steps != Interpretation(ONE, loop=False)
+        return [Leaf(steps), *sent] if some else sent
 
     def made(self, value: Value) -> list[Process]:
         """Return the work of making an array of its own, or a number."""
+        self.known.clear()
         return self._made(value)[0]
 
     def _sent(self, value: Value) -> list[Process]:
@@ -178,7 +188,8 @@ class Arrays:
             case Reduction() | Called() | Part():
                 return self._made(value)[0]
             case Along(function, computed=computed):
-                return [*self._sent(computed), *self._in_python(function)]
+                given = self._given(value)
+                return [*given, *self._sent(computed), *self._in_python(function)]
             case Read(array, _):
                 return operations.broadcast(self.type_of(array), self.placement(array))
             case Elementwise(_, parts):
@@ -260,19 +271,24 @@ class Arrays:
         placement: Placement,
     ) -> list[Process]:
         """Gather the operands of a fused statement; return the work before it."""
+        if id(value) in self.known:
+            gathered.operands.append((value, self.known[id(value)][1]))
+            return []
         match value:
             case Scalar() | Fill():
                 return []
             case Copy(operand, _):
                 return self._collect(operand, gathered, region, placement)
             case Along(function, computed=computed):
-                made = self._collect(computed, gathered, region, placement)
+                made = self._given(value)
+                made += self._collect(computed, gathered, region, placement)
                 return [*made, *self._in_python(function)]
         one_element = not region_extents(region)
         if not one_element and not describe(value, self.type_of).extents:
-            if isinstance(value, Read):
-                return self._element(value, region, placement)
-            return self.number(value)
+            if not isinstance(value, Read):
+                return self._number(value)
+            steps: list[Process] = [Leaf(calls.steps_of(value))] if self.in_calls else []
+            return [*self._element(value, region, placement), *steps]
         match value:
             case Read(array, part):
                 gathered.operands.append((value, self.named(array, part)))
@@ -352,7 +368,8 @@ class Arrays:
             Access(local_region(found, inner, counts, self.facts), store=True),
         )
         elements = rows * columns
-        if left.name and _is_turned(value.left, value.right):
+        in_blas = found.dtype in ("float32", "float64", "complex64", "complex128")
+        if left.name and in_blas and _is_turned(value.left, value.right):
             # the library computes one half of what is symmetric, and copies it to the other
             elements = elements / 2
         call = ArrayCall(
@@ -369,6 +386,13 @@ class Arrays:
 
     def _made(self, value: Value) -> tuple[list[Process], Operand]:
         """Return the work of an operation that makes an array of its own, and that array."""
+        if id(value) in self.known:
+            return [], self.known[id(value)][1]
+        made, own = self._made_anew(value)
+        self.known[id(value)] = value, own
+        return made, own
+
+    def _made_anew(self, value: Value) -> tuple[list[Process], Operand]:
         match value:
             case Read(array, region):
                 if is_spread_in_steps(self.placement(array), region):
@@ -398,8 +422,9 @@ class Arrays:
             case Windows():
                 return self._windows(value)
             case Along(function, computed=computed):
+                given = self._given(value)
                 made, own = self._made(computed)
-                return [*made, *self._in_python(function)], own
+                return [*given, *made, *self._in_python(function)], own
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
         found = describe(value, self.type_of)
@@ -465,10 +490,16 @@ class Arrays:
                 made += more
                 sources.append(source)
             else:
-                made += self.number(operand)
+                made += self._number(operand)
         found = describe(value, self.type_of)
         made += operations.called(value.function, sources, found, self.facts)
         return made, _fresh(found, local(found.extents))
+
+    def _given(self, value: Along) -> list[Process]:
+        """Return the work of what a function is given, which is made before and once."""
+        if isinstance(value.operand, Read | Scalar | Transpose | Expand | Flip | Windows):
+            return []
+        return self._made(value.operand)[0]
 
     def _in_python(self, function: str) -> list[Process]:
         """Return what the library does in Python before and after its own loops."""
@@ -529,6 +560,7 @@ class Arrays:
 
     def scattered(self, statement: Scatter) -> list[Process]:
         """Return the work of combining values into places that only the data know."""
+        self.known.clear()
         if statement.others or statement.operation == SET:
             return self._scattered_along(statement)
         made, places = self._made(statement.places)

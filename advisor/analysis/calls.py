@@ -266,8 +266,12 @@ class Evaluation:
             visit = Visit(memory, known.array, advance_bytes=known.advance_bytes)
             return self._taken(visit, self._dtype(value)) if self.masked else visit
         match value:
-            case Scalar() | Fill():
-                return None
+            case Fill(content, extents, dtype) if extents:
+                made = self._made(value, dtype, ())
+                elements = product(made.region.counts)
+                fill = ArrayCall(ArrayOperation.FILL, dtype, elements, made, (), fresh=True)
+                self.calls += [fill] * bool(content)
+                return made
             case Along(computed=computed):
                 return self._evaluated(computed)
             case Copy(operand, dtype):
@@ -283,10 +287,6 @@ class Evaluation:
                 if id(value) not in self.results:
                     self.results[id(value)] = self._elementwise(value, None)
                 return self.results[id(value)]
-            case Read():
-                # one element, of which the view is part of fetching it
-                self.calls.append(view())
-                return None
             case _:
                 return None
 

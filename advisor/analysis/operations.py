@@ -215,7 +215,7 @@ def fourier(
 ) -> list[Process]:
     """Return transforms along one axis; a distributed one is transposed there and back."""
     axis = value.axis
-    each = 5 * log2(found.extents[axis])
+    each = 5 * _halvings(found.extents[axis])
     transforms, label = (ArrayOperation.FFT, axis), "Fourier transforms"
     if not placement.is_spread(axis):
         return [along_lines(source, found, placement, each, transforms, facts, label)]
@@ -250,8 +250,12 @@ def sorting(
     """Return a sort along an axis that every rank holds whole."""
     if placement.is_spread(axis):
         raise NotPriced("a sort along a distributed dimension")
-    compared, sorts = log2(found.extents[axis]), (ArrayOperation.SORT, axis)
+    compared, sorts = _halvings(found.extents[axis]), (ArrayOperation.SORT, axis)
     return along_lines(source, found, placement, compared, sorts, facts, "sort")
+
+
+def _halvings(extent: Expr) -> Expr:
+    return ZERO if extent == ZERO else log2(extent)
 
 
 def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) -> list[Process]:

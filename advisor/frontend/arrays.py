@@ -217,6 +217,8 @@ class KernelDoor:
     ) -> Value:
         """Return a new array."""
         assert shape is not None
+        if like is not None and not isinstance(like, Read | Transpose | Expand | Flip):
+            raise NotUnderstood("an array like one that is computed for its shape alone")
         return Fill(value, shape, dtype)
 
     def vector(self, extent: Expr | None, dtype: str) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 
 from advisor.frontend.trees import NotUnderstood
@@ -31,19 +31,26 @@ class Sizes:
         Greatest values of the indices of the loops around, outermost first.
     starts : mapping of str to Expr
         First values of those.
-    sure : bool
-        Whether a number whose sign is not known is refused; else it is taken to count from the
-        start, as in most programs.
+    value : callable or None
+        Gives the value of an expression where a program tells it. With it a number whose sign is
+        not known is taken to count from the start, as in most programs; else that is refused.
     """
 
     minima: Mapping[str, int] = field(default_factory=dict)
     maxima: Mapping[str, Expr] = field(default_factory=dict)
     starts: Mapping[str, Expr] = field(default_factory=dict)
-    sure: bool = True
+    value: Callable[[Expr], int | None] | None = None
 
     def non_negative(self, expr: Expr) -> bool:
         """Return whether an expression is surely at least 0."""
         return non_negative_within(expr, self.minima, self.maxima, self.starts)
+
+    def negative(self, expr: Expr) -> bool:
+        """Return whether an expression is below 0, by its value where nothing else tells."""
+        if sign(expr, self.minima) is Sign.NEGATIVE:
+            return True
+        known = None if self.value is None else self.value(expr)
+        return known is not None and known < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +129,10 @@ def _slice(entry: Sliced, extent: Expr, sizes: Sizes) -> Subscript:
     low = ZERO if first is None else _absolute(first, extent, sizes) + back
     high = extent if last is None else _absolute(last, extent, sizes) + back
     low, high = _clipped(low, extent, sizes), _clipped(high, extent, sizes)
+    if high == ZERO or known_non_negative(low - high, sizes.minima) or sizes.negative(high - low):
+        return Range(high, high)
     if not sizes.non_negative(high - low):
         _in_order(low, high, extent)
-    if known_non_negative(low - high, sizes.minima):
-        if isinstance(low - high, Num):
-            return Range(low, low)
-        if lower is not None and upper is not None:
-            raise NotUnderstood("a slice that is always empty")
     return Range(low, high) if step in (1, -1) else _in_steps(low, high, step)
 
 
@@ -162,10 +166,10 @@ def _absolute(value: Expr, extent: Expr, sizes: Sizes) -> Expr:
     """
     if sizes.non_negative(value):
         return value
-    found = sign(value, sizes.minima)
-    if found is Sign.NEGATIVE:
+    if sizes.negative(value):
         return extent + value
-    if not sizes.sure or (found is Sign.UNKNOWN and _falls_short(value, extent, sizes)):
+    unknown = sign(value, sizes.minima) is Sign.UNKNOWN
+    if sizes.value is not None or (unknown and _falls_short(value, extent, sizes)):
         return value
     raise NotUnderstood("the sign of a subscript is not known")
 

@@ -58,6 +58,8 @@ class _Memory:
     alike: Mapping[Expr, Expr]
     types: dict[str, ArrayType] = field(default_factory=dict)
     placed: dict[str, Placement] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Of buffers: several may have one name."""
 
     def work(self, step: Allocate | Copy | Compute) -> list[Process]:
         """Return the work of a step."""
@@ -113,7 +115,10 @@ class _Memory:
         extents = tuple(map(self._agreed, (buffer.extents if plain else None) or shape))
         found = ArrayType(view.dtype or ASSUMED_DTYPE, extents)
         name = buffer.name
-        while self.types.setdefault(name, found) != found:
+        while (
+            self.types.setdefault(name, found) != found
+            or self.numbers.setdefault(name, buffer.number) != buffer.number
+        ):
             name += "'"
         lies: StorageOrder = "F" if plain and buffer.order is Order.F else "C"
         self.placed[name] = replace(local(extents), order=lies)

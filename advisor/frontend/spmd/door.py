@@ -170,7 +170,9 @@ class ProgramDoor:
                 if len(given) < len(parts):
                     return self.computed(form)
                 if all(isinstance(one, Number) for one in given):
-                    return of_numbers(operation, given, self.run)
+                    made = self.computed(form)
+                    dtype = made.dtype if isinstance(made, Number) else "float"
+                    return replace(of_numbers(operation, given, self.run), dtype=dtype)
                 if not any(isinstance(one, Array) for one in given):
                     return Opaque(f"numpy.{operation} of something that is not followed")
             case forms.Transpose(operand, axes):

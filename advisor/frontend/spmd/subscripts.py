@@ -85,7 +85,7 @@ def _of_array(view: View, index: Value, run: Run, span: Span, text: str) -> Valu
     if any(isinstance(part, _PICKS) for part in parts):
         return _picked(view, parts, run, span, text)
     found = part_of_view(view, index, run, span, text)
-    if found is None and isinstance(parts[0], Slice):
+    if found is None and any(isinstance(part, Slice | Nothing | External) for part in parts):
         # nothing but the element type is known
         return Array(View(view.buffer, None, text or view.text, span))
     if found is None:
@@ -171,7 +171,7 @@ def part_of_view(view: View, index: Value, run: Run, span: Span, text: str) -> V
         region = region[::-1]
     try:
         entries = [_entry(part, k, shape, run, span) for k, part in enumerate(parts_of(index))]
-        found = selected(entries, shape, Sizes(sure=False))
+        found = selected(entries, shape, Sizes(value=run.symbols.value))
     except NotUnderstood:
         return None
     kept = iter(range(len(shape)))
