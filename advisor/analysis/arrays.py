@@ -611,10 +611,8 @@ class Arrays:
         return Operand(name, self.type_of(name), self.placement(name), region)
 
     def _placed(self, value: Value) -> Placement:
-        placement, extents = (
-            value_placement(value, self.placed),
-            describe(value, self.type_of).extents,
-        )
+        placement = value_placement(value, self.placed)
+        extents = describe(value, self.type_of).extents
         if placement is not None and placement.template and len(placement.dims) >= len(extents):
             return placement
         # single elements, or rows, say nothing of what they are combined with

@@ -10,7 +10,7 @@ from advisor.analysis.calls import dense, product, view
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import OneRead, Reach
 from advisor.analysis.owners import Operand, held, local_region
-from advisor.analysis.placement import Placement, exchanged, local_extents
+from advisor.analysis.placement import Placement, local_extents, transposed
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import largest
@@ -214,12 +214,8 @@ def fourier(
     value: Fourier, source: Operand, found: ArrayType, placement: Placement, facts: Facts
 ) -> list[Process]:
     """Return transforms along one axis; a distributed one is transposed there and back."""
-    axis = value.axis
-    each = 5 * _halvings(found.extents[axis])
-    transforms, label = (ArrayOperation.FFT, axis), "Fourier transforms"
-    if not placement.is_spread(axis):
-        return [along_lines(source, found, placement, each, transforms, facts, label)]
-    if value.butterflies:
+    axis, before, behind = value.axis, list[Process](), list[Process]()
+    if placement.is_spread(axis) and value.butterflies:
         if isinstance(placement.dims[axis], CyclicDim):
             raise NotPriced("butterflies along a cyclically distributed dimension")
         # in each of the last log2 P butterfly steps, a rank exchanges its whole part with another;
@@ -227,21 +223,22 @@ def fourier(
         part = local_region(found, placement, local_extents(placement, found.extents, facts), facts)
         exchange = Leaf(Message(part, f"butterfly exchanges, axis {axis}"))
         steps = ceil(log2(placement.ranks(axis)))
-        work = along_lines(source, found, placement, each, transforms, facts, label)
-        return [SeqLoop(f"butterfly.axis{axis}", ONE, steps, exchange), work]
-    counts = list(local_extents(placement, found.extents, facts))
-    others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
-    if not others:
-        raise NotPriced("a Fourier transform with no local dimension to exchange for")
-    ranks, other = placement.ranks(axis), others[0]
-    counts[other] = ceil_div(counts[other], ranks)
-    piece = local_region(found, placement, tuple(counts), facts)
-    moves = f"transposition (all-to-all), axis {axis}"
-    there = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, moves))
-    turned = exchanged(placement, axis, other)
-    held_whole = replace(source, placement=exchanged(source.placement, axis, other))
-    work = along_lines(held_whole, found, turned, each, transforms, facts, label)
-    return [there, work, there]
+        before = [SeqLoop(f"butterfly.axis{axis}", ONE, steps, exchange)]
+    elif placement.is_spread(axis):
+        counts = list(local_extents(placement, found.extents, facts))
+        others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
+        if not others:
+            raise NotPriced("a Fourier transform with no local dimension to exchange for")
+        ranks, other = placement.ranks(axis), others[0]
+        counts[other] = ceil_div(counts[other], ranks)
+        piece = local_region(found, placement, tuple(counts), facts)
+        moves = f"transposition (all-to-all), axis {axis}"
+        before = behind = [Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, moves))]
+        source = replace(source, placement=transposed(source.placement, axis, other))
+        placement = transposed(placement, axis, other)
+    each, transforms = 5 * _halvings(found.extents[axis]), (ArrayOperation.FFT, axis)
+    work = along_lines(source, found, placement, each, transforms, facts, "Fourier transforms")
+    return [*before, work, *behind]
 
 
 def sorting(

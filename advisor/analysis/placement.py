@@ -386,7 +386,7 @@ def local_counts(
     return tuple(local_count(placement, d, part, facts) for d, part in enumerate(region))
 
 
-def exchanged(placement: Placement, one: int, other: int) -> Placement:
+def transposed(placement: Placement, one: int, other: int) -> Placement:
     """Return a placement after a transposition: two dimensions have each other's distribution."""
     dims = list(placement.dims)
     dims[one], dims[other] = dims[other], dims[one]

@@ -268,12 +268,10 @@ def _solved(one: Expr, other: Expr, own: Collection[Expr]) -> tuple[Expr, Expr]:
     """Return two that are equal since others are, the last an extent of an array if one can be."""
     if other in own or one in own:
         return (one, other) if other in own else (other, one)
-    difference = one - other
     for extent in sorted(own, key=to_text):
-        if isinstance(extent, Sym) and extent.name not in free_symbols(difference - extent):
-            return extent - difference, extent
-        if isinstance(extent, Sym) and extent.name not in free_symbols(difference + extent):
-            return extent + difference, extent
+        for difference in (one - other, other - one):
+            if isinstance(extent, Sym) and extent.name not in free_symbols(extent - difference):
+                return extent - difference, extent
     return one, other
 
 
