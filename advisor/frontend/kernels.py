@@ -198,6 +198,7 @@ def _kernel(
                 scope.declared[name] = one if name in stated else fitted(one, alike)
             arrays = {name: fitted(one, alike) for name, one in scope.seen.arrays.items()}
             scope.seen = replace(scope.seen, arrays=arrays)
+            scope.scalars |= {n: alike.get(value, value) for n, value in scope.scalars.items()}
     typed = scope.declared.keys() - commented.keys() if seen is None else frozenset[str]()
     declared = dict(scope.declared)
     numbers = _numbers(scope, places)
@@ -225,6 +226,8 @@ def _kernel(
         sizes |= seen_sizes(seen, declared | scope.declared, counted, span_of(node.name))
         shown = [one for name, one in declared.items() if name not in stated]
         more = {} if general else agreeing(scope.misfits, shown, entered, sizes)
+        # each at most once: what runs showed may contradict itself
+        more = {one: now for one, now in more.items() if one not in alike}
         if more:
             alike = {one: more.get(now, now) for one, now in alike.items()} | more
             return _kernel(found, reader, context, alike=alike)

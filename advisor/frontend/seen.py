@@ -257,7 +257,10 @@ def agreeing(
         named, begun = free_symbols(kept), {extent.name for extent in own}.union(given)
         if not isinstance(gone, Sym) or gone not in own or gone.name in named or not named <= begun:
             continue
-        if free_symbols(kept - gone) <= known.keys() and evaluate(kept - gone, known) != 0:
+        if free_symbols(kept - gone) <= known.keys():
+            if evaluate(kept - gone, known) != 0:
+                continue
+        elif gone.name in given:
             continue
         alike = {extent: kept if now == gone else now for extent, now in alike.items()}
         alike[gone] = kept

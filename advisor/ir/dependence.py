@@ -132,7 +132,12 @@ def sign(expr: Expr, minima: Mapping[str, int]) -> Sign:
         if expr.value == 0:
             return Sign.ZERO
         return Sign.NON_NEGATIVE if expr.value > 0 else Sign.NEGATIVE
-    moved = substitute(expr, {name: sym(name) + minima.get(name, 1) for name in free_symbols(expr)})
+    return _sign(expr, frozenset((name, minima.get(name, 1)) for name in free_symbols(expr)))
+
+
+@lru_cache(maxsize=4096)
+def _sign(expr: Expr, minima: frozenset[tuple[str, int]]) -> Sign:
+    moved = substitute(expr, {name: sym(name) + least for name, least in minima})
     if moved == num(0):
         return Sign.ZERO
     low, high = _least(moved), _least(_negated(moved))

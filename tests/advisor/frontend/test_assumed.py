@@ -313,3 +313,23 @@ def test_what_is_added_to_a_name_of_a_called_function_is_read() -> None:
 )
 def test_what_is_left_alone(source: str) -> None:
     assert not checked(source).findings
+
+
+@pytest.mark.parametrize("sizes", ["nx, ny", "ny, nx"])
+@pytest.mark.parametrize(
+    "call", ["step(np.zeros((61, 61)), nx=61, ny=61)", "step(np.zeros((61, 67)), nx=67, ny=61)"]
+)
+def test_sizes_that_one_call_makes_equal_are_two(sizes: str, call: str) -> None:
+    """Each was taken for the other, in turn, for as long as one would wait."""
+    found = checked(f"""
+        import numpy as np
+
+        def step(u, {sizes}):
+            b = np.zeros((ny, nx))
+            for n in range(10):
+                b[1:-1, 1:-1] = u[1:-1, 2:] - u[2:, 1:-1]
+                u[1:-1, 1:-1] = u[1:-1, 1:-1] + b[1:-1, 1:-1]
+
+        {call}
+    """)
+    assert found.coverage.analysed == ("step",)
