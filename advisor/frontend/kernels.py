@@ -382,11 +382,13 @@ def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope)
     unknown = [p for p in parameters if p.name.value not in known and is_name(p.name.value)]
     if not unknown:
         return {}
-    by_comment = function.first_line < function.line
-    told = {} if function.seen is None else unusable(function.seen)
-    if function.seen is not None and function.seen.source == "call":
-        return told
-    return {**hints(unknown, in_types=not by_comment), **told}
+    if function.seen is None:
+        return hints(unknown, in_types=function.first_line == function.line)
+    told = unusable(function.seen)
+    if function.seen.source == "assumed":
+        names = (one.name.value for one in unknown)
+        return {name: f"nothing tells what `{name}` is" for name in names} | told
+    return told
 
 
 def _scalar_texts(scope: Scope, own: NameScope, assigned: Collection[str]) -> dict[str, str]:
