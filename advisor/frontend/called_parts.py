@@ -27,7 +27,6 @@ _LIKE = frozenset(
 )
 _KEPT = SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])
 _FILLED = frozenset(["zeros", "ones", "empty", "full"])
-_JOINED = {"concatenate": (1, 0), "hstack": (1, 0), "vstack": (1, 1), "stack": (0, 1)}
 _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
     **{"dot": PRODUCTS, "matmul": PRODUCTS, "inner": PRODUCTS[:1], "vdot": PRODUCTS[:1]},
     **{"outer": [(2, 1, 1)], "arange": [(1, 0, 0, 0)], "linspace": [(1, 0, 0, 0)]},
@@ -126,10 +125,6 @@ class Calls(Parts):
         first = [] if base is None else [base]
         if name in _ALONG:
             return self._reduced(name, first, nodes, named)
-        if name in _JOINED and nodes and isinstance(nodes[0], ast.List | ast.Tuple):
-            return self._joined(_JOINED[name], [self.part(one) for one in nodes[0].elts])
-        if name in ("array", "asarray") and isinstance(nodes[0], ast.List | ast.ListComp):
-            return self._listed(nodes[0])
         if name in _FILLED and nodes:
             return self._filled(nodes[0])
         if name.startswith("random."):
@@ -177,35 +172,6 @@ class Calls(Parts):
                 self.rules.taken(made, base, 1, k + 1 - (axis is not named.get("axis", placed)), ())
                 return made
         return Part(number=True)
-
-    def _joined(self, how: tuple[int, int], parts: Sequence[Part]) -> Part:
-        """Return what parts are together: the least rank of each, and the dimensions added."""
-        least, added = how
-        largest, made = self.operated(ast.Div(), parts), Part(number=True)
-        for one in parts:
-            self.ranked(one, least, MOST)
-        if added:
-            self.rules.taken(largest, made, 1, 1, ())
-            return made
-        return largest
-
-    def _listed(self, node: ast.expr) -> Part:
-        """Return a list as an array."""
-        if isinstance(node, ast.ListComp):
-            parts = [self.element(node)]
-        elif isinstance(node, ast.List) and node.elts:
-            parts = [
-                self._listed(one) if isinstance(one, ast.List) else self.part(one)
-                for one in node.elts
-            ]
-        else:
-            return self.number(rank=1)
-        # what NumPy makes of them tells not what they are: rows may be tuples
-        item, inner, made = Part(), Part(), Part(number=True)
-        self.rules.largest(item, parts)
-        self.rules.taken(item, inner, 1, 1, ())
-        self.rules.same_rank(made, inner)
-        return made
 
     def _filled(self, shape: ast.expr) -> Part:
         """Return what has a shape that is stated."""
