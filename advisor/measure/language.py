@@ -250,7 +250,7 @@ class _Writer:
         """Return a function written anew."""
         decorators = [one for part in node.decorator_list for one in self.decorator(part)]
         outer = self.breaks, self.compiled, self.alone, self.stored
-        self.breaks, self.alone, self.stored = [], False, set()
+        self.breaks, self.alone, self.stored = [], node in self.known.apart, set()
         # who asks a generator for its values needs all of them
         yields = any(isinstance(one, ast.Yield) for part in node.body for one in own_nodes(part))
         compiled = any(isinstance(one, ast.Call) for one in decorators)
@@ -330,6 +330,7 @@ class _Writer:
             # what runs once in a statement that runs once is told by its own statements
             self.marking = marked and isinstance(node, ast.Expr | ast.Assign | ast.Return)
             self.once = marked
+            outer, self.alone = self.alone, self.alone or node in self.known.apart
             try:
                 found = self.statement(node)
             except Refused as refused:
@@ -338,6 +339,8 @@ class _Writer:
                 self.foreign |= dict.fromkeys(assigned_names(node), refused)
                 self.left_out.append((node.lineno, self.shown(node)))
                 found = []
+            finally:
+                self.alone = outer
             if not found:
                 del self.lines[before:]
                 continue
@@ -403,10 +406,7 @@ class _Writer:
             case ast.Assign() | ast.AugAssign() | ast.Return() | ast.Continue():
                 return [self.copied(node)]
             case ast.If(test=test, body=then, orelse=orelse):
-                outer, self.alone = self.alone, self.alone or self.known.differs(test)
-                made = ast.If(self.expression(test), self.inner(then), self.block(orelse))
-                self.alone = outer
-                return [made]
+                return [ast.If(self.expression(test), self.inner(then), self.block(orelse))]
             case ast.For(orelse=[]):
                 return self.loop(node)
             case ast.While(test=test, body=body, orelse=[]):
@@ -602,10 +602,11 @@ class _Writer:
         return ast.Name(self.name(name))
 
     def member(self, node: ast.AST, name: str) -> str:
-        if name in self.known.own and name not in pure.MEMBERS:
+        of_mpi = self.known.ranks and name in pure.MPI_MEMBERS
+        if name in self.known.own and name not in pure.MEMBERS and not of_mpi:
             # never the name of what an array has
             return f"own_{name}"
-        if name not in pure.MEMBERS and not (self.known.ranks and name in pure.MPI_MEMBERS):
+        if name not in pure.MEMBERS and not of_mpi:
             raise self.refused(node, f"`.{name}` has no row among what is sampled")
         return name
 

@@ -171,6 +171,8 @@ class Names:
         Functions and methods in which ranks talk to each other.
     unlike : frozenset of str
         Names that may stand for another value on each rank.
+    apart : frozenset of ast.AST
+        Statements that not all ranks run, and functions and methods that those call.
     """
 
     functions: dict[str, ast.FunctionDef | ast.ClassDef] = field(default_factory=dict)
@@ -184,6 +186,7 @@ class Names:
     ranks: bool = False
     talking: frozenset[str] = frozenset()
     unlike: frozenset[str] = frozenset()
+    apart: frozenset[ast.AST] = frozenset()
 
     def talks(self, node: ast.AST) -> bool:
         """Whether ranks talk to each other in a part of the file."""
@@ -277,7 +280,34 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
             found.unlike |= {
                 name for one in assigned if found.differs(one.value) for name in assigned_names(one)
             }
+        found.apart = frozenset(_apart(tree, found, functions))
     return found
+
+
+def _apart(
+    tree: ast.Module, names: Names, functions: Sequence[ast.FunctionDef]
+) -> Iterator[ast.AST]:
+    """Yield what some ranks run and others do not, as conditions on their numbers tell."""
+    pending: list[ast.AST] = []
+    for node in ast.walk(tree):
+        for body in (getattr(node, "body", ()), getattr(node, "orelse", ())):
+            if not isinstance(body, list):
+                continue  # of a lambda, or of an expression
+            for place, one in enumerate(body):
+                if isinstance(one, ast.If) and names.differs(one.test):
+                    pending += (*one.body, *one.orelse)
+                    if isinstance(one.body[-1], ast.Return | ast.Continue | ast.Break):
+                        pending += body[place + 1 :]
+    seen = set[ast.AST]()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
+        called = {getattr(one, "attr", getattr(one, "id", "")) for one in calls}
+        pending += (one for one in functions if one.name in called)
 
 
 def _import(found: Names, name: str, path: str) -> None:
@@ -322,16 +352,17 @@ def own_members(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue
+        found = {n.id for n in own_nodes(node) if isinstance(n, ast.Name) and _is_stored(n)}
         for part in ast.walk(node):
-            match part:
-                case (
-                    ast.FunctionDef(name=name)
-                    | ast.Attribute(attr=name, ctx=ast.Store())
-                    | ast.Name(id=name, ctx=ast.Store())
-                ) if not name.startswith("__"):
-                    yield name
-                case _:
-                    pass
+            if isinstance(part, ast.FunctionDef):
+                found.add(part.name)
+            elif isinstance(part, ast.Attribute) and _is_stored(part):
+                found.add(part.attr)
+        yield from (name for name in found if not name.startswith("__"))
+
+
+def _is_stored(node: ast.Name | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def root_name(node: ast.expr) -> str:

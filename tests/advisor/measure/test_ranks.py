@@ -62,9 +62,46 @@ def test_of_a_long_loop_every_rank_runs_the_same_iterations(ranks: int) -> None:
     assert long.mid_s > long.spent_s
 
 
-def test_ranks_that_do_different_things_run_every_iteration() -> None:
-    found = in_all(sampled(FARM))
+SERVED = f"""{HEAD}
+def ask(peer, text):
+    comm.send(text, dest=peer)
+    return comm.recv(source=peer)
+
+def serve(times):
+    for k in range(times):
+        comm.send(comm.recv(source=0), dest=0)
+
+TOLD
+"""
+APART = (
+    "if rank == 0:\n    for k in range(400):\n        ask(1, k)\nelif rank == 1:\n    serve(400)",
+    "def work():\n    if rank > 0:\n        serve(400)\n        return\n"
+    "    for k in range(400):\n        ask(1, k)\nwork()",
+    "def work():\n    if rank == 0:\n        for k in range(400):\n            ask(1, k)\n"
+    "        return 0\n    return serve(400)\nwork()",
+)
+
+
+@pytest.mark.parametrize("text", [FARM, *(SERVED.replace("TOLD", told) for told in APART)])
+def test_ranks_that_do_different_things_run_every_iteration(text: str) -> None:
+    """Also where it is a function that only one of them calls, or behind its return."""
+    found = in_all(sampled(text, budget_s=20))
     assert not found.skipped
+
+
+def test_what_objects_have_may_be_called_as_what_communicators_have() -> None:
+    text = f"""{HEAD}
+class Part:
+    def __init__(self, comm):
+        self.comm, self.rank = comm, comm.rank
+
+    def shared(self):
+        total, root = self.comm.allreduce(self.rank), 0
+        return total, root
+
+print(Part(comm).shared())
+"""
+    in_all(sampled(text))
 
 
 def test_what_the_slowest_rank_takes_counts() -> None:
