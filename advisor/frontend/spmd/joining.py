@@ -193,12 +193,12 @@ def meet(before: State, run: Run) -> None:
     for names, frame in zip(before[0], run.frames, strict=False):
         for name, value in _differing(names, frame.names, run):
             frame.names[name] = value
-    kept = before[1]
-    for record in dict.fromkeys((*kept, *run.kept)):
-        one, other = kept.get(record, {}), run.kept.get(record, {})
-        if one is not other:
+    for record, entries in before[1].items():
+        # what only one path made is as that path left it
+        now = run.kept.setdefault(record, entries)
+        if entries is not now:
             run.budget -= 1
-            for key, value in _differing(one, other, run):
+            for key, value in _differing(entries, now, run):
                 run.keep(record, key, value)
 
 
