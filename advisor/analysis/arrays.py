@@ -165,13 +165,17 @@ class Arrays:
             made.append(Leaf(single(store)))
         return made
 
-    def number(self, value: Value) -> list[Process]:
-        """Return the work of computing one number that all ranks then have."""
-        self.known.clear()
-        return self._number(value)
+    def number(self, value: Value, *, combined: bool = False) -> list[Process]:
+        """Return the work of computing one number that all ranks then have.
 
-    def _number(self, value: Value) -> list[Process]:
+        It is `combined` with the number that the name denoted.
+        """
+        self.known.clear()
+        return self._number(value, int(combined))
+
+    def _number(self, value: Value, operations_: int = 0) -> list[Process]:
         sent, steps = self._sent(value), calls.steps_of(value)
+        steps = replace(steps, operations=steps.operations + operations_)
         some = self.in_calls and steps != Interpretation(ONE, loop=False)
         return [Leaf(steps), *sent] if some else sent
 

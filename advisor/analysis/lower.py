@@ -404,8 +404,8 @@ class _Lowering:
                 made = self.arrays.bound(name, value)
             case Store():
                 made = self.arrays.stored(statement)
-            case ScalarBind(_, value, _):
-                made = self.arrays.number(value)
+            case ScalarBind(_, value, _, combined):
+                made = self.arrays.number(value, combined=combined)
             case Loop():
                 return self._loop(statement)
             case Choice(probability, then, orelse, _):

@@ -94,8 +94,8 @@ def lowered(
                 made = arrays.bound(name, value)
             case Store():
                 made = arrays.stored(one)
-            case ScalarBind(_, value, _):
-                made = arrays.number(value)
+            case ScalarBind(_, value, _, combined):
+                made = arrays.number(value, combined=combined)
             case Scatter():
                 made = arrays.scattered(one)
             case _:

@@ -8,7 +8,7 @@ from types import EllipsisType
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.dependence import Sign, known_non_negative, non_negative_within, sign
 from advisor.ir.values import Point, Range, Strided, Subscript
-from costdb.expr import ONE, ZERO, Expr, free_symbols, substitute
+from costdb.expr import ONE, ZERO, Expr, free_symbols, maximum, substitute
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, field
 
@@ -129,10 +129,16 @@ def _slice(entry: Sliced, extent: Expr, sizes: Sizes) -> Subscript:
     low = ZERO if first is None else _absolute(first, extent, sizes) + back
     high = extent if last is None else _absolute(last, extent, sizes) + back
     low, high = _clipped(low, extent, sizes), _clipped(high, extent, sizes)
-    if high == ZERO or known_non_negative(low - high, sizes.minima) or sizes.negative(high - low):
+    beyond = low - high
+    if high == ZERO or (isinstance(beyond, Num) and beyond.value >= 0) or sizes.negative(-beyond):
         return Range(high, high)
+    if None not in (lower, upper) and known_non_negative(beyond, sizes.minima):
+        raise NotUnderstood("a slice that is always empty")
     if not sizes.non_negative(high - low):
         _in_order(low, high, extent)
+        if sizes.value is None and not free_symbols(extent) & free_symbols(high - low):
+            # nothing, where the bounds are the other way round
+            high = maximum(low, high)
     return Range(low, high) if step in (1, -1) else _in_steps(low, high, step)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy  # noqa: F401 - loaded before `sys.modules` is put back
 import pytest
 
 from advisor.finding import Applicability

@@ -15,7 +15,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Bind, Loop, ScalarBind, Statement, Store, is_total, walk
+from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, walk
 from advisor.ir.values import (
     Along,
     Called,
@@ -40,7 +40,7 @@ from transforms.kit.rewrite import (
     stands_alone,
     statements_at,
 )
-from transforms.loops.array_text import counted, is_count, lines
+from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.exactness import legality_of
 from transforms.loops.listed import comprehended, edits_of, in_statement
@@ -50,7 +50,6 @@ from transforms.loops.raising import (
     NotRaised,
     Raised,
     ShapeConflict,
-    combined,
     raised,
     sequential,
     summed_apart,
@@ -251,10 +250,7 @@ def proposal(
             fetched = "a statement over a slice fetches all that it needs of other ranks at once"
             reason = f"{fetched}, and {reason}"
     made = tuple(
-        ScalarBind(one.array, (combined(one) or ("", one.value))[1], one.span)
-        if isinstance(one, Store) and is_total(one)
-        else one
-        for one in after
+        bound(one, kernel) if isinstance(one, Store) and is_total(one) else one for one in after
     )
     return Proposal(
         f"replace {loops_named(gone)} by {by}",

@@ -12,7 +12,7 @@ from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in, masked
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import SET, Bind, Loop, Scatter, Statement, Store, is_total
+from advisor.ir.statements import SET, Bind, Loop, ScalarBind, Scatter, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
     Called,
@@ -49,6 +49,7 @@ from transforms.kit.rewrite import python_text
 from transforms.loops.axes import chain, kept_axis
 from transforms.loops.lift import COUNTED, METHODS
 from transforms.loops.listed import filled, in_list
+from transforms.loops.raising import combined
 
 _LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)
 _SIGNS = {
@@ -157,7 +158,7 @@ def _stored(store: Store, kernel: Kernel) -> str | None:
                 found = f"{inner}.{METHODS[operation]}(initial={place})"
                 return None if inner is None else f"{place} = {found}"
     text = _text(value, kernel)
-    if text is not None and is_total(store) and (is_count(value, kernel) or _is_place(value)):
+    if text is not None and is_total(store) and _is_whole(value, kernel):
         # NumPy's number where Python's was is not what every reader of it takes
         text = None if "int" in kernel.context.not_builtins else f"int({text})"
     if place == store.array and sign == "=" and not is_total(store):
@@ -170,6 +171,19 @@ def _made_by_python(text: str | None, dtype: str, kernel: Kernel) -> str | None:
     name = _PYTHONS.get(kind_of_or_none(dtype) or Kind.BOOLEAN)
     known = text is not None and name is not None and name not in kernel.context.not_builtins
     return f"{name}({text})" if known else None
+
+
+def bound(total: Store, kernel: Kernel) -> ScalarBind:
+    """Return what gives a number its name, as its text does."""
+    own = combined(total)
+    value = total.value if own is None else own[1]
+    if _is_whole(value, kernel):
+        value = Copy(value, "int64", of_python=True)
+    return ScalarBind(total.array, value, total.span, combined=own is not None)
+
+
+def _is_whole(value: Value, kernel: Kernel) -> bool:
+    return is_count(value, kernel) or _is_place(value)
 
 
 def _is_place(value: Value) -> bool:
