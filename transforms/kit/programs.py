@@ -13,14 +13,7 @@ from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit, Wait
 from advisor.source import Span
 from costdb.records import dataclass, replace
 from transforms.kit.names import bound_in_lines, bound_names, used_outside, words
-from transforms.kit.rewrite import (
-    Edits,
-    in_place_of,
-    span_of,
-    stands_alone,
-    starts_line,
-    suite_at,
-)
+from transforms.kit.rewrite import Edits, in_place_of, span_of, stands_alone, starts_line, suite_at
 from transforms.kit.rule import PagedRule
 
 _TITLE = 40

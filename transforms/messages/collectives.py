@@ -8,15 +8,7 @@ import re
 from advisor.ir.spmd.memory import View, extent_of
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.steps import (
-    Branch,
-    Communicate,
-    Compute,
-    Copy,
-    Loop,
-    Op,
-    walk,
-)
+from advisor.ir.spmd.steps import Branch, Communicate, Compute, Copy, Loop, Op, walk
 from advisor.ir.values import Point
 from costdb.expr import free_symbols, sym
 from costdb.records import dataclass, replace
@@ -30,17 +22,9 @@ from transforms.kit.memory import (
     same_memory,
     symbols_of,
 )
-from transforms.kit.names import (
-    BASE,
-    bound_in,
-    is_name,
-    is_uniform,
-    words,
-)
+from transforms.kit.names import BASE, bound_in, is_name, is_uniform, words
 from transforms.kit.programs import collective
-from transforms.kit.rewrite import (
-    statement_at,
-)
+from transforms.kit.rewrite import statement_at
 from transforms.messages.buffers import carried
 from transforms.messages.patterns import End, Kind, Pattern, arms
 

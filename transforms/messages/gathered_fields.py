@@ -29,14 +29,7 @@ from advisor.ir.spmd.steps import (
 from advisor.ir.values import Reduction
 from advisor.source import Edit, Span
 from costdb.expr import num
-from transforms.kit.memory import (
-    INTEGERS,
-    is_stretch,
-    may_share,
-    plain_array,
-    same_memory,
-    written,
-)
+from transforms.kit.memory import INTEGERS, is_stretch, may_share, plain_array, same_memory, written
 from transforms.kit.names import (
     argument,
     bound_in_lines,

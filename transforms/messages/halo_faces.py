@@ -43,12 +43,7 @@ from dataclasses import replace
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import (
-    Communicate,
-    Copy,
-    Op,
-    Visit,
-)
+from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit
 from advisor.source import Edit
 from costdb.expr import Expr
 from transforms.kit.memory import (

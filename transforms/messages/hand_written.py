@@ -58,30 +58,12 @@ from collections.abc import Iterator
 from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import (
-    Branch,
-    Communicate,
-    Loop,
-    LoopKind,
-    Op,
-    Step,
-    walk,
-)
+from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Step, walk
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import replace
-from transforms.kit.memory import (
-    apart,
-    fits,
-    written_sizes,
-)
-from transforms.kit.names import (
-    argument,
-    bound_names,
-    is_simple,
-    used_outside,
-    words,
-)
+from transforms.kit.memory import apart, fits, written_sizes
+from transforms.kit.names import argument, bound_names, is_simple, used_outside, words
 from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.rewrite import (
     Edits,

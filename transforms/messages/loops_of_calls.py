@@ -26,13 +26,7 @@ from advisor.ir.spmd.steps import (
 from advisor.ir.waiting import PURE
 from costdb.expr import free_symbols
 from costdb.records import dataclass
-from transforms.kit.memory import (
-    INTEGERS,
-    SENDABLE,
-    may_share,
-    reads_of,
-    written,
-)
+from transforms.kit.memory import INTEGERS, SENDABLE, may_share, reads_of, written
 from transforms.kit.names import (
     argument,
     bound_names,
@@ -43,12 +37,7 @@ from transforms.kit.names import (
     words,
 )
 from transforms.kit.ranks import is_exchange
-from transforms.kit.rewrite import (
-    fresh_name,
-    span_of,
-    statement_at,
-    tree_of,
-)
+from transforms.kit.rewrite import fresh_name, span_of, statement_at, tree_of
 
 REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN", "BAND", "BOR", "BXOR"})

@@ -61,16 +61,7 @@ from itertools import compress
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.ranks import Partner
-from advisor.ir.spmd.steps import (
-    Call,
-    Communicate,
-    Leave,
-    Loop,
-    Op,
-    Unknown,
-    Visit,
-    walk,
-)
+from advisor.ir.spmd.steps import Call, Communicate, Leave, Loop, Op, Unknown, Visit, walk
 from advisor.source import Edit, Span
 from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num

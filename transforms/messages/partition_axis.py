@@ -44,14 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from advisor.ir.spmd.memory import (
-    Buffer,
-    Contiguity,
-    Order,
-    View,
-    contiguity,
-    extent_of,
-)
+from advisor.ir.spmd.memory import Buffer, Contiguity, Order, View, contiguity, extent_of
 from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Compute, Loop, Step

@@ -14,32 +14,14 @@ from collections.abc import Iterator
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import (
-    Communicate,
-    Loop,
-    Op,
-    Step,
-    Visit,
-)
+from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
 from costdb.expr import free_symbols, num
 from costdb.records import replace
-from transforms.kit.memory import (
-    new_array,
-    payload_of,
-)
-from transforms.kit.names import (
-    loaded_names,
-    used_outside,
-)
+from transforms.kit.memory import new_array, payload_of
+from transforms.kit.names import loaded_names, used_outside
 from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
-from transforms.kit.rewrite import (
-    Edits,
-    fresh_name,
-    in_place_of,
-    span_of,
-    starts_line,
-)
+from transforms.kit.rewrite import Edits, fresh_name, in_place_of, span_of, starts_line
 from transforms.messages.loops_of_calls import (
     OF_OBJECTS,
     REDUCTIONS,

@@ -22,14 +22,7 @@ from transforms.kit.memory import (
     plain_array,
     same_memory,
 )
-from transforms.kit.names import (
-    BASE,
-    bound_names,
-    loaded_names,
-    occurrences,
-    used_outside,
-    words,
-)
+from transforms.kit.names import BASE, bound_names, loaded_names, occurrences, used_outside, words
 from transforms.kit.programs import collective, instead, offer
 from transforms.kit.ranks import Move, is_shift, modulo, move_of, named_rank, on_all_ranks
 from transforms.kit.rewrite import in_place_of, span_of, starts_line, stretch, suite_at

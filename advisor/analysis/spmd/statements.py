@@ -8,13 +8,7 @@ from advisor.analysis.placement import pitches_bytes
 from advisor.analysis.spmd.array_steps import ASSUMED_DTYPE, NoWork, of_arrays
 from advisor.dtypes import dtype_of
 from advisor.ir.spmd.memory import Contiguity, View, extent_of
-from advisor.ir.spmd.payloads import (
-    Constructor,
-    Payload,
-    PayloadKind,
-    elements,
-    unknown_count,
-)
+from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind, elements, unknown_count
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Interpret, Op
 from advisor.ir.values import Subscript
 from costdb.expr import ZERO, Expr, num
