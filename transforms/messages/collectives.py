@@ -13,7 +13,6 @@ from advisor.ir.values import Point
 from costdb.expr import free_symbols, sym
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
-    SENDABLE,
     by_rank,
     is_stretch,
     may_be_written,
@@ -25,7 +24,6 @@ from transforms.kit.memory import (
 from transforms.kit.names import BASE, bound_in, is_name, is_uniform, words
 from transforms.kit.programs import collective
 from transforms.kit.rewrite import statement_at
-from transforms.messages.buffers import carried
 from transforms.messages.patterns import End, Kind, Pattern, arms
 
 
@@ -240,9 +238,9 @@ def _uneven(program: Program, pattern: Pattern, pieces: Payload, sent: Payload) 
 
 
 def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
-    """Return the collective that pickled messages of a known kind stand for.
+    """Return the lower-case collective that pickled messages of a known kind stand for.
 
-    It takes arrays as they are in memory, once their shapes have been told.
+    Whether it should take arrays as they are in memory is another question, and another rule's.
     """
     sent, gathers = pattern.send.step.send, pattern.kind is Kind.FROM_ALL
     if sent is None or sent.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
@@ -251,17 +249,12 @@ def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
         return None  # a number may be another one for each rank
     op = Op.GATHER
     if not gathers:
-        assert sent.view is not None and pattern.send.loop is not None
-        varies = pattern.send.loop.variable in symbols_of(sent.view)
-        op = Op.SCATTER if varies or _varies(program, pattern.send, sent) else Op.BCAST
-    call = _call(pattern, op, sent, None)
-    if sent.view is not None and sent.dtype in SENDABLE and sent.view.shape is not None:
-        varying = op is not Op.BCAST
-        return Instead(carried(call, op, sent.dtype, sent.view.shape, varying=varying))
+        op = Op.SCATTER if _varies(program, pattern.send, sent) else Op.BCAST
+    call = replace(_call(pattern, op, sent, None), method=op.value)
     if op is Op.SCATTER:
         size, kind = pattern.communicator.size, PayloadKind.OBJECT
         call = replace(call, send=Payload(kind, sent.text, sent.span, parts=(sent,), length=size))
-    return Instead(replace(call, method=op.value))
+    return Instead(call)
 
 
 def _varies(program: Program, end: End, sent: Payload) -> bool:

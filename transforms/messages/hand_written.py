@@ -30,8 +30,8 @@ else:
     comm.Gather(mine, None, root=0)
 ```
 
-Where a root does more with each piece, or pieces have other lengths, one call brings all of them
-first, and the loop goes through what came.
+Where a root does more with each piece, one call brings all of them first, and the loop goes through
+what came. Pickled objects stay pickled: whether they need be is ADV601.
 
 **When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; messages while
 others of the function are under way; chains outside loops, which are set-up or output; pieces that
@@ -55,8 +55,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import Order
-from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Step, walk
 from advisor.source import Edit, Span
@@ -72,6 +70,7 @@ from transforms.kit.rewrite import (
     fresh_name,
     in_place_of,
     indent_at,
+    line_of,
     span_of,
     starts_line,
     statement_at,
@@ -79,7 +78,7 @@ from transforms.kit.rewrite import (
     suite_at,
     together,
 )
-from transforms.messages.buffers import Writer, shapes_of
+from transforms.messages.buffers import shapes_of
 from transforms.messages.collectives import Instead, at_root, for_each, is_changed
 from transforms.messages.patterns import Kind, Pattern, patterns
 from transforms.messages.rings import rings
@@ -160,10 +159,10 @@ def _instead_of_fan(
     (branch,), loop = pattern.steps, root.loop
     assert isinstance(branch, Branch) and loop is not None
     gathers, method = pattern.kind is Kind.FROM_ALL, call.method
-    edits: Edits | str
-    if root.step.pickled or not (found.texts and fits(other.send or other.receive)):
-        edits = _edits_of_pieces(program, pattern, call)
-    else:
+    edits: Edits | str = "pieces may have other lengths, or no name together"
+    if root.step.pickled:
+        edits = _edits_of_objects(program, pattern, call)
+    elif found.texts and fits(other.send or other.receive):
         edits = _edits_of_buffers(program, function, pattern, found)
 
     gone = (root.step, found.handled)
@@ -181,7 +180,7 @@ def _instead_of_fan(
         # branch and loop do more than messages: a message is held against its part of the call
         alone = other if gathers else root.step
         before_, after = (replace(loop, body=(alone,)),), (call,)
-        if not call.pickled:
+        if call.varying:
             after = (shapes_of(call), call)
     does = f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
     does += " not a loop over them"
@@ -225,84 +224,67 @@ def _edits_of_buffers(
         return f"`{kept}` is used elsewhere"
     inner = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
     held = [*inner, *node.body[1:]] if inner is not node.body else inner
-    if any(span_of(one, context.lines) not in gone for one in held):
-        return _edits_of_pieces(program, pattern, found.call)
-    there_ = in_place_of(other.statement, [there], context)
-    return together(in_place_of(span_of(node, context.lines), [here], context), there_)
+    place, there_ = span_of(node, context.lines), in_place_of(other.statement, [there], context)
+    if all(span_of(one, context.lines) in gone for one in held):
+        return together(in_place_of(place, [here], context), there_)
+    received = root.receive
+    if received is None or found.handled is not None or not _stays_in_piece(held, received.text):
+        return "the loop does more than with the piece that came"
+    line, message = f"{here}\n{indent_at(place, context)}", root.statement
+    gone_ = line_of(message.start_line, message.end_line)
+    return together(lambda: (Edit(before(place), line), Edit(gone_, "")), there_)
 
 
-def _edits_of_pieces(program: Program, pattern: Pattern, call: Communicate) -> Edits | str:
-    """Return the edits that hand a root's loop pieces that one call brought, or took along."""
+def _stays_in_piece(nodes: list[ast.stmt], piece: str) -> bool:
+    """Return whether statements use of an array nothing but a piece."""
+    text = ast.unparse(ast.parse(piece.strip()))
+    parts = [part for node in nodes for part in ast.walk(node)]
+    uses = [p for p in parts if isinstance(p, ast.Name) and p.id == text.partition("[")[0]]
+    pieces = [p for p in parts if isinstance(p, ast.Subscript) and ast.unparse(p) == text]
+    return len(uses) == len(pieces)
+
+
+def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> Edits | str:
+    """Return the edits that hand a root's loop objects that one call brought, or took along."""
     context, root, other = program.context, pattern.inner.step, pattern.outer.step
     span = pattern.inner.loop.span if pattern.inner.loop is not None else root.span
-    loop, numpy = statement_at(span, context), context.array_module
+    loop, sent = statement_at(span, context), pattern.send.step.send
     if not isinstance(loop, ast.For) or loop.orelse or not starts_line(span, context):
         return "the loop does not stand alone"
-    if loop.body[0].lineno == loop.lineno or (numpy is None and not call.pickled):
-        return "the loop stands on one line"
-    place, gathers = span_of(loop, context.lines), pattern.kind is Kind.FROM_ALL
+    if loop.body[0].lineno == loop.lineno or pattern.outer.text != "0" or sent is None:
+        return "the loop stands on one line, or the root is another one"
     if comments_within(root.span, context.source) or comments_within(other.span, context.source):
         return "a comment stands within a message"
-    sent, got = pattern.send.step.send, pattern.take.step.receive
-    text, dtype = "" if sent is None else sent.text, "" if sent is None else str(sent.dtype)
-    if pattern.outer.text != "0" or not (gathers or root.pickled):
-        return "the pieces of all ranks have no name together"
-    mine, theirs = (Writer(program, end, call.op, dtype) for end in (root, other))
+    place, gathers = span_of(loop, context.lines), pattern.kind is Kind.FROM_ALL
+    here, there = (f"{end.receiver}.{call.method}({{}}, root=0)" for end in (root, other))
+    outer = other if gathers else root
+    if context.text(outer.statement) != context.text(outer.span):
+        return "the message shares its statement"
     pieces = fresh_name("pieces", context.identifiers)
-    empty = f"{numpy}.empty(0, dtype={dtype!r})"
-    ahead, behind, at_call = list[str](), list[str](), ""
-    if gathers:
-        if context.text(other.statement) != context.text(other.span):
-            return "the message shares its statement"
-        at_call = f"{pieces}[{argument(root, 'source', program)}]"
-        if got is not None:
-            if not (_is_in_order(got) and _is_in_order(sent)):
-                return "what is sent does not lie in the order of its indices"
-            # a message may be shorter than the memory that it comes to
-            at_call = f"{got.text}.reshape(-1)[: {at_call}.size] = {at_call}.ravel()"
-        ahead, theirs_ = mine.told(empty, pieces)[0], theirs.told(text, "")[1]
-        if call.pickled:
-            ahead = [f"{pieces} = {mine.call('gather', 'None')}"]
-            theirs_ = [theirs.call("gather", text)]
-    else:
+    ahead, behind = f"{pieces} = {here.format('None')}", ""
+    at_call, theirs = f"{pieces}[{argument(root, 'source', program)}]", [there.format(sent.text)]
+    if not gathers:
         into = _received(program, other)
-        if into is None or context.text(root.statement) != context.text(root.span):
+        if into is None:
             return "the message shares its statement"
-        name, ended = into
-        theirs_ = [f"{name} = {theirs.call(call.op.value, 'None')}", *ended]
-        if not call.pickled:
-            theirs_ = [*theirs.told("", name)[1], *ended]
-        if call.op is Op.BCAST:
-            if len(loop.body) != 1:
-                return "the root does more for each rank"
-            lines = [mine.call("bcast", text)] if call.pickled else mine.told(text, "")[0]
-            return together(
-                in_place_of(place, lines, context), in_place_of(other.statement, theirs_, context)
-            )
-        changes = not call.pickled and is_changed(pattern.inner, sent)
-        at_call = f"{pieces}.append({f'{numpy}.array({text})' if changes else text})"
-        ahead, behind = [f"{pieces} = [None]"], [mine.call("scatter", pieces)]
-        if not call.pickled:
-            own = fresh_name("own", context.identifiers)
-            ahead, behind = [f"{pieces} = [{empty}]"], mine.told(pieces, own)[0]
+        theirs = [f"{into[0]} = {there.format('None')}", *into[1]]
+        ahead, behind = f"{pieces} = [None]", here.format(pieces)
+        # what is pickled at once stays as it is
+        copied = sent.view is not None and is_changed(pattern.inner, sent)
+        at_call = f"{pieces}.append({f'({sent.text}).copy()' if copied else sent.text})"
+    there_ = in_place_of(other.statement, theirs, context)
+    if call.op is Op.BCAST:
+        if len(loop.body) != 1:
+            return "the root does more for each rank"
+        return together(in_place_of(place, [here.format(sent.text)], context), there_)
 
     def edits() -> tuple[Edit, ...]:
         indent = indent_at(place, context)
-        first = "".join(f"{line}\n{indent}" for line in ahead)
-        last = "".join(f"\n{indent}{line}" for line in behind)
         end = Span(place.end_line, place.end_column, place.end_line, place.end_column)
-        return (
-            Edit(before(place), first),
-            Edit(root.span, at_call),
-            *([Edit(end, last)] if last else []),
-        )
+        last = (Edit(end, f"\n{indent}{behind}"),) if behind else ()
+        return (Edit(before(place), f"{ahead}\n{indent}"), Edit(root.span, at_call), *last)
 
-    return together(edits, in_place_of(other.statement, theirs_, context))
-
-
-def _is_in_order(payload: Payload | None) -> bool:
-    view = None if payload is None else payload.view
-    return view is not None and (len(view.shape or ()) == 1 or view.order is Order.C)
+    return together(edits, there_)
 
 
 def _received(program: Program, step: Communicate) -> tuple[str, list[str]] | None:
