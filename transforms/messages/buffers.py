@@ -151,7 +151,7 @@ class Writer:
             The name of what comes.
         form : str
             ``"same"`` where it has the shape of a part, ``"rows"`` where it has a row for each
-            rank, ``"joined"`` where parts follow one another.
+            rank.
         ended : list of str
             What follows.
         """
@@ -170,7 +170,6 @@ class Writer:
         memory = {
             "same": f"empty_like({sent})",
             "rows": f"empty(({size}, *{sent}.shape), dtype={sent}.dtype)",
-            "joined": f"empty(({size} * len({sent}), *{sent}.shape[1:]), dtype={sent}.dtype)",
         }[form]
         given, method = [sent, name], self.op.value.capitalize()
         if self.op is Op.SENDRECV:
@@ -186,7 +185,7 @@ class Writer:
 
     # --- parts whose shapes are told first
 
-    def told(self, own: str, name: str, joined: str = "") -> tuple[list[str], list[str]]:
+    def told(self, own: str, name: str) -> tuple[list[str], list[str]]:
         """Return what the root does, or every rank, and what all others do.
 
         Parameters
@@ -194,9 +193,7 @@ class Writer:
         own : str
             The own part, or the list of all; its text is used more than once.
         name : str
-            Of what comes; ``""`` where nobody needs it.
-        joined : str
-            What is made of one flat array of all parts, in the place of a list.
+            Of what comes.
         """
         np, op, call = self.numpy, self.op, self.call
         shapes, sizes, flat = (self.name(n) for n in ("shapes", "sizes", "joined"))
@@ -209,20 +206,16 @@ class Writer:
             f"{flat} = {np}.empty(sum({sizes}), {dtype})",
         ]
         parts = f"zip({np}.split({flat}, {np}.cumsum({sizes})[:-1]), {shapes})"
-        taken = (
-            f"{name} = {joined.format(flat) or f'[one.reshape(shape) for one, shape in {parts}]'}"
-        )
+        taken = f"{name} = [one.reshape(shape) for one, shape in {parts}]"
         into = f"({flat}, {sizes})"
         match op:
             case Op.BCAST:
-                root = [call("bcast", f"{own}.shape"), call("Bcast", mine)]
-                if name:
-                    kept = mine if name == own else f"{np}.array({own}, order='C')"
-                    root = [root[0], f"{name} = {kept}", call("Bcast", name)]
-                return root, [
-                    f"{name} = {np}.empty({call('bcast', 'None')}, {dtype})",
-                    call("Bcast", name),
-                ]
+                kept = mine if name == own else f"{np}.array({own}, order='C')"
+                ended, empty = call("Bcast", name), f"{np}.empty({call('bcast', 'None')}, {dtype})"
+                return (
+                    [call("bcast", f"{own}.shape"), f"{name} = {kept}", ended],
+                    [f"{name} = {empty}", ended],
+                )
             case Op.SCATTER:
                 received = f"{name} = {np}.empty({{}}, {dtype})"
                 return (
@@ -232,7 +225,7 @@ class Writer:
             case Op.GATHER:
                 others = [call("gather", f"{own}.shape"), call(upper, mine, "None")]
                 root = [f"{shapes} = {others[0]}", *memory, call(upper, mine, into), taken]
-                return root, [*([f"{name} = None"] if name else []), *others]
+                return root, [f"{name} = None", *others]
         sent = (of_each, packed) if op is Op.ALLTOALL else (f"{own}.shape", mine)
         first = f"{shapes} = {call(op.value, sent[0])}"
         return [first, *memory, call(upper, sent[1], into), taken], []

@@ -1,43 +1,36 @@
-"""What becomes of the parts that a collective brings to one rank, or to all: sums, joined arrays.
+"""What the root makes of what a collective brings, and what of that goes back to all.
 
 The root gathers and adds, and every rank gets the sum: that is `Allreduce`. In general:
 
-=============== =================================== ==========================
-brought by      what is made of the parts           goes back to all   stays
-=============== =================================== ================== =======
-`gather`        their sum                           `Allreduce`        `Reduce`
-`gather`        one array, part after part          `Allgatherv`       `Gatherv`
-`gather`        nothing                             `allgather`
-`reduce`        anything                            `allreduce`
-`allgather`     their sum                                              `Allreduce`
-`allgather`     one array, part after part                             `Allgatherv`
-=============== =================================== ================== =======
+=============== ========================== ================ =========
+brought by      what is made of the parts  goes back to all stays
+=============== ========================== ================ =========
+`gather`        their sum, of arrays       `Allreduce`      `Reduce`
+`allgather`     their sum, of arrays                        `Allreduce`
+`gather`        anything else              `allgather`
+`reduce`        anything                   `allreduce`
+=============== ========================== ================ =========
+
+What goes back is made on every rank, of what every rank has then.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import takewhile
 
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
-from advisor.source import Edit, Span
-from costdb.records import dataclass, replace
-from transforms.kit.memory import (
-    FLOATS,
-    array_payload,
-    may_share,
-    payload_of,
-    plain_array,
-    same_memory,
-)
+from advisor.source import Span
+from costdb.records import dataclass, field, replace
+from transforms.kit.memory import FLOATS, array_payload, may_share, plain_array, same_memory
 from transforms.kit.names import (
     argument,
     bound_names,
     is_binding,
     is_simple,
-    is_uniform,
     keywords,
     loaded_names,
     occurrences,
@@ -47,23 +40,17 @@ from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
 from transforms.kit.rewrite import (
     Edits,
     in_place_of,
-    line_of,
     span_of,
     stands_alone,
     starts_line,
     stretch,
     suite_at,
-    together,
     tree_of,
 )
-from transforms.messages.buffers import Writer, as_buffers, told_first
+from transforms.messages.buffers import Writer, as_buffers
 
 _ON_ALL = {Op.GATHER: Op.ALLGATHER, Op.REDUCE: Op.ALLREDUCE}
-_ROWS = frozenset({"array", "stack"})
-"""Functions that make an array with a row for each part."""
-_JOINS = frozenset({"concatenate", "vstack", "hstack"}) | _ROWS
-SUM, SAME, NUMBER = "sum", "same", "number"
-"""How parts are combined, besides by a function that joins: added, not at all, into a number."""
+_PURE = frozenset({"abs", "float", "int", "len", "max", "min", "sum"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +59,21 @@ class _Made:
 
     Attributes
     ----------
-    how : str
     name : str
-        What it is called; ``""`` where it is returned at once.
     value : ast.expr or None
-        The expression, of a `NUMBER`; of a sum that a loop makes what it begins with.
+        By which expression; None where a loop adds parts up, or they go on as they are.
+    is_sum : bool
+    start : str
+        What a sum begins with.
     nodes : list of ast.stmt
         The statements that make it, with those around them that do nothing else.
-    inside : list of ast.stmt
-        Those within a branch in which the root goes on to do more.
     """
 
-    how: str
     name: str
-    value: ast.expr | None
-    nodes: list[ast.stmt]
-    inside: list[ast.stmt]
+    value: ast.expr | None = None
+    is_sum: bool = False
+    start: str = "0"
+    nodes: list[ast.stmt] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +88,12 @@ class _Way:
     @property
     def target(self) -> str:
         """The name of what all ranks get."""
-        result = None if self.back is None else self.back.result
-        return result or self.made.name or "made"
+        return (self.back and self.back.result) or self.made.name
 
     @property
     def ended(self) -> list[str]:
         """What is done with it in the end."""
-        returned = not self.made.name if self.back is None else self.back.result is None
+        returned = self.back is not None and self.back.result is None
         return [f"return {self.target}"] * returned
 
 
@@ -116,9 +101,27 @@ def combined_parts(program: Program, function: SpmdFunction) -> Iterator[Program
     """Yield the collective that brings what is made of the parts, not the parts."""
     yield from _sent_on(program, function)
     for visit, way in _ways(program, function):
-        found = _instead(program, way)
-        if found is not None:
-            yield _proposal(program, function, visit, way, *found)
+        found = _instead(program, visit, way)
+        if found is None:
+            continue
+        after, lines, title, argued = found
+        context, place = program.context, way.place
+        edits: Edits | str = "the statements share their lines, or have no such form"
+        alone = starts_line(place, context) and stands_alone(context, place)
+        if lines is not None and alone and "#" not in context.text(place):
+            edits = in_place_of(place, lines, context)
+        yield offer(
+            function,
+            visit,
+            way.brought[0].span,
+            title,
+            "what is made of the parts goes to where it is used in one call, which has no root"
+            " that everybody waits for",
+            tuple(one for one in visit.block[visit.position :] if place.contains(one.span)),
+            after,
+            f"{argued}; nothing else uses the parts",
+            edits,
+        )
 
 
 def _sent_on(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
@@ -169,8 +172,8 @@ def combined(program: Program) -> frozenset[Span]:
     return frozenset(
         one.span
         for function in program.functions
-        for _, way in _ways(program, function)
-        if _instead(program, way) is not None
+        for visit, way in _ways(program, function)
+        if _instead(program, visit, way) is not None
         for one in (*way.brought, *((way.back,) if way.back is not None else ()))
     )
 
@@ -195,42 +198,37 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     """Return what is made of the result of a call, if nothing else is."""
     context = program.context
     nodes, at = suite_at(step.statement, context) or ([], 0)
-    if not nodes or step.send is None:
-        return None
-    if step.result is None:
-        made = _at_once(program, step, nodes[at])
-        return None if made is None else _Way([step], made, None, step.statement)
     steps = {s.statement: s for s in visit.block if isinstance(s, Communicate)}
-    brought, rest = [step], nodes[at + 1 :]
-    while rest and step.op is Op.REDUCE:
-        other = steps.get(span_of(rest[0], context.lines))
-        alike = (step.op, step.root, step.receiver)
-        if other is None or (other.op, other.root, other.receiver) != alike:
-            break
-        if not other.pickled or other.result is None:
-            return None
-        brought, rest = [*brought, other], rest[1:]
-    names = [one.result or "" for one in brought]
-    made = _made(program, visit, step, names, rest) if all(map(str.isidentifier, names)) else None
+
+    def is_another(node: ast.stmt) -> bool:
+        other, alike = steps.get(span_of(node, context.lines)), (step.op, step.root, step.receiver)
+        return other is not None and (other.op, other.root, other.receiver) == alike
+
+    more = list(takewhile(is_another, nodes[at + 1 :])) if step.op is Op.REDUCE else []
+    brought = [step, *(steps[span_of(node, context.lines)] for node in more)]
+    rest = nodes[at + len(brought) :]
+    names = [one.result or "" for one in brought if one.pickled]
+    if step.send is None or len(names) < len(brought) or not all(map(str.isidentifier, names)):
+        return None
+    made = _made(program, visit, step, names, rest)
     if made is None:
         return None
     behind, back = rest[len(made.nodes) :], None
     if behind and step.op is not Op.ALLGATHER:
         back = steps.get(span_of(behind[0], context.lines))
         back = back if _is_back(step, back, made.name, behind[0]) else None
-    if (step.op is Op.REDUCE and back is None) or (made.inside and back is not None):
+    if not made.is_sum and back is None:
         return None
     ended = [nodes[at], *made.nodes, *(behind[:1] if back is not None else [])][-1]
     place = stretch(step.statement, span_of(ended, context.lines))
-    whole = stretch(place, span_of([ended, *made.inside][-1], context.lines))
     # nothing else may use the parts, or what is made of them in between
-    gone = {*names, *bound_names([*made.nodes, *made.inside])} - {made.name}
+    gone = {*names, *bound_names(made.nodes)} - {made.name}
     gone -= set(names if step.op is Op.REDUCE else ())
     if back is not None and back.result not in (None, made.name):
         gone.add(made.name)
     for name in gone:
         places = occurrences(name, function, program)
-        if any(not whole.contains(one) and not is_binding(one, program) for one in places):
+        if any(not place.contains(one) and not is_binding(one, program) for one in places):
             return None
     return _Way(brought, made, back, place)
 
@@ -247,38 +245,6 @@ def _is_back(step: Communicate, back: Communicate | None, name: str, node: ast.s
     )
 
 
-def _at_once(program: Program, step: Communicate, node: ast.stmt) -> _Made | None:
-    """Return what is made of the parts in the statement of the call itself."""
-    match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            pass
-        case ast.Return(value=ast.expr() as value):
-            name = ""
-        case _:
-            return None
-    match value:
-        case ast.Call(args=[ast.Call() as inner, *_]) if step.op is Op.ALLGATHER:
-            if span_of(inner, program.context.lines) == step.span:
-                how = _call_of(value, ast.unparse(inner), program)
-                return None if how is None else _Made(how, name, None, [], [])
-    return None
-
-
-def _call_of(value: ast.expr, parts: str, program: Program) -> str | None:
-    """Return what a call makes of parts that go by a name or are an expression."""
-    if not isinstance(value, ast.Call) or not value.args or ast.unparse(value.args[0]) != parts:
-        return None
-    more = [ast.unparse(one) for one in (*value.args[1:], *value.keywords)]
-    module, _, called = ast.unparse(value.func).rpartition(".")
-    if (module, called, more) == ("", "sum", []):
-        return SUM
-    if module != program.context.array_module:
-        return None
-    if called == "sum":
-        return SUM if more in (["axis=0"], ["0"]) else None
-    return called if called in _JOINS and more in ([], ["axis=0"]) else None
-
-
 def _made(
     program: Program, visit: Visit, step: Communicate, names: list[str], rest: list[ast.stmt]
 ) -> _Made | None:
@@ -286,15 +252,10 @@ def _made(
     if step.op is Op.ALLGATHER:
         return next(filter(None, (_of(rest[:n], names, step, program) for n in (1, 2))), None)
     if len(names) == 1 and rest and _is_bcast(rest[0], names[0]):
-        return _Made(SAME, names[0], None, [], [])
+        return _Made(names[0])
     body, used, others = _on_root(program, visit, step, rest)
     made = _of(body, names, step, program)
-    if made is not None:
-        return replace(made, nodes=rest[:used]) if others <= {made.name} else None
-    # the root goes on to do more
-    inside = (_of(body[:n], names, step, program) for n in (1, 2) if n < len(body) and used == 1)
-    made = next(filter(None, inside), None)
-    return None if made is None or others else replace(made, nodes=[], inside=made.nodes)
+    return None if made is None or others - {made.name} else replace(made, nodes=rest[:used])
 
 
 def _is_bcast(node: ast.stmt, name: str) -> bool:
@@ -343,15 +304,18 @@ def _of(
     body: list[ast.stmt], names: list[str], step: Communicate, program: Program
 ) -> _Made | None:
     """Return what one assignment makes of parts, or a total and the loop that adds to it."""
-    numpy = program.context.array_module
+    numpy = str(program.context.array_module)
     match body:
         case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
-            if step.op is Op.REDUCE:
-                own = {*names, "math", numpy or ""}
-                plain = loaded_names([value]) <= own and not _has_effects(value, program)
-                return _Made(NUMBER, name, value, body, []) if plain else None
-            how = _call_of(value, names[0], program)
-            return None if how is None else _Made(how, name, None, body, [])
+            calls = [ast.unparse(c.func) for c in ast.walk(value) if isinstance(c, ast.Call)]
+            pure = ("math.", f"{numpy}.")
+            if not loaded_names([value]) <= {*names, "math", numpy, *_PURE} or any(
+                ".random" in c or not (c.startswith(pure) or c in _PURE) for c in calls
+            ):
+                return None
+            parts, text = names[0], ast.unparse(value)
+            sums = (f"sum({parts})", f"{numpy}.sum({parts}, axis=0)", f"{numpy}.sum({parts}, 0)")
+            return _Made(name, value, text in sums and step.op is not Op.REDUCE, "0", body)
         case [
             ast.Assign(targets=[ast.Name(id=total)], value=start),
             ast.For(
@@ -361,19 +325,10 @@ def _of(
                 orelse=[],
             ),
         ] if (sum_, p, [parts]) == (total, part, names):
-            made = ast.unparse(start)
-            if made.startswith((f"{numpy}.zeros(", f"{numpy}.zeros_like(")) or made in ("0", "0.0"):
-                return _Made(SUM, total, start, body, [])
+            text = ast.unparse(start)
+            if text.startswith((f"{numpy}.zeros(", f"{numpy}.zeros_like(")) or text in ("0", "0.0"):
+                return _Made(total, None, True, text, body)
     return None
-
-
-def _has_effects(value: ast.expr, program: Program) -> bool:
-    calls = [ast.unparse(c.func) for c in ast.walk(value) if isinstance(c, ast.Call)]
-    pure = ("math.", f"{program.context.array_module}.")
-    return any(
-        ".random" in c or (not c.startswith(pure) and c not in ("abs", "float", "int"))
-        for c in calls
-    )
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -408,140 +363,52 @@ _Found = tuple[tuple[Step, ...], list[str] | None, str, str]
 """Steps, lines, what is proposed, and why results are the same."""
 
 
-def _instead(program: Program, way: _Way) -> _Found | None:
+def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
     step, made = way.brought[0], way.made
-    root = way.back is None and step.op is not Op.ALLGATHER
-    view = array_payload(step.send)
-    if step.op is Op.REDUCE or made.how == SAME:
-        return _objects(program, way)
-    if view is None or step.send is None:
-        # numbers that are added one after another are added in the order of ranks
+    view, sent = array_payload(step.send), sent_text(step)
+    if made.is_sum and view is not None and _keeps_type(program, way, view):
+        op = Op.REDUCE if way.back is None and step.op is not Op.ALLGATHER else Op.ALLREDUCE
+        return (
+            as_buffers(step, view, op, "SUM"),
+            Writer(program, step, op, view.dtype).alike(view, way.target, "same", way.ended),
+            f"let `{op.value.capitalize()}` add up `{sent}`, do not gather it to add",
+            "the same terms are added, in another order: sums of floating-point numbers agree to"
+            " rounding; parts of different shapes, which are added with broadcasting, are not",
+        )
+    if way.back is None or (made.is_sum and made.value is None):
         return None
-    if made.how == SUM:
-        op, form = Op.REDUCE if root else Op.ALLREDUCE, "same"
-        return _arrays(program, way, view, op, form) if _keeps_type(program, way, view) else None
-    # `hstack` puts matrices side by side
-    shape, op = view.shape or (), Op.GATHER if root else Op.ALLGATHER
-    if not 1 <= len(shape) <= (1 if made.how == "hstack" else len(shape)):
-        return None
-    # parts that become rows have one shape, or NumPy raises an error
-    if made.how in _ROWS or (made.how == "vstack" and len(shape) == 1):
-        return _arrays(program, way, view, op, "rows")
-    return _arrays(program, way, view, op, "joined" if is_uniform(program, shape) else "told")
+    return _on_all(program, visit, way)
 
 
 def _keeps_type(program: Program, way: _Way, view: View) -> bool:
     """Return whether NumPy's sum has the element type of what is added."""
     if view.dtype not in FLOATS | {"int64", "uint64"}:
         return False
-    start = "0" if way.made.value is None else ast.unparse(way.made.value)
-    like = f"zeros_like({argument(way.brought[0], 'sendobj', program)})"
+    start, sent = way.made.start, argument(way.brought[0], "sendobj", program)
     plain = "dtype" not in start and "_like" not in start and view.dtype == "float64"
-    return start in ("0", "0.0") or start.endswith(f".{like}") or plain
+    return start in ("0", "0.0") or start.endswith(f".zeros_like({sent})") or plain
 
 
-def _arrays(program: Program, way: _Way, view: View, op: Op, form: str) -> _Found:
-    """Return the call that adds or joins arrays on their way."""
-    step, target, ended = way.brought[0], way.target, way.ended
-    writer = Writer(program, step, op, view.dtype)
-    steps = as_buffers(step, view, op, "SUM" if form == "same" else None)
-    method, sent = op.value.capitalize(), sent_text(step)
-    if form != "told":
-        lines = writer.alike(view, target, form, ended)
-    else:
-        steps, method = told_first(step, op, step.send or payload_of(view, step.span)), f"{method}v"
-        lines = _told(writer, view, target, ended)
-    if form == "same":
-        return (
-            steps,
-            lines,
-            f"let `{method}` add up `{sent}`, do not gather it to add",
-            "the same terms are added, in another order: sums of floating-point numbers agree to"
-            " rounding; parts of different shapes, which are added with broadcasting, are not",
-        )
-    return (
-        steps,
-        lines,
-        f"join `{sent}` of all ranks by `{method}`",
-        "the same elements come in the order of ranks, as one array, of the element type that the"
-        " source shows",
-    )
-
-
-def _told(writer: Writer, view: View, target: str, ended: list[str]) -> list[str] | None:
-    text = argument(writer.step, "sendobj", writer.program)
-    if text is None or writer.program.context.array_module is None:
-        return None
-    own = text if text.isidentifier() else writer.name("sent")
-    ahead = [] if own == text else [f"{own} = {text}"]
-    joined = "{}" if len(view.shape or ()) == 1 else f"{{}}.reshape(-1, *{own}.shape[1:])"
-    root, others = writer.told(own, target, joined)
-    return [*ahead, *(writer.branch(root, others) if others else root), *ended]
-
-
-def _objects(program: Program, way: _Way) -> _Found:
+def _on_all(program: Program, visit: Visit, way: _Way) -> _Found:
     """Return the calls on all ranks for those to a root that sends on what it makes."""
-    made, sums = way.made, way.brought[0].op is Op.REDUCE
-    op = _ON_ALL[way.brought[0].op]
-    lines: list[str] | None = []
+    made, step = way.made, way.brought[0]
+    sums, op = step.op is Op.REDUCE, _ON_ALL[step.op]
+    lines: list[str] = []
     for one in way.brought:
-        text = argument(one, "sendobj", program)
-        result = way.target if made.how == SAME else one.result
-        given = ", ".join([str(text), *keywords(one, ("op",), program)])
-        lines = (
-            None
-            if text is None or lines is None
-            else [*lines, f"{result} = {one.receiver}.{op.value}({given})"]
-        )
-    if lines is not None:
-        number = [] if made.value is None else [f"{way.target} = {ast.unparse(made.value)}"]
-        lines += [*number, *way.ended]
-    sent = sent_text(way.brought[0])
-    argued = "every rank gets the list that the root got and sent on"
+        result = one.result if made.nodes else way.target
+        given = [argument(one, "sendobj", program), *keywords(one, ("op",), program)]
+        lines.append(f"{result} = {one.receiver}.{op.value}({', '.join(map(str, given))})")
+    value = [] if made.value is None else [f"{way.target} = {ast.unparse(made.value)}"]
+    lines += [*value, *way.ended]
+    calls = tuple(replace(one, op=op, method=op.value, root=None) for one in way.brought)
+    work = tuple(
+        one
+        for step in visit.block[visit.position :]
+        if way.place.contains(step.span) and not isinstance(step, Communicate)
+        for one in (step.then if isinstance(step, Branch) else (step,))
+    )
+    argued = "every rank makes of the same parts what the root made of them"
     if sums:
-        argued = (
-            "every rank makes of the same results what the root made of them; sums of"
-            " floating-point numbers may be collected in another order"
-        )
-    return (
-        tuple(replace(one, op=op, method=op.value, root=None) for one in way.brought),
-        lines,
-        f"{'reduce' if sums else 'gather'} `{sent}` {'to' if sums else 'on'} all ranks at once,"
-        f" by `{op.value}`",
-        argued,
-    )
-
-
-def _proposal(
-    program: Program,
-    function: SpmdFunction,
-    visit: Visit,
-    way: _Way,
-    after: tuple[Step, ...],
-    lines: list[str] | None,
-    title: str,
-    argument_: str,
-) -> ProgramProposal:
-    context, place = program.context, way.place
-    gone = [span_of(one, context.lines) for one in way.made.inside]
-    edits: Edits | str = "the statements share their lines, or have no such form"
-    if lines is not None and all(
-        starts_line(one, context) and stands_alone(context, one) and "#" not in context.text(one)
-        for one in (place, *gone)
-    ):
-        edits = together(
-            in_place_of(place, lines, context),
-            lambda: tuple(Edit(line_of(one.start_line, one.end_line), "") for one in gone),
-        )
-    return offer(
-        function,
-        visit,
-        way.brought[0].span,
-        title,
-        "what is made of the parts goes to where it is used in one call, which has no root that"
-        " everybody waits for, and takes arrays as they are in memory",
-        tuple(one for one in visit.block[visit.position :] if place.contains(one.span)),
-        after,
-        f"{argument_}; nothing else uses the parts",
-        edits,
-    )
+        argued += "; sums of floating-point numbers may be collected in another order"
+    does = f"{'reduce' if sums else 'gather'} `{sent_text(step)}` {'to' if sums else 'on'} all"
+    return calls + work, lines, f"{does} ranks at once, by `{op.value}`", argued

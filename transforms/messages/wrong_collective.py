@@ -4,8 +4,8 @@
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
 (`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
 field that is gathered for one number (`reduce`, `allreduce`), a field that is gathered in every
-step but used behind the loop only, and parts that the root gathers to add or to join them, and
-perhaps to send what they make to all (`Allreduce`, `Reduce`, `Allgatherv`, `Gatherv`).
+step but used behind the loop only, and parts that the root gathers to add (`Reduce`, `Allreduce`),
+or of which it makes what it sends to all (`allgather`, `allreduce`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
