@@ -302,10 +302,11 @@ def is_free(parts: Parts, shared: frozenset[str], lines: list[str]) -> bool:
     )
 
 
-def changes_its_own(parts: Parts, function: SpmdFunction, program: Program) -> bool:
-    """Return whether what changes behind the calls is arrays, or has one name only.
+def changes_no_other(parts: Parts) -> bool:
+    """Return whether nothing that is used up to the calls may be a list that changes behind them.
 
-    Views tell which arrays share memory, and nothing tells it of lists and dictionaries.
+    Views tell which arrays share memory, and nothing tells it of lists and dictionaries: where one
+    changes, all whose parts are used before are arrays.
     """
     arrays = {
         view.buffer.name
@@ -313,69 +314,24 @@ def changes_its_own(parts: Parts, function: SpmdFunction, program: Program) -> b
         for view in (*(written(one.step) or ()), *reads_of(one.step))
     }
     arrays |= {one.into for one in parts.calls if one.into is not None}
-    for part in (part for node in parts.behind for part in ast.walk(node)):
+    sent = (ast.parse(one.sent) for one in parts.calls)
+    behind = [part for node in parts.behind for part in ast.walk(node)]
+    stored = (p for p in behind if isinstance(p, ast.Subscript) and not isinstance(p.ctx, ast.Load))
+    changed = {ast.unparse(one.value) for one in stored}
+    for part in behind:
         match part:
-            case ast.Call(func=ast.Attribute(value=changed, attr="append")):
-                if ast.unparse(changed) in ("np", "numpy"):
-                    continue
-            case ast.Subscript(value=changed, ctx=ast.Store() | ast.Del()):
-                pass
-            case ast.AugAssign(target=ast.Name() as changed, value=ast.List() | ast.ListComp()):
-                pass
-            case _:
-                continue
-        if ast.unparse(changed) in arrays:
-            continue
-        if not isinstance(changed, ast.Name) or not _has_one_name(
-            changed.id, parts, function, program
-        ):
-            return False
-    return True
-
-
-def _has_one_name(name: str, parts: Parts, function: SpmdFunction, program: Program) -> bool:
-    """Return whether a function makes what a name means, and has no other name for it yet."""
-    whole, loop, made = function.whole, parts.node, list[ast.AST]()
-    nodes = [
-        node
-        for node in ast.walk(tree_of(program.context.source))
-        if whole.start_line <= getattr(node, "lineno", 0) <= whole.end_line
-    ]
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=bound)], value=value) if bound == name:
-                made += [node.targets[0]] * _is_new(value)
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                pairs = zip(targets, values, strict=False)
-                made += [one for one, value in pairs if _is_new(value)]
-            case ast.Subscript(value=ast.Name() as used) | ast.Attribute(value=ast.Name() as used):
-                made.append(used)
-            case ast.AugAssign(target=ast.Name() as used):
-                made.append(used)
-            case _:
-                pass
-    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
-    bindings = [node for node in uses if isinstance(node.ctx, ast.Store)]
-    if not bindings or not all(one in made for one in bindings) or name in function.parameters:
-        return False
-    # what stands behind all loops around comes last
-    last = max(
-        node.end_lineno or 0
-        for node in nodes
-        if isinstance(node, ast.For | ast.While)
-        and node.lineno <= loop.lineno
-        and (node.end_lineno or 0) >= (loop.end_lineno or 0)
-    )
-    return all(
-        node in made or node.lineno > last or loop.lineno <= node.lineno <= (loop.end_lineno or 0)
-        for node in uses
-    )
-
-
-def _is_new(value: ast.expr) -> bool:
-    return isinstance(value, ast.List | ast.Dict | ast.ListComp | ast.DictComp) or (
-        isinstance(value, ast.Call) and ast.unparse(value) in ("list()", "dict()")
-    )
+            case ast.Attribute(value=value, attr="append"):
+                changed.add(ast.unparse(value))
+            case ast.AugAssign(target=target, value=ast.List() | ast.ListComp()):
+                changed.add(ast.unparse(target))
+    used: set[str] = set()
+    for part in (p for node in (*parts.before, *sent) for p in ast.walk(node)):
+        match part:
+            case ast.Subscript(value=value) | ast.comprehension(iter=value):
+                used.add(ast.unparse(value))
+            case ast.Call(args=given):
+                used |= {one.id for one in given if isinstance(one, ast.Name)}
+    return changed <= arrays or used <= arrays | parts.targets | bound_names(parts.before)
 
 
 def _subscripts(name: str, nodes: Iterable[ast.AST]) -> list[list[str]] | None:

@@ -28,7 +28,7 @@ from transforms.messages.loops_of_calls import (
     Once,
     Parts,
     calls_in,
-    changes_its_own,
+    changes_no_other,
     is_another_call,
     is_distributable,
     is_free,
@@ -62,7 +62,7 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
         adds = len(steps) == 1 and only_adds(parts, function, program)
         if adds and is_free(parts, frozenset(), lines):
             yield _added_first(program, function, visit, parts)
-        elif is_distributable(parts, lines) and changes_its_own(parts, function, program):
+        elif is_distributable(parts, lines) and changes_no_other(parts):
             yield _collected(program, function, visit, parts)
 
 
