@@ -128,7 +128,7 @@ def ranks_where(condition: Expr | None, communicator: Communicator) -> Ranks | N
     if isinstance(condition, Equal) and isinstance(condition.left, Comparison):
         inside = ranks_where(condition.left, communicator)
         negated = condition.right == num(0)
-        return _others(inside) if inside is not None and negated else None
+        return other_ranks(inside) if inside is not None and negated else None
     found = _affine(condition.left - condition.right, communicator)
     if found is None or abs(found.rank) != 1:
         return None
@@ -155,7 +155,8 @@ def _kept(one: Interval) -> Ranks | None:
     return (Interval(low, high),) if inside else None
 
 
-def _others(ranks: Ranks) -> Ranks:
+def other_ranks(ranks: Ranks) -> Ranks:
+    """Return all ranks but some."""
     ends = [FIRST, *(end for one in ranks for end in (one.low, one.high)), END]
     pairs = zip(ends[::2], ends[1::2], strict=True)
     return tuple(one for low, high in pairs if not (one := Interval(low, high)).is_empty)
@@ -229,7 +230,7 @@ def moves_of(
         holds = ranks_where(expr.test, communicator)
         sides = (where, where)
         if holds is not None:
-            then, orelse = _both(where, holds), _both(where, _others(holds))
+            then, orelse = _both(where, holds), _both(where, other_ranks(holds))
             sides = (then if then is not None else where, orelse if orelse is not None else where)
         for part, side in zip((expr.then, expr.orelse), sides, strict=True):
             if side:
@@ -327,21 +328,7 @@ def root_arms(
         return None
     if holds == own:
         return branch.then, branch.orelse
-    return (branch.orelse, branch.then) if holds == _others(own) else None
-
-
-def starting_rank(branch: Branch, communicator: Communicator) -> tuple[Ranks, bool] | None:
-    """Return the one rank that a branch singles out of any number, and whether it is the first arm.
-
-    That is the first or the last rank: no other is there in every program.
-    """
-    holds = ranks_where(branch.condition.value, communicator)
-    if holds is None:
-        return None
-    for ranks, first in ((holds, True), (_others(holds), False)):
-        if len(ranks) == 1 and ranks[0].single in (FIRST, Bound(1, -1)):
-            return ranks, first
-    return None
+    return (branch.orelse, branch.then) if holds == other_ranks(own) else None
 
 
 def root_only(visit: Visit, communicator: Communicator, root: Expr) -> bool:

@@ -9,7 +9,7 @@ from advisor.ir.spmd.memory import View, extent_of
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Compute, Copy, Loop, Op, walk
-from advisor.ir.values import Point
+from advisor.ir.values import Point, Subscript
 from costdb.expr import free_symbols, sym
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
@@ -91,6 +91,7 @@ def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
     """Return whether a rank copies its own piece, for a loop that leaves it out."""
     block, first = pattern.visit.block, pattern.visit.position
     rank, last = pattern.communicator.rank, first + len(pattern.steps)
+    regions: list[tuple[Subscript, ...] | None]
     own = [
         replace(view, region=(Point(rank), *(view.region or ())[1:]))
         if _pieces(end, view) is not None
@@ -98,17 +99,14 @@ def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
         for end, view in ((pattern.send, sent), (pattern.take, taken))
     ]
     index = sym(pattern.send.loop.variable if pattern.send.loop is not None else "")
-    if inside := _of_own_rank(pattern):
+    for copy in _of_own_rank(pattern):
         # the loop's index is that rank
-        copied = [
-            replace(v, region=tuple(Point(rank) if p == Point(index) else p for p in v.region))
-            for one in inside
-            for v in (one.source, one.target)
-            if v.region is not None
+        regions = [
+            tuple(Point(rank) if part == Point(index) else part for part in view.region or ())
+            for view in (copy.source, copy.target)
         ]
-        return [v.region for v in copied] == [v.region for v in own] and all(
-            map(same_memory, copied, own)
-        )
+        same = same_memory(copy.source, own[0]) and same_memory(copy.target, own[1])
+        return same and regions == [view.region for view in own]
     for steps in (block[last:], block[:first][::-1]):
         for step in steps:
             if isinstance(step, Copy) and not step.allocates and same_memory(step.target, own[1]):

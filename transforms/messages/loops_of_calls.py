@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import (
     Call,
     Communicate,
@@ -33,7 +33,6 @@ from transforms.kit.names import (
     is_uniform,
     keywords,
     loaded_names,
-    occurrences,
     words,
 )
 from transforms.kit.ranks import is_exchange
@@ -387,27 +386,3 @@ def _calls_nothing(nodes: list[ast.stmt]) -> bool:
             if not plain or "random" in called:
                 return False
     return True
-
-
-def only_adds(parts: Parts, function: SpmdFunction, program: Program) -> bool:
-    """Return whether an iteration does no more with its sum than to add it to a total."""
-    (once,) = parts.calls
-    step, behind, into = once.step, parts.behind, once.into
-    if step.operation != "SUM" or (step.pickled and step.op is not Op.ALLREDUCE):
-        return False
-    if into is not None:
-        behind = behind[1:]
-        place = span_of(parts.node, program.context.lines)
-        outside = into not in bound_names(parts.before) | set(function.parameters)
-        if not outside or any(
-            one.start_line > place.end_line for one in occurrences(into, function, program)
-        ):
-            return False
-    if len(behind) == 1 and isinstance(behind[0], ast.If) and not behind[0].orelse:
-        if loaded_names([behind[0].test]) & (parts.targets | bound_names([*parts.before, *behind])):
-            return False
-        behind = behind[0].body
-    match behind:
-        case [ast.AugAssign(target=ast.Name(id=total), op=ast.Add(), value=ast.Name(id=added))]:
-            return added == (into or once.one) and total not in parts.reads
-    return False

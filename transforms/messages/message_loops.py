@@ -2,8 +2,8 @@
 
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
-that broadcast, reduce or exchange something small in every iteration: one call carries all of it,
-and what only adds up its sums adds first. Pickled objects go as one list.
+that broadcast, reduce or exchange something small in every iteration: one call carries all of it.
+Pickled objects go as one list.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.

@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import SpmdFunction
-from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind
+from advisor.ir.spmd.ranks import Communicator, Partner
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
@@ -42,21 +42,21 @@ from transforms.kit.ranks import (
     FIRST,
     Bound,
     Interval,
-    Move,
     Ranks,
     modulo,
     move_of,
     named_rank,
     only_communication,
+    other_ranks,
     ranks_where,
     root_arms,
     same_communicator,
-    starting_rank,
 )
 
 ROOT = num(0)
 _NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
-_NOT_LAST: Ranks = (Interval(FIRST, Bound(1, -1)),)
+_LAST = Bound(1, -1)
+_NOT_LAST: Ranks = (Interval(FIRST, _LAST),)
 
 
 class Kind(StrEnum):
@@ -137,7 +137,7 @@ class Pattern:
 def patterns(function: SpmdFunction) -> Iterator[Pattern]:
     """Yield the patterns of a function's messages."""
     for visit in function.visits():
-        readers = (_fan, _each, _turns, _line, _row)
+        readers = (_fan, _each, _next)
         found = next((one for read in readers if (one := read(visit)) is not None), None)
         if found is not None and _is_clear(function, visit):
             yield found
@@ -339,49 +339,105 @@ def arms(branch: Branch) -> tuple[Step, ...]:
 # --- each rank and the next ---------------------------------------------------------------------
 
 
-def _end(step: Step | None, op: Op) -> Communicate | None:
-    """Return a step that is one blocking end of a message of an array."""
-    if not isinstance(step, Communicate) or step.op is not op or step.pickled:
-        return None
-    payload = step.send if op is Op.SEND else step.receive
-    if payload is None or payload.kind is not PayloadKind.ARRAY or payload.view is None:
-        return None
-    return step if _alike(step, step) else None
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """One end of a message, and the ranks that come to it: all where nothing says which."""
+
+    step: Communicate
+    where: Ranks
+    condition: str = ""
+
+    @property
+    def partner(self) -> Partner | None:
+        return self.step.dest if self.step.op is Op.SEND else self.step.source
+
+    @property
+    def text(self) -> str:
+        """The partner, as Python on any rank."""
+        text = _text(self.partner)
+        return f"{text} if {self.condition} else {{nobody}}" if self.condition else text
 
 
-def _turns(visit: Visit) -> Pattern | None:
-    """Return a ring in which some ranks send first, and all others after they have received.
+def _next(visit: Visit) -> Pattern | None:
+    """Return messages of each rank to the next, of which some wait for those of others.
 
-    All send `k` ranks on and receive from `k` ranks before, with `k` 1 or -1: that is one ring.
-    Where one rank starts it, the last one waits for all others; where every other one does, as in
-    an exchange of even and odd ranks, all wait for one message.
+    All send `k` ranks on and receive from `k` ranks before, with `k` 1 or -1. In one branch some
+    ranks send first: where that is one rank, the last one waits for all others; where every other
+    one does, as in an exchange of even and odd ranks, all wait for one message. Else all receive
+    first but the one at an open end, which has nobody there.
     """
-    branch = visit.step
-    if not isinstance(branch, Branch) or len(branch.then) != 2 or len(branch.orelse) != 2:
+    in_turns = isinstance(visit.step, Branch) and bool(visit.step.orelse)
+    steps = visit.block[visit.position : visit.position + (1 if in_turns else 2)]
+    acts = [act for step in steps for act in _acts(step)]
+    order = [act.step.op for act in acts]
+    sends, takes = ([a for a in acts if a.step.op is op] for op in (Op.SEND, Op.RECV))
+    turns = [Op.SEND, Op.RECV, Op.RECV, Op.SEND]
+    if order not in ((turns, turns[::-1]) if in_turns else ([Op.RECV, Op.SEND],)):
         return None
-    first, rest = branch.then, branch.orelse
-    if _end(first[0], Op.SEND) is None:
-        first, rest = rest, first
-    send, receive = _end(first[0], Op.SEND), _end(first[1], Op.RECV)
-    taken, passed = _end(rest[0], Op.RECV), _end(rest[1], Op.SEND)
-    if send is None or receive is None or taken is None or passed is None:
+    send, take = sends[-1], takes[-1]
+    if not all(_is_end(act.step) for act in acts) or not _alike(send.step, take.step):
         return None
-    communicator = passed.communicator
-    if not (_same_end(send, passed) and _same_end(receive, taken)):
+    if not all(_same_end(*(act.step for act in ends)) for ends in (sends, takes) if in_turns):
         return None
-    starts, waits = starting_rank(branch, communicator), communicator.size
-    if starts is None or starts[1] != (first == branch.then):
-        starts, waits = (ALL, True), num(2)
-    on = move_of(named_rank(passed.dest), communicator)
-    back = move_of(named_rank(taken.source), communicator)
-    if on not in (Move(1, num(1)), Move(1, num(-1))) or back != Move(1, -on.by):
+    communicator = send.step.communicator
+    waits: Expr | None = communicator.size - 1
+    if in_turns:
+        first = sends[0] if order == turns else sends[1]
+        waits = communicator.size if first.where[0].single in (FIRST, _LAST) else num(2)
+    elif {send.where, take.where} != {_NOT_FIRST, _NOT_LAST}:
+        waits = _between_nobodies(send.partner, take.partner, communicator)
+    on = {_ranks_on(act, communicator) for act in sends}
+    back = {_ranks_on(act, communicator) for act in takes}
+    if waits is None or (on, back) not in (({num(1)}, {num(-1)}), ({num(-1)}, {num(1)})):
         return None
-    if move_of(named_rank(send.dest), communicator, starts[0]) != on:
+    ends = End(send.step, text=send.text), End(take.step, text=take.text)
+    return Pattern(Kind.NEXT, visit, steps, *ends, waits=waits)
+
+
+def _acts(step: Step) -> Iterator[_Act]:
+    """Yield the ends that a step is, or that its arms consist of."""
+    if isinstance(step, Communicate):
+        yield _Act(step, ALL)
+    elif isinstance(step, Branch):
+        text = "" if step.orelse else step.condition.text
+        for arm, first in ((step.then, True), (step.orelse, False)):
+            for one in arm:
+                if not isinstance(one, Communicate):
+                    return
+                holds = ranks_where(step.condition.value, one.communicator)
+                where = ALL if holds is None else holds if first else other_ranks(holds)
+                yield _Act(one, where or ALL, text)
+
+
+def _is_end(step: Communicate) -> bool:
+    """Return whether a step is one blocking end of a message of an array."""
+    payload = step.send if step.op is Op.SEND else step.receive
+    known = payload is not None and payload.view is not None
+    is_array = payload is not None and payload.kind is PayloadKind.ARRAY
+    return known and is_array and not step.pickled and _alike(step, step)
+
+
+def _ranks_on(act: _Act, communicator: Communicator) -> Expr | None:
+    """Return how many ranks on a partner is."""
+    partner = act.partner
+    if partner is not None and partner.displacement is not None:
+        return num(partner.displacement)
+    if partner is not None and partner.may_be_nobody and partner.rank is not None:
+        return expand(partner.rank - communicator.rank)
+    move = move_of(named_rank(partner), communicator, act.where)
+    return None if move is None or move.sign != 1 else move.by
+
+
+def _between_nobodies(
+    dest: Partner | None, source: Partner | None, communicator: Communicator
+) -> Expr | None:
+    """Return how many ranks wait one for the other; around a ring everybody would for ever."""
+    if dest is None or source is None or dest.kind is not source.kind:
         return None
-    if move_of(named_rank(receive.source), communicator, starts[0]) != back:
-        return None
-    ends = End(passed, text=_text(passed.dest)), End(taken, text=_text(taken.source))
-    return Pattern(Kind.NEXT, visit, (branch,), *ends, waits=waits)
+    axis, periods, dims = dest.axis, communicator.periods, communicator.dims
+    if axis is not None and periods is not None and dims is not None:
+        return dims[axis] - 1 if axis == source.axis and periods[axis] is False else None
+    return communicator.size - 1 if dest.may_be_nobody and source.may_be_nobody else None
 
 
 def _same_end(one: Communicate, other: Communicate) -> bool:
@@ -397,67 +453,3 @@ def _same_end(one: Communicate, other: Communicate) -> bool:
         and same_memory(mine.view, others.view)
         and mine.view.region == others.view.region
     )
-
-
-def _next(visit: Visit) -> Step | None:
-    return visit.block[visit.position + 1] if visit.position + 1 < len(visit.block) else None
-
-
-def _line(visit: Visit) -> Pattern | None:
-    """Return a chain of two conditional ends, of which the receiving one is first."""
-    first, second = visit.step, _next(visit)
-    if not isinstance(first, Branch) or not isinstance(second, Branch):
-        return None
-    if first.orelse or second.orelse or len(first.then) != 1 or len(second.then) != 1:
-        return None
-    receive, send = _end(first.then[0], Op.RECV), _end(second.then[0], Op.SEND)
-    if receive is None or send is None or not _alike(receive, send):
-        return None
-    communicator = send.communicator
-    takes = ranks_where(first.condition.value, communicator)
-    gives = ranks_where(second.condition.value, communicator)
-    on = {_NOT_LAST: 1, _NOT_FIRST: -1}.get(gives or ())
-    if on is None or {takes, gives} != {_NOT_FIRST, _NOT_LAST}:
-        return None
-    if move_of(named_rank(send.dest), communicator, gives or ()) != Move(1, num(on)):
-        return None
-    if move_of(named_rank(receive.source), communicator, takes or ()) != Move(1, num(-on)):
-        return None
-    dest = f"{_text(send.dest)} if {second.condition.text} else {{nobody}}"
-    source = f"{_text(receive.source)} if {first.condition.text} else {{nobody}}"
-    ends, waits = (End(send, text=dest), End(receive, text=source)), communicator.size - 1
-    return Pattern(Kind.NEXT, visit, (first, second), *ends, waits=waits)
-
-
-def _row(visit: Visit) -> Pattern | None:
-    """Return a receive from a neighbour and a send to the opposite one, where edges are nobody."""
-    receive, send = _end(visit.step, Op.RECV), _end(_next(visit), Op.SEND)
-    if receive is None or send is None or not _alike(receive, send):
-        return None
-    communicator, dest, source = send.communicator, send.dest, receive.source
-    if dest is None or source is None or dest.kind is not source.kind:
-        return None
-    # around a ring everybody would wait for ever
-    if dest.kind is PartnerKind.NEIGHBOUR:
-        axis, periods, dims = dest.axis, communicator.periods, communicator.dims
-        if axis is None or axis != source.axis or periods is None or dims is None:
-            return None
-        if periods[axis] is not False or dest.displacement not in (1, -1):
-            return None
-        if source.displacement != -dest.displacement:
-            return None
-        waits = dims[axis] - 1
-    else:
-        on, back = (
-            expand(one.rank - communicator.rank) if one.rank is not None else None
-            for one in (dest, source)
-        )
-        if (
-            on not in (num(1), num(-1))
-            or back != -on
-            or not (dest.may_be_nobody and source.may_be_nobody)
-        ):
-            return None
-        waits = communicator.size - 1
-    ends = End(send, text=dest.text), End(receive, text=source.text)
-    return Pattern(Kind.NEXT, visit, (receive, send), *ends, waits=waits)

@@ -2,26 +2,24 @@
 
 The loop is distributed around its calls: a first loop collects what is sent, each call carries all
 of it, and a second loop does what comes behind. That is right where no iteration uses before its
-calls what an earlier one made behind its own. A loop that only adds up what its sums give adds
-first, and sends once.
+calls what an earlier one made behind its own.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
-from costdb.expr import free_symbols, num
+from costdb.expr import free_symbols
 from costdb.records import replace
 from transforms.kit.memory import new_array, payload_of
 from transforms.kit.names import loaded_names, used_outside
 from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
-from transforms.kit.rewrite import Edits, fresh_name, in_place_of, span_of, starts_line
+from transforms.kit.rewrite import Edits, in_place_of, span_of, starts_line
 from transforms.messages.loops_of_calls import (
     OF_OBJECTS,
     REDUCTIONS,
@@ -31,8 +29,6 @@ from transforms.messages.loops_of_calls import (
     changes_no_other,
     is_another_call,
     is_distributable,
-    is_free,
-    only_adds,
     parts_in,
     sent_dtype,
     varies,
@@ -58,11 +54,7 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        lines = program.context.lines
-        adds = len(steps) == 1 and only_adds(parts, function, program)
-        if adds and is_free(parts, frozenset(), lines):
-            yield _added_first(program, function, visit, parts)
-        elif is_distributable(parts, lines) and changes_no_other(parts):
+        if is_distributable(parts, program.context.lines) and changes_no_other(parts):
             yield _collected(program, function, visit, parts)
 
 
@@ -100,7 +92,7 @@ def _edits(parts: Parts, lines: list[str] | None, program: Program) -> Edits | s
     return in_place_of(place, lines, context)
 
 
-def _steps(parts: Parts, *, whole: bool) -> tuple[Step, ...]:
+def _steps(parts: Parts) -> tuple[Step, ...]:
     """Return a loop, one call for each in it, and for what comes behind them another loop."""
     loop, made = parts.loop, list[Step]()
     steps = [one.step for one in parts.calls]
@@ -113,53 +105,17 @@ def _steps(parts: Parts, *, whole: bool) -> tuple[Step, ...]:
             made.append(replace(step, send=replace(listed, view=None, count=None)))
             continue
         shape = () if sent.view is None or sent.kind is PayloadKind.SCALAR else sent.view.shape
-        extents = (loop.trips, *(shape or ())) if whole else shape or (num(1),)
+        extents = (loop.trips, *(shape or ()))
         memory = payload_of(new_array("sent", sent_dtype(sent), extents, step.span), step.span)
         received = None if step.op is Op.BCAST else memory
         call = collective(step, step.op, memory, received)
-        made.append(replace(call, pickled=whole and sent.kind is PayloadKind.SCALAR))
+        made.append(replace(call, pickled=sent.kind is PayloadKind.SCALAR))
     at = loop.body.index(steps[-1])
     ahead, behind = (
         tuple(one for one in body if not isinstance(one, Communicate))
         for body in (loop.body[:at], loop.body[at + 1 :])
     )
-    if whole:
-        return replace(loop, body=ahead), *made, replace(loop, body=behind)
-    return replace(loop, body=ahead + behind), *made
-
-
-def _added_first(
-    program: Program, function: SpmdFunction, visit: Visit, parts: Parts
-) -> ProgramProposal:
-    (once,), context = parts.calls, program.context
-    name, numpy = fresh_name("added", context.identifiers), context.array_module
-    shift = parts.node.body[0].col_offset - parts.node.col_offset
-    inner, start, add = " " * shift, f"{name} = 0", f"{name} = {name} + {_grouped(once.sent)}"
-    given = ", ".join([name, *once.given])
-    if once.into is not None:
-        start, add = f"{name} = {numpy}.zeros_like({once.into})", f"{name} += {_grouped(once.sent)}"
-        given = ", ".join([name, once.into, *once.given])
-    call = f"{once.step.receiver}.{once.step.method}({given})"
-    after = _body(parts.behind[once.into is not None :], parts, program)
-    ended = [text[shift:].replace("\n" + inner, "\n") for text in after]
-    if once.into is None:
-        ended = [re.sub(rf"\b{once.one}\b", lambda _: call, text) for text in ended]
-    else:
-        ended = [call, *ended]
-    before = _body(parts.before, parts, program)
-    lines = [start, f"{parts.header}:", *before, inner + add, *ended]
-    return offer(
-        function,
-        visit,
-        once.step.span,
-        f"add up `{shortened(once.sent)}` on every rank first, then call `{once.step.method}` once",
-        _REASON,
-        (parts.loop,),
-        _steps(parts, whole=False),
-        "the same terms are added, in another order: sums of floating-point numbers agree to"
-        " rounding; every rank goes through the loop as often, as each call has to be made by all",
-        _edits(parts, lines if numpy is not None or once.into is None else None, program),
-    )
+    return replace(loop, body=ahead), *made, replace(loop, body=behind)
 
 
 def _collected(
@@ -178,7 +134,7 @@ def _collected(
         f"let one `{method}` carry {sent} of all iterations",
         _REASON,
         (parts.loop,),
-        _steps(parts, whole=True),
+        _steps(parts),
         _APART + _ROUNDED * rounded,
         _edits(parts, _lines(parts, function, program), program),
     )
