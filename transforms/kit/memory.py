@@ -311,6 +311,8 @@ def block_of(index: Subscript, visit: Visit, communicator: Communicator) -> Expr
     match index:
         case Range(low, high):
             return own_block(low, high, communicator.rank)
+        case Point(place) if place == communicator.rank:
+            return num(1)
         case Point(place):
             for loop in visit.loops:
                 if (

@@ -244,6 +244,15 @@ def is_binding(place: Span, program: Program) -> bool:
     return place in _index(program.context.source).given
 
 
+def uses_of(name: str, function: SpmdFunction, program: Program, *but: Span) -> list[Span]:
+    """Return where a function asks for what a name means, outside of some places."""
+    return [
+        place
+        for place in occurrences(name, function, program)
+        if not within(place, but) and not is_binding(place, program)
+    ]
+
+
 def _is_used_outside(name: str, place: Span, function: SpmdFunction, program: Program) -> bool:
     """Return whether what a place binds a name to may be asked for elsewhere in a function.
 

@@ -6,7 +6,7 @@ gathered is used.
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -33,16 +33,25 @@ from transforms.kit.memory import INTEGERS, is_stretch, may_share, plain_array, 
 from transforms.kit.names import (
     argument,
     bound_in_lines,
-    is_binding,
     is_name,
     is_simple,
     occurrences,
     suite_of,
+    uses_of,
     words,
 )
 from transforms.kit.programs import offer
 from transforms.kit.ranks import root_only
-from transforms.kit.rewrite import Edits, fresh_name, in_place_of, indent_at, line_of, together
+from transforms.kit.rewrite import (
+    Edits,
+    fresh_name,
+    in_place_of,
+    indent_at,
+    line_of,
+    span_of,
+    together,
+    tree_of,
+)
 
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 
@@ -60,11 +69,7 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
         name, made = step.receive.text, step.receive.view.buffer.allocation.span
         if name in function.returned or not function.whole.contains(made):
             continue  # somebody else may use it
-        uses = [
-            place
-            for place in occurrences(name, function, program)
-            if not step.statement.contains(place) and not is_binding(place, program)
-        ]
+        uses = uses_of(name, function, program, step.statement)
         statistic = _statistic(program, function, step, *uses) if len(uses) == 1 else None
         if statistic is not None:
             yield _reduced(program, function, visit, step, *statistic)
@@ -95,15 +100,16 @@ def _statistic(
     None where the ranks do not get to it that got the field.
     """
     assert step.receive is not None and step.receive.view is not None
-    line, numpy = program.context.lines[place.start_line - 1], program.context.array_module
-    name, functions = re.escape(step.receive.text), "|".join(_OPERATIONS)
-    pattern = rf"\b{re.escape(numpy or '-')}\.({functions})\(\s*{name}\s*\)"
-    pattern += rf"|(?<![\w.]){name}\.(sum|max|min)\(\)"
-    found = re.finditer(pattern, line)
-    here = next((m for m in found if m.start() <= place.start_column < m.end()), None)
-    if here is None:
+    numpy, name, lines = program.context.array_module, step.receive.text, program.context.lines
+    texts = {f"{numpy}.{one}({name})": one for one in _OPERATIONS}
+    texts |= {f"{name}.{one}()": one for one in ("sum", "max", "min")}
+    calls = (one for one in ast.walk(tree_of(program.context.source)) if isinstance(one, ast.Call))
+    found = ((span_of(one, lines), texts.get(ast.unparse(one))) for one in calls)
+    expression, called = next(
+        ((span, one) for span, one in found if one and span.contains(place)), (place, None)
+    )
+    if called is None:
         return None
-    expression = Span(place.start_line, here.start(), place.start_line, here.end())
     for visit in function.visits():
         made = visit.step
         reduced = isinstance(made, Compute) and isinstance(made.value, Reduction)
@@ -114,7 +120,7 @@ def _statistic(
         if any(same_memory(one, step.receive.view) for one in made.reads):
             at_root = step.root is not None and root_only(visit, step.communicator, step.root)
             there = step.op is Op.ALLGATHER or at_root
-            return (made, here[1] or here[2], expression) if there else None
+            return (made, called, expression) if there else None
     return None
 
 
@@ -185,14 +191,12 @@ def _once_behind(
     name, suite = _result(function, step), suite_of(loop.span, program)
     if name is None or not _is_last_word(program, visit, loop, step, suite):
         return
-    places = [
-        place
-        for place in occurrences(name, function, program)
-        if not step.statement.contains(place)
-    ]
-    before = [place for place in places if place.start_line <= suite.end_line]
-    inside = [place for place in before if place.start_line >= suite.start_line]
-    if inside or len(before) == len(places) or not all(is_binding(p, program) for p in before):
+    places = occurrences(name, function, program)
+    inside = [p for p in places if suite.contains(p) and not step.statement.contains(p)]
+    uses = uses_of(name, function, program, step.statement)
+    if inside or not any(place.start_line > suite.end_line for place in places):
+        return
+    if any(place.start_line <= suite.end_line for place in uses):
         return
     yield offer(
         function,

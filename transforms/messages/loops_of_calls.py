@@ -27,14 +27,7 @@ from advisor.ir.waiting import PURE
 from costdb.expr import free_symbols
 from costdb.records import dataclass
 from transforms.kit.memory import INTEGERS, SENDABLE, may_share, reads_of, written
-from transforms.kit.names import (
-    argument,
-    bound_names,
-    is_uniform,
-    keywords,
-    loaded_names,
-    words,
-)
+from transforms.kit.names import argument, bound_names, is_uniform, keywords, loaded_names, words
 from transforms.kit.ranks import is_exchange
 from transforms.kit.rewrite import fresh_name, span_of, statement_at, tree_of
 

@@ -60,6 +60,7 @@ from transforms.kit.memory import (
     blocks_fit,
     is_whole_behind,
     may_share,
+    plain_array,
     reads_of,
     same_memory,
     written,
@@ -67,18 +68,18 @@ from transforms.kit.memory import (
 from transforms.kit.names import (
     argument,
     bound_in_lines,
-    is_binding,
     is_measured,
     is_name,
     is_simple,
+    keywords,
     occurrences,
     root_lines,
-    within,
+    uses_of,
     words,
 )
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import root_only
-from transforms.kit.rewrite import fresh_name, in_place_of
+from transforms.kit.rewrite import Edits, fresh_name, in_place_of
 from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
 
@@ -127,103 +128,91 @@ class _Used:
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield a collective that moves what is used, for every one that moves more."""
     for function in program.functions:
-        for collective in (_scattered, _reduced_by_blocks):
-            for visit, step in function.operations():
-                if step.blocking:
-                    yield from collective(program, function, visit, step)
+        for visit, step in function.operations():
+            if step.blocking:
+                yield from _by_blocks(program, function, visit, step)
         yield from combined_parts(program, function)
         yield from _padded_sums(program, function)
         yield from gathered_fields(program, function)
 
 
-def _scattered(
+_SCATTERED = (
+    "a broadcast sends the whole array to every rank, a scatter only what it uses",
+    "within this function no rank but the root uses more of the array than its block, which nothing"
+    " writes to; a collective has to come in the same order on all ranks; where the array ends"
+    " within a block, lengths differ, which takes `Scatterv`",
+)
+_REDUCED = (
+    "an allreduce brings the whole result to every rank, a reduce-scatter only what it uses",
+    "within this function no rank uses more of the result than its block; sums of floating-point"
+    " numbers are collected in another order, and the rest of the array stays as it was; where the"
+    " array ends within a block, lengths differ, which takes `Reduce_scatter` with counts",
+)
+
+
+def _by_blocks(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
-    """Yield a `Scatter` for a broadcast of which each rank uses only its own block."""
-    if step.op is not Op.BCAST or step.root is None:
+    """Yield a collective that brings each rank its own block, for one that brings all to all.
+
+    That is a `Scatter` for a broadcast, and a `Reduce_scatter_block` for a reduction.
+    """
+    sums, sent = step.op is Op.ALLREDUCE, step.send
+    got = step.receive if sums else sent
+    if sent is None or sent.view is None or not (sums or step.op is Op.BCAST):
         return
-    used = _used(program, function, step, step.send)
-    if used is None:
+    if sums:
+        # another operation may hang on the order of its operands
+        if step.pickled or step.in_place or step.operation is None or not is_name(sent.text):
+            return
+        if not (_is_plain(sent) and _is_plain(got)) or _kind(sent) != _kind(got):
+            return
+    used = _used(program, function, step, got)
+    if used is None or sent.view.region is None:
         return
-    assert used.view.region is not None
-    size, sent = step.communicator.size, used.array
-    pieces = replace(used.view, region=(Range(num(0), used.length * size), *used.view.region[1:]))
-    scatter = replace(
+    whole = Range(num(0), used.length * step.communicator.size)
+    pieces = replace(sent.view, region=(whole, *sent.view.region[1:]))
+    method = "Reduce_scatter_block" if sums else "scatter" if step.pickled else "Scatter"
+    call = replace(
         step,
-        op=Op.SCATTER,
-        method="scatter" if step.pickled else "Scatter",
-        send=replace(sent, view=pieces, count=pieces.count),
+        op=Op.REDUCE_SCATTER if sums else Op.SCATTER,
+        method=method,
+        send=sent if sums else replace(sent, view=pieces, count=pieces.count),
         receive=None if step.pickled else used.own(step),
         result=None,
     )
-    lines, texts = None, _texts(program, step, used)
-    if texts is not None and program.mpi_module is not None and not step.pickled:
-        root = argument(step, "root", program) or "0"
-        own = (
-            f"{program.mpi_module}.IN_PLACE if {step.receiver}.Get_rank() == {root} else {texts[1]}"
-        )
-        lines = [f"{step.receiver}.Scatter({texts[0]}, {own}, root={root})"]
+    edits: Edits | str = _UNWRITTEN
+    texts = None if step.pickled else _texts(program, step, replace(used, array=sent))
+    if texts is not None and program.mpi_module is not None:
+        (all_of_it, own), more = texts, keywords(step, ("op",), program)
+        if not sums:
+            root = argument(step, "root", program) or "0"
+            is_root, more = f"{step.receiver}.Get_rank() == {root}", [f"root={root}"]
+            own = f"{program.mpi_module}.IN_PLACE if {is_root} else {own}"
+        line = f"{step.receiver}.{method}({', '.join([all_of_it, own, *more])})"
+        edits = in_place_of(step.statement, [line], program.context)
+    does = f"reduce `{sent.text}` by blocks" if sums else f"scatter `{sent.text}`"
+    of_it = "the result" if sums else "it"
     yield offer(
         function,
         visit,
         step.span,
-        f"scatter `{sent.text}`: every rank uses `{used.shown}` of it",
-        "a broadcast sends the whole array to every rank, a scatter only what it uses",
+        f"{does}: every rank uses `{used.shown}` of {of_it}",
+        (_REDUCED if sums else _SCATTERED)[0],
         (step,),
-        (scatter,),
-        "within this function no rank but the root uses more of the array than its block, which"
-        " nothing writes to; a collective has to come in the same order on all ranks; where the"
-        " array ends within a block, lengths differ, which takes `Scatterv`",
-        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
+        (call,),
+        (_REDUCED if sums else _SCATTERED)[1],
+        edits,
     )
 
 
-def _reduced_by_blocks(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> Iterator[ProgramProposal]:
-    """Yield a `Reduce_scatter_block` for a reduction of which ranks use their own blocks."""
-    # another operation may hang on the order of its operands
-    if step.op is not Op.ALLREDUCE or step.pickled or step.in_place or step.operation is None:
-        return
-    sent, got = step.send, step.receive
-    if sent is None or got is None or not (_is_plain(sent) and _is_plain(got)):
-        return
-    assert sent.view is not None and got.view is not None
-    if sent.dtype != got.dtype or sent.view.shape != got.view.shape or not is_name(sent.text):
-        return
-    used = _used(program, function, step, got)
-    if used is None:
-        return
-    method = "Reduce_scatter_block"
-    scattered = replace(
-        step, op=Op.REDUCE_SCATTER, method=method, receive=used.own(step), result=None
-    )
-    lines, texts = None, _texts(program, step, replace(used, array=sent))
-    if texts is not None:
-        operation = argument(step, "op", program)
-        stated = "" if operation is None else f", op={operation}"
-        lines = [f"{step.receiver}.{method}({texts[0]}, {texts[1]}{stated})"]
-    yield offer(
-        function,
-        visit,
-        step.span,
-        f"reduce `{sent.text}` by blocks: every rank uses `{used.shown}` of the result",
-        "an allreduce brings the whole result to every rank, a reduce-scatter only what it uses",
-        (step,),
-        (scattered,),
-        "within this function no rank uses more of the result than its block; sums of"
-        " floating-point numbers are collected in another order, and the rest of the array stays"
-        " as it was; where the array ends within a block, lengths differ, which takes"
-        " `Reduce_scatter` with counts",
-        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
-    )
+def _is_plain(payload: Payload | None) -> bool:
+    view = plain_array(payload)
+    return view is not None and view.is_whole and view.order is Order.C
 
 
-def _is_plain(payload: Payload) -> bool:
-    view = payload.view
-    if payload.described or view is None or view.flat:
-        return False
-    return payload.kind is PayloadKind.ARRAY and view.is_whole and view.order is Order.C
+def _kind(payload: Payload | None) -> object:
+    return payload and payload.view and (payload.dtype, payload.view.shape)
 
 
 def _used(
@@ -260,9 +249,8 @@ def _used(
     allowed = [step.statement, *(one.span for one in found)]
     if root is not None:
         allowed += root_lines(function, step.communicator, root, program)
-    for place in occurrences(array.text, function, program):
-        if not within(place, allowed) and not is_binding(place, program):
-            return None
+    if uses_of(array.text, function, program, *allowed):
+        return None
     return _Used(array, view, length, found)
 
 
@@ -296,30 +284,22 @@ def _texts(program: Program, step: Communicate, used: _Used) -> tuple[str, str] 
 def _padded_sums(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield an `Allgather` for every sum in which each element is zero on all ranks but one."""
     for visit, step in function.operations():
+        given = step.send or step.receive
         if step.op is not Op.ALLREDUCE or step.operation != "SUM" or not step.blocking:
             continue
-        given = step.send if step.send is not None else step.receive
-        if given is None or given.view is None:
+        if given is None or not _is_plain(given) or not is_name(given.text):
             continue
-        if given.kind is not PayloadKind.ARRAY or not is_name(given.text) or given.dtype is None:
-            continue
-        if not given.view.is_whole or given.view.buffer.order is not Order.C:
-            continue
-        found = _own_block(program, function, visit, step, given.view, given.text)
+        found = _own_block(program, function, visit, step, given)
         if found is not None:
             yield _gathered(program, function, visit, step, given, *found)
 
 
 def _own_block(
-    program: Program,
-    function: SpmdFunction,
-    visit: Visit,
-    step: Communicate,
-    view: View,
-    name: str,
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate, given: Payload
 ) -> tuple[View, Expr] | None:
     """Return the own block, if it is all that was written since the array was zero."""
-    block: View | None = None
+    block, view = None, given.view
+    assert view is not None
     for before in reversed(visit.block[: visit.position]):
         target = _target(before)
         if _is_zeroing(before, view, program):
@@ -333,15 +313,12 @@ def _own_block(
         return None
     if block is None or not block.region or not is_whole_behind(block):
         return None
-    own = block.region[0]
-    # a number or a row of each rank, or a block
-    at_rank = own == Point(step.communicator.rank)
-    length = num(1) if at_rank else block_of(own, visit, step.communicator)
+    length = block_of(block.region[0], visit, step.communicator)
     if length is None:
         return None
     # the lines between mention the array nowhere else: no alias, no call that writes to it
     between = range(before.span.end_line + 1, step.statement.start_line)
-    for place in occurrences(name, function, program):
+    for place in occurrences(given.text, function, program):
         mentioned = place.start_line in between and not block.span.contains(place)
         if mentioned and not is_measured(place, program):
             return None
