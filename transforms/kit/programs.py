@@ -117,13 +117,15 @@ def instead(
     lines: list[str],
     steps: Iterable[Step],
 ) -> Edits | str:
-    """Return what puts lines in the place of loops of messages, or why nothing can.
+    """Return what puts lines in the place of loops or branches of messages, or why nothing can.
 
     Nothing else is called there, and what is bound there is used nowhere else.
     """
     context = program.context
     if not starts_line(place, context) or not stands_alone(context, place):
         return "other statements share its lines"
+    if context.text(place).startswith("elif"):
+        return "the branch is one of several"
     calls = {step.span for step in steps}
     names = set(bound_in_lines(program, place.start_line, place.end_line))
     for step in steps:
@@ -132,7 +134,7 @@ def instead(
     nodes, at = suite_at(place, context) or ([], 0)
     for node in nodes[at:]:
         for part in ast.walk(node) if place.contains(span_of(node, context.lines)) else ():
-            if isinstance(part, ast.For | ast.While | ast.If) and part.orelse:
+            if isinstance(part, ast.For | ast.While) and part.orelse:
                 return "the loop has an `else`"
             if isinstance(part, ast.stmt) and not isinstance(
                 part, ast.For | ast.If | ast.Assign | ast.Expr | ast.AugAssign

@@ -56,7 +56,7 @@ import ast
 from collections.abc import Iterator
 
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Step, walk
+from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Op, Step, walk
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import replace
@@ -156,8 +156,8 @@ def _instead_of_fan(
     program: Program, function: SpmdFunction, pattern: Pattern, found: Instead
 ) -> ProgramProposal:
     call, root, other = found.call, pattern.inner, pattern.outer.step
-    (branch,), loop = pattern.steps, root.loop
-    assert isinstance(branch, Branch) and loop is not None
+    loop = root.loop
+    assert loop is not None
     gathers, method = pattern.kind is Kind.FROM_ALL, call.method
     edits: Edits | str = "pieces may have other lengths, or no name together"
     if root.step.pickled:
@@ -165,23 +165,10 @@ def _instead_of_fan(
     elif found.texts and fits(other.send or other.receive):
         edits = _edits_of_buffers(program, function, pattern, found)
 
-    gone = (root.step, found.handled)
-    kept = tuple(s for s in loop.body if s not in gone and not isinstance(s, Branch))
-    rest = (replace(loop, body=kept),) if kept else ()
-
-    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        made = ((call, *rest) if s is loop else (call,) if s is other else (s,) for s in steps)
-        return tuple(step for some in made for step in some)
-
-    before_: tuple[Step, ...] = (branch,)
-    after: tuple[Step, ...]
-    after = (replace(branch, then=changed(branch.then), orelse=changed(branch.orelse)),)
-    if root.step.pickled or call.varying:
-        # branch and loop do more than messages: a message is held against its part of the call
-        alone = other if gathers else root.step
-        before_, after = (replace(loop, body=(alone,)),), (call,)
-        if call.varying:
-            after = (shapes_of(call), call)
+    # branch and loop may do more: a message is held against its part of the call
+    alone: tuple[Step, ...] = (other if gathers and root.step.pickled else root.step,)
+    alone += () if found.handled is None else (found.handled,)
+    after: tuple[Step, ...] = (shapes_of(call), call) if call.varying else (call,)
     does = f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
     does += " not a loop over them"
     if call.op is Op.REDUCE:
@@ -192,7 +179,7 @@ def _instead_of_fan(
         root.step.span,
         does,
         _REASON,
-        before_,
+        (replace(loop, body=alone),),
         after,
         _ADDED if call.op is Op.REDUCE else _COLLECTED,
         edits,
@@ -323,7 +310,7 @@ def _exchange(
         receive=got,
         source=receive.source,
     )
-    waits, context = pattern.waits, program.context
+    waits = pattern.waits
     one_after_another = Loop(LoopKind.COUNTED, "", num(0), waits, 1, waits, (send,), send.span)
     given, nobody = [], f"{program.mpi_module}.PROC_NULL"
     for end, payload, names in (
@@ -333,26 +320,15 @@ def _exchange(
         tag = argument(end.step, "tag", program)
         given += [f"{names[0]}{payload.text}", f"{names[1]}={end.text.format(nobody=nobody)}"]
         given += [] if tag is None else [f"{names[2]}={tag}"]
-    place = stretch(pattern.steps[0].span, max(send.statement, receive.statement))
-    nodes, at = suite_at(place, context) or ([], 0)
-    nodes = nodes[at : at + len(pattern.steps)]
-    place = stretch(place, max([place, *(span_of(one, context.lines) for one in nodes)]))
-    # what makes no step of its own is seen in the source only
-    held = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.stmt)]
-    stated = [span_of(one, context.lines) for one in held if not isinstance(one, ast.If)]
-    begins = context.lines[place.start_line - 1][place.start_column :]
-    simple = [is_simple(end, program) for end in _ends_in(pattern)]
-    edits: Edits | str = in_place_of(
-        place, [f"{send.receiver}.Sendrecv({', '.join(given)})"], context
-    )
-    if not all(simple) or program.mpi_module is None or sent.view.region is None:
-        edits = "a message shares its statement"
-    elif not all(starts_line(step.span, context) for step in pattern.steps):
-        edits = "the branch does not begin its line"
-    elif isinstance(pattern.steps[0], Branch) and not begins.startswith("if"):
-        edits = "the branch is one of several"
-    elif sorted(stated) != sorted(end.statement for end in _ends_in(pattern)):
-        edits = "something else stands among the messages"
+    ends = [v.step for v in walk(pattern.steps) if isinstance(v.step, Communicate)]
+    nodes, at = suite_at(pattern.steps[0].span, program.context) or ([], 0)
+    last = nodes[at : at + len(pattern.steps)][-1:]
+    place = stretch(pattern.steps[0].span, max(end.statement for end in ends))
+    place = stretch(place, max([place, *(span_of(one, program.context.lines) for one in last)]))
+    edits: Edits | str = "a part of an array, or MPI, has no name"
+    if program.mpi_module is not None and sent.view.region is not None:
+        line = f"{send.receiver}.Sendrecv({', '.join(given)})"
+        edits = instead(program, function, place, [line], ends)
     yield offer(
         function,
         pattern.visit,
@@ -365,12 +341,6 @@ def _exchange(
         edits,
         safe=True,
     )
-
-
-def _ends_in(pattern: Pattern) -> Iterator[Communicate]:
-    for visit in walk(pattern.steps):
-        if isinstance(visit.step, Communicate):
-            yield visit.step
 
 
 TRANSFORM = ProgramRule("ADV607", "hand-written-collective", __doc__, propose)

@@ -25,7 +25,10 @@ from transforms.kit.memory import (
 from transforms.kit.names import BASE, bound_names, loaded_names, occurrences, used_outside, words
 from transforms.kit.programs import collective, instead, offer
 from transforms.kit.ranks import Move, is_shift, modulo, move_of, named_rank, on_all_ranks
-from transforms.kit.rewrite import in_place_of, span_of, starts_line, stretch, suite_at
+from transforms.kit.rewrite import Edits, in_place_of, span_of, starts_line, stretch, suite_at
+
+_Found = tuple[Communicate, Edits | str, str, str, str]
+"""The call, what writes it, what it does, why, and why results are the same."""
 
 
 def rings(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
@@ -38,93 +41,88 @@ def rings(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]
             continue
         if loop.high - loop.low != step.communicator.size - 1:
             continue
-        found = None if step.pickled else _all_gather(program, function, visit, step)
+        found = None if step.pickled else _all_gather(program, function, loop, step)
         found = found or _all_reduce(program, function, visit, step)
-        if found is not None:
-            yield found
+        if found is None:
+            continue
+        call, edits, does, reason, argued = found
+        yield offer(
+            function,
+            visit.loops[:-1],
+            step.span,
+            f"let one `{call.method}` {does}, not a loop round a ring",
+            reason,
+            (loop,),
+            (call,),
+            f"{argued}; a collective has to come in the same order on all ranks",
+            edits,
+        )
 
 
 def _all_gather(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> ProgramProposal | None:
+    program: Program, function: SpmdFunction, loop: Loop, step: Communicate
+) -> _Found | None:
     """Return one `Allgather` for a loop that passes rows on until every rank has all of them."""
-    loop, given = visit.loops[-1], step.receive
+    given = step.receive
     if step not in loop.body or not all(one == step or _is_of_numbers(one) for one in loop.body):
         return None
     sent, taken = _row(step.send, step), _row(step.receive, step)
     if sent is None or taken is None or given is None or not _gathers(loop, step, sent, taken):
         return None
-    view = given.view
+    view, base = given.view, BASE.fullmatch(given.text.strip())
     assert view is not None and view.region is not None
     whole = replace(view, region=(Range(num(0), step.communicator.size), *view.region[1:]))
-    base = BASE.fullmatch(given.text.strip())
     name = base[1] if base is not None and "." not in base[1] else given.text
     received = replace(given, view=whole, count=whole.count, text=name)
-    call = f"{step.receiver}.Allgather({program.mpi_module}.IN_PLACE, {name})"
-    return offer(
-        function,
-        visit.loops[:-1],
-        step.span,
-        f"let one `Allgather` collect the rows of `{name}`, not a loop round a ring",
-        "the library knows algorithms of fewer steps for small pieces, has several messages under"
-        " way for large ones, and costs one call from Python",
-        (loop,),
-        (collective(step, Op.ALLGATHER, None, received),),
-        "every rank ends with each row as the rank of that number had it; a collective has to come"
-        " in the same order on all ranks",
+    line = f"{step.receiver}.Allgather({program.mpi_module}.IN_PLACE, {name})"
+    return (
+        collective(step, Op.ALLGATHER, None, received),
         "the array has no name"
         if name == given.text
-        else instead(program, function, stretch(loop.span, step.statement), [call], [step]),
+        else instead(program, function, stretch(loop.span, step.statement), [line], [step]),
+        f"collect the rows of `{name}`",
+        "the library knows algorithms of fewer steps for small pieces, has several messages under"
+        " way for large ones, and costs one call from Python",
+        "every rank ends with each row as the rank of that number had it",
     )
 
 
 def _all_reduce(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> ProgramProposal | None:
+) -> _Found | None:
     """Return one `Allreduce` for blocks that go round a ring, each rank adding what comes by."""
     loop, sent, context = visit.loops[-1], step.send, program.context
     on = move_of(named_rank(step.dest), step.communicator)
     if not is_shift(step) or on is None or on.by not in (num(1), num(-1)):
         return None
-    suite = suite_at(loop.span, context)
-    if sent is None or sent.dtype not in SENDABLE or suite is None:
+    nodes, at = suite_at(loop.span, context) or ([], 0)
+    if sent is None or sent.dtype not in SENDABLE or not nodes:
         return None
-    nodes, at = suite
     node = nodes[at]
     given = ast.unparse(ast.parse(sent.text.strip())) if step.pickled else sent.text
-    names = _added_round(node, step, given)
-    if names is None:
-        return None
-    total, block = names
-    if not _begins_with_block(nodes[:at], total, block):
+    total, block = _added_round(node, step, given) or ("", "")
+    if not total or not _begins_with_block(nodes[:at], total, block):
         return None
     place = span_of(node, context.lines)
-    used = occurrences(block, function, program)
-    if any(one.start_line > place.end_line for one in used) or not on_all_ranks(
-        function.visits(), visit
-    ):
-        return None
     # of what the loop leaves, only the total is there without it
     left = bound_names([node]) - {total, block, *words(step.receiver)}
-    if used_outside(left, place, function, program) is not None:
+    later = any(one.start_line > place.end_line for one in occurrences(block, function, program))
+    if later or used_outside(left, place, function, program) is not None:
+        return None
+    if not on_all_ranks(function.visits(), visit):
         return None
     memory = payload_of(new_array(total, sent.dtype, (elements(sent),), step.span), step.span)
-    call = replace(collective(step, Op.ALLREDUCE, None, memory), pickled=False, operation="SUM")
-    mpi = program.mpi_module
+    call, mpi = collective(step, Op.ALLREDUCE, None, memory), program.mpi_module
     line = f"{step.receiver}.Allreduce({mpi}.IN_PLACE, {total}, op={mpi}.SUM)"
     writable = mpi is not None and starts_line(place, context)
-    return offer(
-        function,
-        visit.loops[:-1],
-        step.span,
-        f"let one `Allreduce` add up `{total}`, not a loop round a ring",
+    return (
+        replace(call, pickled=False, operation="SUM"),
+        in_place_of(place, [line], context) if writable else "the loop shares its line",
+        f"add up `{total}`",
         "round a ring every rank sends all blocks; a reduction of large arrays sends two, of small"
         " ones takes as many steps as the logarithm of the number of ranks",
-        (loop,),
-        (call,),
         "the same terms are added, in another order, the same on each rank: sums of floating-point"
-        " numbers agree to rounding; a collective has to come in the same order on all ranks",
-        in_place_of(place, [line], context) if writable else "the loop shares its line",
+        " numbers agree to rounding",
     )
 
 
