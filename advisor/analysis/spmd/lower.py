@@ -35,7 +35,7 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, free_symbols, less, num, substitute, sym
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.expr.functions import chance
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, field, replace
@@ -45,103 +45,42 @@ from costdb.work import Unknown as Unpriced
 
 # Ranks that wait for one another: each receives from one neighbour, then sends to the other.
 #
-# Such a chain runs one rank after the other, however many there are. It is looked for by deciding
-# the conditions of a block for every rank of a few small numbers of ranks, and only what is one for
-# all of them counts.
+# How long it takes is a matter of all ranks: where the receive of each waits for the send of the
+# one before, what a rank does in between is done one after the other. Whether a block is so is told
+# from what each of a few ranks does in it; nothing but a price depends on it.
 
 
-_TRIED = (2, 3, 4, 5)
-"""Numbers of ranks that are tried; conditions on odd and even ranks show within them."""
+_TRIED = 4
+"""Ranks that are tried: the ends, and two between them, of which one is odd."""
 
 _TWO_SIDED = frozenset({Op.SEND, Op.RECV, Op.SENDRECV})
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What one rank does: `before` it receives, `between`, and `after` it has sent."""
-
-    before: tuple[Step, ...]
-    between: tuple[Step, ...]
-    after: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """A chain of all ranks.
-
-    Attributes
-    ----------
-    message : Communicate
-        The send.
-    begin : Stage
-        Of the rank that waits for nobody; it does nothing before it receives.
-    inner : Stage
-        Of the ranks between the ends.
-    end : Stage
-        Of the last one, which sends nothing: all that follows its receive is `after`.
-    upwards : bool
-        From rank 0 to the last; else from the last to rank 0.
-    """
-
-    message: Communicate
-    begin: Stage
-    inner: Stage
-    end: Stage
-    upwards: bool
-
-
-def chain_of(steps: tuple[Step, ...]) -> Chain | None:
-    """Return the chain that a block is; None for any other."""
+def link_of(steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
+    """Return what a rank does from its receive to its send, if a block is a chain of all ranks."""
     visits = walk(steps, into_calls=True)
     found = {visit.step.op for visit in visits if isinstance(visit.step, Communicate)}
     if not {Op.SEND, Op.RECV} <= found or Op.SENDRECV in found:
         return None
-    return _directed(steps, upwards=True) or _directed(steps, upwards=False)
+    return _linked(steps, 1) or _linked(steps, -1)
 
 
-Link = tuple[Stage, Communicate | None]
-"""What one rank does, and what it sends."""
-
-
-def _directed(steps: tuple[Step, ...], *, upwards: bool) -> Chain | None:
-    ends: list[tuple[Stage, Stage]] = []
-    inner: list[Link] = []
-    for ranks in _TRIED:
-        order = range(ranks) if upwards else range(ranks - 1, -1, -1)
-        tried = (_link(steps, rank, ranks, place, upwards) for place, rank in enumerate(order))
-        links = [link for link in tried if link is not None]
-        if len(links) < ranks:
+def _linked(steps: tuple[Step, ...], towards: int) -> tuple[Step, ...] | None:
+    link: tuple[Step, ...] = ()
+    for rank in range(_TRIED):
+        here = {RANK: rank, RANKS: _TRIED}
+        decided = list(_decided(steps, here))
+        line = [step for step in decided if step is not None]
+        if len(line) < len(decided) or any(map(_talks_within, line)):
             return None
-        ends.append((links[0][0], links[-1][0]))
-        inner += links[1:-1]
-    (begin, end), (stage, message) = ends[0], inner[0]
-    alike = all(one == ends[0] for one in ends) and all(one == inner[0] for one in inner)
-    return Chain(message, begin, stage, end, upwards) if alike and message is not None else None
-
-
-def _link(steps: tuple[Step, ...], rank: int, ranks: int, place: int, upwards: bool) -> Link | None:
-    """Return what one rank does and its send; None where it is no link of a chain."""
-    here = {RANK: rank, RANKS: ranks}
-    decided = list(_decided(steps, here))
-    line = [step for step in decided if step is not None]
-    towards = 1 if upwards else -1
-    wanted: list[tuple[Op, int]] = []
-    if place > 0:
-        wanted.append((Op.RECV, rank - towards))
-    if place < ranks - 1:
-        wanted.append((Op.SEND, rank + towards))
-    talks = [(at, step) for at, step in enumerate(line) if _talks(step)]
-    if len(line) < len(decided) or len(talks) != len(wanted) or any(map(_talks_within, line)):
-        return None
-    for (_, step), (op, partner) in zip(talks, wanted, strict=True):
-        if step.op is not op or not step.blocking or _partner_of(step, here) != partner:
+        talks = [(at, step) for at, step in enumerate(line) if _talks(step)]
+        done = [(step.op, _partner_of(step, here)) for _, step in talks if step.blocking]
+        ends = (Op.RECV, rank - towards), (Op.SEND, rank + towards)
+        if len(done) < len(talks) or done != [end for end in ends if 0 <= end[1] < _TRIED]:
             return None
-    received = talks[0][0] if place > 0 else -1
-    sent = talks[-1][0] if place < ranks - 1 else received
-    stage = Stage(
-        tuple(line[: max(received, 0)]), tuple(line[received + 1 : sent]), tuple(line[sent + 1 :])
-    )
-    return stage, talks[-1][1] if place < ranks - 1 else None
+        if len(talks) == 2:
+            link = tuple(line[talks[0][0] : talks[1][0] + 1])
+    return link
 
 
 def _talks(step: Step) -> TypeGuard[Communicate]:
@@ -260,56 +199,23 @@ class _Lowering:
 
     def block(self, steps: tuple[Step, ...]) -> list[Process]:
         """Return what a block does."""
-        chain = chain_of(steps)
-        if chain is not None:
-            return [self._once_through(chain)]
-        flat, _ = self._flat(steps)
-        return list(self._paired(flat))
+        links = [link_of(steps)]
+        if links == [None]:
+            links = [link_of(step.body) for step in steps if isinstance(step, Call)]
+        waits = [self._wait(link) for link in links if link is not None]
+        return [*waits, *self._straight(steps)]
 
-    def _once_through(self, chain: Chain) -> Process:
-        """Return what passes until the last rank of a chain is done.
+    def _straight(self, steps: tuple[Step, ...]) -> list[Process]:
+        """Return what a block does on a rank that waits for nobody."""
+        return list(self._paired(self._flat(steps)[0]))
 
-        The first rank sends when it is ready, each of the others has to have received before it
-        goes on, and the last one has its work left.
-        """
-        begin, inner, end, message = self._stages(chain)
-        # who waits for the rank before computes alone
-        link = in_turn(_in_order(inner.between, message))
-        started = Parallel((_in_order(begin.between), _in_order(inner.before)))
-        links = SeqLoop(LINK, num(1), sym(RANKS) - 2, link)
-        whole = Sequential((started, *message, links, in_turn(_in_order(end.after))))
-        return Chosen(less(num(1), sym(RANKS)), whole, _in_order(begin.between, begin.after))
-
-    def _once_more(self, chain: Chain) -> Process:
-        """Return by how much each further pass through a chain delays the end.
-
-        A send waits for its receiver, so a rank between the ends is in two messages a pass; with
-        two ranks there are only ends.
-        """
-        begin, inner, end, message = self._stages(chain)
-        between = _in_order(inner.before, message, inner.between, message, inner.after)
-        first = _in_order(begin.between, message, begin.after)
-        ends = Parallel((first, _in_order(end.before, message, end.after)))
-        return Chosen(less(num(2), sym(RANKS)), Parallel((ends, between)), ends)
-
-    def _stages(self, chain: Chain) -> tuple[_Done, _Done, _Done, tuple[Process, ...]]:
-        """Return what the first, an inner and the last rank of a chain do, and its message."""
-        ends = num(0), sym(RANKS) - 1
-        first, last = ends if chain.upwards else ends[::-1]
-        ranks = ((chain.begin, first), (chain.inner, num(1)), (chain.end, last))
-        begin, inner, end = (
-            _Done(*(self._of(steps, rank) for steps in (stage.before, stage.between, stage.after)))
-            for stage, rank in ranks
-        )
-        return begin, inner, end, (Sequential(self._of((chain.message,), num(1))),)
-
-    def _of(self, steps: tuple[Step, ...], rank: Expr) -> tuple[Process, ...]:
-        """Return what steps are that one rank takes."""
+    def _wait(self, link: tuple[Step, ...]) -> Process:
+        """Return what passes until the last rank of a chain has received."""
         before = dict(self.bindings)
-        self.bindings[RANK] = rank
-        made = tuple(self.block(steps))
+        self.bindings[RANK] = num(1)
+        once = in_turn(Sequential(tuple(self._straight(link))))
         self.bindings = before
-        return made
+        return SeqLoop(LINK, num(1), sym(RANKS) - 2, once)
 
     def _flat(self, steps: tuple[Step, ...]) -> tuple[list[Step | Process], bool]:
         """Return steps with decided branches in their place, and whether they leave."""
@@ -322,10 +228,6 @@ class _Lowering:
                     if left:
                         return made, True
                 case Call(body=body):
-                    chain = chain_of(body)
-                    if chain is not None:
-                        made.append(self._once_through(chain))
-                        continue
                     part, _ = self._flat(body)
                     made += part
                 case Leave(how=how):
@@ -409,13 +311,16 @@ class _Lowering:
         trips, low = self.at(loop.trips), self.at(loop.low)
         stride = self.at(loop.every)
         straight = bool(loop.variable) and stride == num(1) and not loop.by_rank
-        chain = None if loops else chain_of(loop.body)
-        if chain is not None:
-            yield from self._passes(loop, chain, (turn, low, trips, stride))
-            return
+        link = None if loops else link_of(loop.body)
+        if link is not None:
+            # later iterations follow the first one from rank to rank
+            self.bindings |= {loop.variable: low} if loop.variable else {}
+            yield self._wait(link)
+            self.bindings = dict(before)
         if loop.variable and not straight:
             self.bindings[loop.variable] = low + sym(turn) * stride
-        inner = Sequential(tuple(self.within(loops, loop.body)))
+        body = self.within(loops, loop.body) if link is None else self._straight(loop.body)
+        inner = Sequential(tuple(body))
         self.bindings = before
         if inner == Sequential(()):
             return
@@ -423,22 +328,6 @@ class _Lowering:
             yield SeqLoop(loop.variable, low, low + trips - 1, inner)
         else:
             yield SeqLoop(turn, num(0), trips - 1, inner)
-
-    def _passes(
-        self, loop: Loop, chain: Chain, counted: tuple[str, Expr, Expr, Expr]
-    ) -> Iterator[Process]:
-        """Yield a loop each of whose iterations goes through a chain, one behind the other."""
-        turn, low, trips, stride = counted
-        before = dict(self.bindings)
-        if loop.variable:
-            self.bindings[loop.variable] = low
-        first = self._once_through(chain)
-        yield Chosen(less(num(0), trips), first, Sequential(()))
-        if loop.variable:
-            self.bindings[loop.variable] = low + sym(turn) * stride
-        further = self._once_more(chain)
-        self.bindings = before
-        yield SeqLoop(turn, num(1), trips - 1, further)
 
     def _leaves(self, works: Iterable[Work]) -> Iterator[Process]:
         for work in works:
@@ -461,16 +350,3 @@ def _sent_to_each_other(steps: tuple[Step, ...], others: tuple[Step, ...]) -> tu
         if one.send is None
     }
     return tuple(carried.get(id(step), step) for step in steps)
-
-
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What one rank of a chain does: `before` it receives, `between`, and `after` it has sent."""
-
-    before: tuple[Process, ...]
-    between: tuple[Process, ...]
-    after: tuple[Process, ...]
-
-
-def _in_order(*parts: tuple[Process, ...]) -> Sequential:
-    return Sequential(tuple(process for part in parts for process in part))
