@@ -17,7 +17,7 @@ from costdb.expr import Expr, free_symbols
 from costdb.records import dataclass, field
 from costdb.wording import IDENTIFIER, NAME_PART
 from transforms.kit.ranks import root_arms
-from transforms.kit.rewrite import python_text, span_of, stands_alone, tree_of
+from transforms.kit.rewrite import python_text, span_of, stands_alone, statement_at, tree_of
 
 _WORD = re.compile(rf"(?<!{NAME_PART})(?<!\.){IDENTIFIER}")
 _LIKE = re.compile(r"\b(?:(?:empty|zeros|ones|full)_like|len)\(\s*$")
@@ -313,16 +313,11 @@ def root_lines(
 
 
 def suite_of(header: Span, program: Program) -> Span:
-    """Return the lines that belong to the header of an ``if``, by their indentation."""
-    lines = program.context.lines
-    last = header.end_line
-    for number in range(header.end_line + 1, len(lines) + 1):
-        line = lines[number - 1]
-        if line.strip() and _indent(line) <= header.start_column:
-            break
-        if line.strip():
-            last = number
-    return Span(header.start_line, header.start_column, last, len(lines[last - 1]))
+    """Return the lines from a header to the end of its suite."""
+    node, lines = statement_at(header, program.context), program.context.lines
+    body = getattr(node, "body", None)
+    end = span_of(body[-1], lines) if body else header
+    return Span(header.start_line, header.start_column, end.end_line, len(lines[end.end_line - 1]))
 
 
 def words(text: str) -> frozenset[str]:

@@ -181,8 +181,8 @@ class _Sweep:
     loop : Loop
     whole : Communicate
         One call for all pieces.
-    shown : str
-        What it carries.
+    piece, shown : str
+        What one call carries, and that one.
     edits : Edits or str
         What puts it in the place of the loop, or why nothing can.
     """
@@ -190,6 +190,7 @@ class _Sweep:
     end: End
     loop: Loop
     whole: Communicate
+    piece: str
     shown: str
     edits: Edits | str
 
@@ -207,7 +208,13 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             if step.op in _ELEMENTWISE and on_all_ranks(function.visits(), visit):
                 sweep = _sweep(program, End(function, visit, step))
                 if sweep is not None:
-                    yield _one_collective(sweep)
+                    yield _once(
+                        sweep,
+                        f"call `{step.method}` once, not once for each `{sweep.piece}`",
+                        "the same elements come to the same places; sums of floating-point numbers"
+                        " may be collected in another order",
+                        sweep.edits,
+                    )
         yield from repeated_collectives(program, function)
 
 
@@ -248,7 +255,8 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     edits: Edits | str = "all that the loop carries has no name"
     if len(texts) == len(payloads):
         edits = _edits(program, end, loop, texts)
-    return _Sweep(end, loop, call, texts.get(payloads[0].span, payloads[0].text), edits)
+    piece = payloads[0].text
+    return _Sweep(end, loop, call, piece, texts.get(payloads[0].span, piece), edits)
 
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
@@ -287,24 +295,6 @@ def _edits(program: Program, end: End, loop: Loop, texts: dict[Span, str]) -> Ed
     return instead(program, end.function, place, [text], steps)
 
 
-def _one_collective(sweep: _Sweep) -> ProgramProposal:
-    step = sweep.end.step
-    sent = step.send or step.receive
-    assert sent is not None
-    return offer(
-        sweep.end.function,
-        sweep.end.visit.loops[:-1],
-        step.span,
-        f"call `{step.method}` once, not once for each `{sent.text}`",
-        "every collective costs its start-up time, and a call from Python",
-        (sweep.loop,),
-        (sweep.whole,),
-        "the same elements come to the same places; sums of floating-point numbers may be"
-        " collected in another order",
-        sweep.edits,
-    )
-
-
 def _agree(giver: _Sweep, taker: _Sweep) -> bool:
     """Return whether both ends pass on as many elements, of the same type, equally often."""
     sent, got = giver.end.payload, taker.end.payload
@@ -318,21 +308,28 @@ def _agree(giver: _Sweep, taker: _Sweep) -> bool:
 
 
 def _one_message(giver: _Sweep, taker: _Sweep) -> ProgramProposal:
-    sent, ends = giver.end.payload, (giver, taker)
-    why = next((one.edits for one in ends if isinstance(one.edits, str)), None)
-    edits = [one.edits for one in ends if not isinstance(one.edits, str)]
-    text = "" if sent is None else sent.text
-    return offer(
-        giver.end.function,
-        giver.end.visit.loops[:-1],
-        giver.end.step.span,
-        f"send `{giver.shown}` in one message, not one for each `{text}`",
-        "every message costs a start-up time besides its bytes, and a call from Python",
-        (giver.loop,),
-        (giver.whole,),
+    why = next((one.edits for one in (giver, taker) if isinstance(one.edits, str)), None)
+    edits = [one.edits for one in (giver, taker) if not isinstance(one.edits, str)]
+    return _once(
+        giver,
+        f"send `{giver.shown}` in one message, not one for each `{giver.piece}`",
         "the same elements come to the same places; but one large message waits for its"
         " receiver, where a program may rely on small ones being buffered",
         together(*edits) if why is None else why,
+    )
+
+
+def _once(sweep: _Sweep, title: str, argued: str, edits: Edits | str) -> ProgramProposal:
+    return offer(
+        sweep.end.function,
+        sweep.end.visit.loops[:-1],
+        sweep.end.step.span,
+        title,
+        "every call costs a start-up time besides its bytes, and the interpreter's time",
+        (sweep.loop,),
+        (sweep.whole,),
+        argued,
+        edits,
     )
 
 
