@@ -60,6 +60,7 @@ from advisor.numpy_table import (
     reduced,
     strong,
 )
+from advisor.source import Span
 from costdb.expr import Expr, floor_div, num, to_text
 from costdb.expr.functions import chance
 from costdb.records import dataclass, replace
@@ -390,7 +391,7 @@ def _value_of(node: Known, scope: Scope) -> Value:
             sides = [value_of(node.left, scope), value_of(node.right, scope)]
             return _truth(operation, sides, scope)
         case cst.Subscript():
-            return _subscripted(node, scope)
+            return _subscripted(unchained(node, scope), scope.span(node), scope)
         case cst.IfExp():
             return _chosen(node, scope)
         case cst.Call():
@@ -492,7 +493,26 @@ def as_mask(value: Value, scope: Scope) -> Value:
     return Elementwise("not_equal", (value, Scalar("0", PYTHON_INTEGER)))
 
 
-def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
+def unchained(node: cst.Subscript, scope: Scope) -> cst.Subscript:
+    """Return ``a[i, j]`` for ``a[i][j]`` of an array, whose rows are views of it."""
+    if not isinstance(node.value, cst.Subscript):
+        return node
+    row = unchained(node.value, scope)
+    of_array = isinstance(row.value, cst.Name) and scope.is_array(row.value.value)
+    if not of_array or not all(_is_place(element, scope) for element in row.slice):
+        return node
+    return node.with_changes(value=row.value, slice=[*row.slice, *node.slice])
+
+
+def _is_place(element: cst.SubscriptElement, scope: Scope) -> bool:
+    """Return whether an index is a single whole number."""
+    found = _index([element], scope)
+    if found is None or found[1].extents:
+        return False
+    return kind_of_or_none(strong(found[1].dtype)) is Kind.INTEGER
+
+
+def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
     if isinstance(node.value, cst.Name) and scope.is_array(node.value.value):
         name = node.value.value
         extents = scope.extents_of(name)
@@ -504,7 +524,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         except NotUnderstood:
             mask = mask_within(node, whole_read(name, scope), scope)
             if mask is not None:
-                return _masked(whole_read(name, scope), mask, node, scope)
+                return _masked(whole_read(name, scope), mask, span, scope)
             gathered = _gathered(name, node.slice, scope)
             if gathered is None:
                 raise
@@ -518,7 +538,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     extents = scope.type_of(inner).extents
     mask = mask_within(node, inner, scope)
     if mask is not None:
-        return _masked(inner, mask, node, scope)
+        return _masked(inner, mask, span, scope)
     found = selection(node.slice, extents, scope)
     if not is_whole(found.region, extents):
         if base_of(inner) is not None or isinstance(inner, Fill):
@@ -565,7 +585,7 @@ def _selected(value: Value, found: Selection, scope: Scope) -> Value:
     return reduce(Expand, found.expanded, value)
 
 
-def _masked(value: Value, mask: Value, node: cst.CSTNode, scope: Scope) -> Chosen:
+def _masked(value: Value, mask: Value, span: Span, scope: Scope) -> Chosen:
     """Return what a mask chooses of an array.
 
     How many that are stands for itself, as long as the mask holds the same: a share of them that
@@ -573,7 +593,7 @@ def _masked(value: Value, mask: Value, node: cst.CSTNode, scope: Scope) -> Chose
     """
     known = scope.counts.get(mask)
     if known is None:
-        share = chance(scope.span(node).start_line)
+        share = chance(span.start_line)
         known = scope.counts[mask] = share * count_of(scope.type_of(mask).extents)
     return Chosen(value, mask, known)
 

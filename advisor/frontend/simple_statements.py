@@ -15,6 +15,7 @@ from advisor.frontend.arrays import (
     is_generator,
     several_of,
     sorted_list,
+    unchained,
     value_of,
     whole_read,
 )
@@ -149,6 +150,7 @@ class SimpleStatements:
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Call):
             value = self.scope.expanded(value) or value
         if isinstance(target, cst.Subscript):
+            target = unchained(target, self.scope)
             found = scattered(target, SET, value, span, self.scope)
             if found is not None:
                 return (found,)
@@ -401,10 +403,11 @@ class SimpleStatements:
                 return self._accumulated(name, operation, node.value, span)
             place = whole_read(name, scope)
         elif isinstance(node.target, cst.Subscript):
-            added = scattered(node.target, operation, node.value, span, scope)
+            target = unchained(node.target, scope)
+            added = scattered(target, operation, node.value, span, scope)
             if added is not None:
                 return (added,)
-            place, mask = assigned_place(node.target, self.scope)
+            place, mask = assigned_place(target, scope)
             if mask is not None:
                 # each element is chosen once
                 one = Elementwise(operation, (place, chosen_value(mask, node.value, scope)))

@@ -234,3 +234,22 @@ def test_numbers_that_cannot_be_are_refused(above: str, says: str) -> None:
 def test_nothing_is_said_of_the_differences_of_one_element() -> None:
     kernel = read("np.diff(a[1, -2])", dict.fromkeys(SHAPES, "float64"))
     assert isinstance(kernel.body[0], Unknown)
+
+
+@pytest.mark.parametrize(
+    ("chained", "joined"),
+    [
+        ("a[k][1]", "a[k, 1]"),
+        ("a[-1][1:]", "a[-1, 1:]"),
+        ("a[k] [..., 0]", "a[k, ..., 0]"),
+        ("a[k - 1][::-1] + a[0][:]", "a[k - 1, ::-1] + a[0, :]"),
+    ],
+)
+def test_a_subscript_of_a_row_is_one_of_the_array(chained: str, joined: str) -> None:
+    dtypes = dict.fromkeys(SHAPES, "float64")
+    first, second = (
+        [getattr(one, "value", None) for one in walk(read(f"{text} + 1", dtypes).body)]
+        for text in (chained, joined)
+    )
+    assert first == second != []
+    assert None not in first
