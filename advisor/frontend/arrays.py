@@ -61,7 +61,7 @@ from advisor.numpy_table import (
     strong,
 )
 from advisor.source import Span
-from costdb.expr import Expr, floor_div, num, to_text
+from costdb.expr import ONE, Expr, floor_div, num, to_text
 from costdb.expr.functions import chance
 from costdb.records import dataclass, replace
 
@@ -256,7 +256,7 @@ class KernelDoor:
             broadcast([_beside(name, one.extents, axis) for one in types])
             shape = joined(name, [one.extents for one in types], axis)
         except ShapeConflict as error:
-            raise NotUnderstood(str(error)) from error
+            raise self.scope.misfit(error) from error
         if shape is None:
             raise NotUnderstood(f"np.{name} of arrays of these shapes")
         dtype = reduce(promote, [one.dtype for one in types])
@@ -313,7 +313,7 @@ def _reshaped(node: cst.Call, scope: Scope) -> Value:
     open_ = [place for place, size in enumerate(shape) if size == num(-1)]
     if len(open_) == 1:
         others = count_of(tuple(size for size in shape if size != num(-1)))
-        shape[open_[0]] = floor_div(count, others)
+        shape[open_[0]] = count if others == ONE else floor_div(count, others)
     elif open_:
         raise NotUnderstood("a shape of which two extents are open")
     stated = ", ".join(map(door.written, nodes))

@@ -68,9 +68,6 @@ class Besides(SimpleStatements):
         self.pragmas = pragmas
         # of a loop over prange, by its line
         self.threads = threads
-        self.loops_around = 0
-        # how often statements are read for loops over written-out values; 0 outside of any
-        self.copies = 0
         # and how many loops within such ones were read
         self.rounds = 0
         self.reasons: dict[Span, str] = {}

@@ -26,6 +26,7 @@ _LIKE = frozenset(
     ]
 )
 _KEPT = SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])
+_JOINED = frozenset(["hstack", "concatenate"])
 _FILLED = frozenset(["zeros", "ones", "empty", "full"])
 _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
     **{"dot": PRODUCTS, "matmul": PRODUCTS, "inner": PRODUCTS[:1], "vdot": PRODUCTS[:1]},
@@ -127,6 +128,20 @@ class Calls(Parts):
             return self._reduced(name, first, nodes, named)
         if name in _FILLED and nodes:
             return self._filled(nodes[0])
+        if (
+            name in ("hstack", "concatenate")
+            and nodes
+            and isinstance(nodes[0], ast.List | ast.Tuple)
+        ):
+            joined = [self.array(self.part(one), 1) for one in nodes[0].elts]
+            made = Part(number=True)
+            for one in joined:
+                self.rules.same_rank(made, one)
+            return made
+        if name == "reshape":
+            shape = nodes[base is None :]
+            shape = shape[0].elts if len(shape) == 1 and isinstance(shape[0], ast.Tuple) else shape
+            return self.number(rank=len(shape))
         if name.startswith("random."):
             return self._drawn(name.removeprefix("random."), nodes, named)
         parts = [*first, *(self.part(one) for one in nodes)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from types import MappingProxyType
 
 import libcst as cst
@@ -39,9 +39,10 @@ from advisor.frontend.indices import (
     range_of,
 )
 from advisor.frontend.others import work_of
-from advisor.frontend.scope import Moment, looks_up, part_of
+from advisor.frontend.scope import Moment, Split, looks_up, part_of
 from advisor.frontend.seen_names import name_node
 from advisor.frontend.simple_statements import LEFT_EARLY
+from advisor.frontend.splits import ends_of_parts
 from advisor.frontend.stores import (
     bind_item,
     evaluated,
@@ -51,12 +52,14 @@ from advisor.ir.dependence import least_index
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
     NO_PRICE,
+    Choice,
     Loop,
     Opaque,
     ScalarBind,
     Scatter,
     Statement,
     Store,
+    Unknown,
     Unrolled,
     walk,
 )
@@ -75,6 +78,9 @@ MOST_ROUNDS = 16
 """Loops within loops over written-out values that are read, of one function and in all copies."""
 
 UNTOLD = "how often the loop runs is not known: `# advise: trip COUNT` above it says so"
+
+MOST_SPLITS = 3
+"""Loops within one another whose ranges are read in parts."""
 
 Item = tuple[str, Read | Scalar, Expr]
 """A name that goes through an array or a list of numbers, which, and how long that is."""
@@ -110,7 +116,10 @@ class Loops(Besides):
         if bounds is not None and bounds[2] < 0 and trips is not None:
             raise NotUnderstood("a loop that counts down, with a stated number of trips")
         if bounds is not None and variable is not None:
-            made = self._counting(node, variable, bounds, trips, span)
+            whole = self._in_parts(node, variable, bounds, span) if trips is None else None
+            if isinstance(whole, Unrolled):
+                return (whole,)
+            made = whole or self._counting(node, variable, bounds, trips, span)
             if is_prange(node.iter, self.scope):
                 made = replace(made, threads=self.threads(span.start_line))
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
@@ -129,6 +138,38 @@ class Loops(Besides):
         # each iteration may change that
         ahead = [Opaque(reason, changes, span, changes=changes)] if changes else []
         return (*needed, *self._untold(node, trips, span, ahead))
+
+    def _in_parts(
+        self, node: cst.For, variable: str, bounds: tuple[Expr, Expr, int], span: Span
+    ) -> Unrolled | Loop | None:
+        """Read a loop over parts of its range in turn, as conditions on its index come out there.
+
+        Of one part where no condition tells them apart; None where nothing is known of them.
+        """
+        scope, (low, high, step) = self.scope, bounds
+        changed = variable in assigned_names(node.body) or _may_be_left(node.body)
+        if step != 1 or changed or len(scope.splits) == MOST_SPLITS or scope.has_array(variable):
+            return None
+        before, symbol = scope.moment(), scope.index(variable, span.start_line)
+        scope.bind_scalar(variable, sym(symbol))
+        ends = tuple(ends_of_parts(node, symbol, low, high, scope))
+        scope.restore(before)
+        parts: list[Loop] = []
+        for at, (first, end) in enumerate(pairwise(ends)):
+            scope.splits[symbol] = Split(ends, at)
+            parts.append(self._counting(node, variable, (first, end, 1), None, span))
+            del scope.splits[symbol]
+        if len(parts) == 1:
+            return parts[0]
+        made = [
+            one for one in parts if not all(isinstance(p, Loop | Unrolled) for p in walk((one,)))
+        ]
+        open_ = any(isinstance(one, Choice | Unknown | Opaque) for one in walk(tuple(made)))
+        if open_ or not _in_order(parts, made) or (len(made) > 1 and _guards_loops(node.body)):
+            scope.restore(before)
+            return None
+        # no rule may rewrite a loop within one whose range is not what the source says
+        return Unrolled(tuple(made), span)
 
     def _untold(
         self,
@@ -585,6 +626,24 @@ def _variables(node: cst.For | cst.While) -> frozenset[str]:
 def _stated_trips(loop: Loop) -> Loop:
     """Return a loop whose bounds are what a pragma says, not what the source does."""
     return replace(loop, stated=True)
+
+
+def _in_order(parts: Sequence[Loop], stay: Sequence[Loop]) -> bool:
+    """Return whether parts of a range that stay tell whether all of them are in order."""
+    stays = [any(part is one for one in stay) for part in parts]
+    told = [False, *(one and other for one, other in zip(stays, stays[2:], strict=False)), False]
+    known = zip(parts, stays, told, strict=True)
+    return all(here or beside or isinstance(p.high - p.low, Num) for p, here, beside in known)
+
+
+def _guards_loops(body: cst.CSTNode) -> bool:
+    """Return whether a condition decides about loops."""
+    return any(
+        isinstance(part, cst.For | cst.While)
+        for one in nodes_in(body)
+        if isinstance(one, cst.If)
+        for part in nodes_in(one)
+    )
 
 
 def _may_be_left(body: cst.CSTNode) -> bool:

@@ -22,6 +22,7 @@ from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
 from costdb.expr import Expr, sym, to_text
 from costdb.expr.functions import is_name
+from costdb.expr.nodes import Num
 from costdb.records import dataclass, field
 
 Entry = TypeVar("Entry")
@@ -44,6 +45,23 @@ class Moment:
     numbers: Mapping[str, str]
     elements: Mapping[str, Value]
     things: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a range: ``ends[at]`` up to the end behind it."""
+
+    ends: tuple[Expr, ...]
+    at: int
+
+    def is_below(self, place: Expr) -> bool | None:
+        """Return whether all of the part is below a place, or none; None where that is open."""
+        if place in self.ends:
+            return self.at < self.ends.index(place)
+        before, behind = place - self.ends[0], place - self.ends[-1]
+        if isinstance(before, Num) and before.value <= 0:
+            return False
+        return True if isinstance(behind, Num) and behind.value >= 0 else None
 
 
 _TABLES = ("views", "scalars", "numbers", "elements", "things")
@@ -150,6 +168,8 @@ class Scope:
         Functions of the file that are being read where they are called, outermost first.
     misfits : list of tuple of Expr
         Extents that are not known to agree, and kept something from being understood.
+    splits : dict of str to Split
+        Of which part of their ranges loops are being read, by the symbols of their indices.
     """
 
     imports: Mapping[str, str]
@@ -200,6 +220,7 @@ class Scope:
     given: set[str] = field(default_factory=set)
     calls: tuple[str, ...] = ()
     misfits: list[tuple[Expr, ...]] = field(default_factory=list)
+    splits: dict[str, Split] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
@@ -318,12 +339,16 @@ class Scope:
                 and (what.value is None or what.value > 0)
                 and is_name(name)
             ):
-                self.bind_scalar(name, sym(name))
-                self.later_texts[name] = name
+                self.bind_size(name)
             else:
                 self.bind_number(name, number_type(what))
             return True
         return False
+
+    def bind_size(self, name: str) -> None:
+        """Let a name denote a whole number of which nothing tells which one."""
+        self.bind_scalar(name, sym(name))
+        self.later_texts[name] = name
 
     def bind_number(self, name: str, dtype: str) -> None:
         """Let a name denote a number that is no expression over sizes."""

@@ -83,6 +83,9 @@ class SimpleStatements:
         self.declarations = declarations
         # conditions around, whose branches know of numbers what both do
         self.branches = 0
+        self.loops_around = 0
+        # how often statements are read for loops over written-out values; 0 outside of any
+        self.copies = 0
         # all that can see local names
         self.source: cst.CSTNode | None = None
 
@@ -227,7 +230,11 @@ class SimpleStatements:
             return ()
         if isinstance(value, Scalar):
             varies = name in scope.carried or set(_WORD.findall(value.text)) & scope.numbers.keys()
-            scope.bind_number(name, value.dtype)
+            around = self.loops_around or self.branches or self.copies
+            if value.dtype == PYTHON_INTEGER and not around and scope.times_bound(name) == 1:
+                scope.bind_size(name)
+            else:
+                scope.bind_number(name, value.dtype)
             scope.started[name] = value
             # it may be another number in each iteration
             return (ScalarBind(name, value, span),) if scope.by_element and varies else ()

@@ -23,6 +23,7 @@ from advisor.frontend.directives import spoken_of
 from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.loops import Loops
 from advisor.frontend.simple_statements import LEFT_EARLY
+from advisor.frontend.splits import decided
 from advisor.frontend.stores import (
     chosen_stores,
     extreme,
@@ -281,6 +282,9 @@ class Body(Loops):
         rest: Sequence[cst.CSTNode] | None = None,
     ) -> Sequence[Statement]:
         """Read a condition; with `rest`, one that leaves out those for one iteration."""
+        holds = decided(node.test, self.scope)
+        if holds is not None:
+            return self._branch(node, rest, holds=holds)
         probability = spoken_of(self.pragmas.probabilities, lines)
         found = None if probability is not None else self._combination(node)
         if found is not None:

@@ -300,6 +300,13 @@ def walk(statements: tuple[Statement, ...], *, rewritable: bool = False) -> Iter
             yield from walk(within(statement), rewritable=rewritable)
 
 
+def parts_of_range(statement: Statement) -> tuple[Loop, ...]:
+    """Return the loops as which one is read that treats parts of its range each in its own way."""
+    body = statement.body if isinstance(statement, Unrolled) else ()
+    parts = tuple(one for one in body if isinstance(one, Loop) and one.span == statement.span)
+    return parts if len(parts) == len(body) else ()
+
+
 def unrolled(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
     """Return statements with the iterations of loops over written-out values in their places."""
     if not any(isinstance(statement, Unrolled) for statement in walk(statements)):

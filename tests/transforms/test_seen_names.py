@@ -14,9 +14,7 @@ import warnings
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import numpy  # noqa: F401 - loaded before `sys.modules` is put back
 import pytest
 
 from advisor.finding import Applicability
@@ -45,9 +43,13 @@ def looked_at(source: str, folder: Path) -> tuple[Any, tuple[Seen, ...]]:
     """Return what a program gives, and what was seen of it."""
     space, calls = executed(source, folder / "seen.py"), Calls(str(folder.resolve()))
     # of one process that imported no MPI: of ranks, other things are looked at
-    with patch.dict(sys.modules), calls.watching():
-        sys.modules.pop("mpi4py.MPI", None)
-        result = space["run"]()
+    held = sys.modules.pop("mpi4py.MPI", None)
+    try:
+        with calls.watching():
+            result = space["run"]()
+    finally:
+        if held is not None:
+            sys.modules["mpi4py.MPI"] = held
     return result, tuple(seen for _, seen in calls.gathered())
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import chain, islice, pairwise
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
@@ -15,7 +17,17 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Bind, Loop, Statement, Store, is_total, walk
+from advisor.ir.statements import (
+    Bind,
+    Loop,
+    Statement,
+    Store,
+    Unrolled,
+    is_total,
+    parts_of_range,
+    unrolled,
+    walk,
+)
 from advisor.ir.values import (
     Along,
     Called,
@@ -30,11 +42,13 @@ from advisor.ir.values import (
     parts_of,
 )
 from advisor.source import Edit, Span
-from costdb.expr import free_symbols
-from costdb.expr.nodes import Sym
+from costdb.expr import ONE, free_symbols
+from costdb.expr.nodes import Num, Sym
+from costdb.expr.polynomials import affine_in
 from transforms.kit.kernels import compiled, with_statement
 from transforms.kit.rewrite import (
     first_line,
+    python_text,
     replace_statement,
     span_of,
     stands_alone,
@@ -61,49 +75,130 @@ from transforms.loops.temporaries import tidied
 
 IF_NOT_EMPTY = "if no loop of it is empty"
 
+_DOUBT = {Applicability.SAFE: 0, Applicability.UNSAFE: 1, Applicability.DISPLAY: 2}
+
 
 def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements over arrays for each loop over elements, or over array statements."""
     for outer, loop in loops(kernel.body):
-        plain, known, conditions = substituted(loop, outer, kernel)
-        if is_search(plain):
-            if of_elements:
-                yield from _found(loop, plain, outer, known)
-            continue
-        scanned = [one for _, inner in loops((plain,)) for one in passed(inner, known)]
-        numbers = [one.store for one in scanned]
-        before = tuple(one for one in stores_in(plain.body) if one not in numbers)
-        if not before or all(map(_is_of_elements, before)) != of_elements:
-            continue
-        ways = [frozenset[str](), sequential(plain, outer, known)]
-        for kept in ways if ways[1] else ways[:1]:
-            after, condition = _raised(plain, outer, known, kept)
-            argued = legality_of(before, stores_in(after), known) if after else None
-            if argued is None:
-                continue
-            argued = _reordered(plain, before, known) or argued
-            argued = next(_doubted(argued, scanned, known), argued)
-            for one in conditions:
-                argued = on(argued, one)
-            argued = on(argued, condition) if condition else argued
-            computed = [part for one in stores_in(after) for part in told(one.value)]
-            for one in dict.fromkeys(map(_condition, computed)):
-                argued = on(argued, one) if one else argued
-            if conditions:
-                argued = on(argued, "if the terms of all rows fit in memory")
-            try:
-                statements, variant = tidied(after, known)
-            except NotRaised:
-                continue
-            edits = partial(edit, loop, statements, variant)
-            if any(one.variable for one in stores_in(statements)) and _is_raised(outer, kernel):
+        flat, known, (least, conditions) = loop, kernel, _in_order(loop.body, kernel)
+        if unrolled(loop.body) != loop.body:
+            flat = replace(loop, body=unrolled(loop.body))
+            known = kernel.with_body(with_statement(kernel.body, loop, (flat,)))
+            known = replace(known, least={**known.least, **least})
+        for made in _made(flat, outer, known, of_elements):
+            variant = replace(made.kernel, body=kernel.body)
+            edits = partial(edit, loop, made.statements, variant)
+            if any(one.variable for one in stores_in(made.statements)) and _is_raised(
+                outer, kernel
+            ):
                 # a number of one iteration is gone with the loop around
                 edits = partial(tuple)
             # what has no words here is no better written by somebody else
-            lists = any(one.array in kernel.lists for one in before)
-            if (of_elements and not kept and not lists) or edits():
-                by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
-                yield proposal(loop, statements, variant, argued, edits, of_elements, by)
+            if made.is_told or edits():
+                argued = reduce(on, conditions, made.argued)
+                after = made.statements
+                yield proposal(loop, after, variant, argued, edits, of_elements, made.by)
+    if of_elements:
+        yield from _in_parts(kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Statements in the place of a loop, and why results stay; where `is_told`, also unwritten."""
+
+    statements: tuple[Statement, ...]
+    kernel: Kernel
+    argued: Legality
+    by: str = ""
+    is_told: bool = False
+
+
+def _made(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, of_elements: bool
+) -> Iterator[_Made]:
+    plain, known, conditions = substituted(loop, outer, kernel)
+    if is_search(plain):
+        if of_elements:
+            yield from _found(loop, plain, outer, known)
+        return
+    scanned = [one for _, inner in loops((plain,)) for one in passed(inner, known)]
+    numbers = [one.store for one in scanned]
+    before = tuple(one for one in stores_in(plain.body) if one not in numbers)
+    if not before or all(map(_is_of_elements, before)) != of_elements:
+        return
+    ways = [frozenset[str](), sequential(plain, outer, known)]
+    for kept in ways if ways[1] else ways[:1]:
+        after, condition = _raised(plain, outer, known, kept)
+        argued = legality_of(before, stores_in(after), known) if after else None
+        if argued is None:
+            continue
+        argued = _reordered(plain, before, known) or argued
+        argued = next(_doubted(argued, scanned, known), argued)
+        for one in conditions:
+            argued = on(argued, one)
+        argued = on(argued, condition) if condition else argued
+        computed = [part for one in stores_in(after) for part in told(one.value)]
+        for one in dict.fromkeys(map(_condition, computed)):
+            argued = on(argued, one) if one else argued
+        if conditions:
+            argued = on(argued, "if the terms of all rows fit in memory")
+        try:
+            statements, variant = tidied(after, known)
+        except NotRaised:
+            continue
+        lists = any(one.array in kernel.lists for one in before)
+        by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
+        yield _Made(statements, variant, argued, by, of_elements and not kept and not lists)
+
+
+def _in_parts(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield statements for each loop that is read in parts of its range, of all in turn."""
+    for outer, whole in _parted(kernel.body):
+        parts = tuple(replace(one, body=unrolled(one.body)) for one in parts_of_range(whole))
+        least, conditions = _in_order((whole,), kernel)
+        known = kernel.with_body(with_statement(kernel.body, whole, parts))
+        known = replace(known, least={**known.least, **least})
+        made = [one for part in parts for one in islice(_made(part, outer, known, True), 1)]
+        if len(made) == len(parts):
+            after = tuple(chain.from_iterable(one.statements for one in made))
+            weakest = max((one.argued for one in made), key=lambda one: _DOUBT[one.applicability])
+            argued = reduce(on, conditions, weakest)
+            names = {name: found for one in made for name, found in one.kernel.locals.items()}
+            known = replace(made[-1].kernel, body=kernel.body, locals=names)
+            yield proposal(whole, after, known, argued, partial(edit, whole, after, known), True)
+
+
+def _parted(
+    body: Sequence[Statement], outer: tuple[Loop, ...] = ()
+) -> Iterator[tuple[tuple[Loop, ...], Unrolled]]:
+    """Yield the loops of a block that are read in parts, each with those around it."""
+    for one in body:
+        if isinstance(one, Unrolled) and parts_of_range(one):
+            yield outer, one
+        elif isinstance(one, Loop):
+            yield from _parted(one.body, (*outer, one))
+
+
+def _in_order(body: tuple[Statement, ...], kernel: Kernel) -> tuple[dict[str, int], list[str]]:
+    """Return the least sizes with which parts of ranges are in order, and that in words."""
+    least: dict[str, int] = {}
+    words: list[str] = []
+    texts = kernel.context.scalar_texts
+    for parts in map(parts_of_range, walk(body)):
+        if len(parts) < 2:
+            # one alone is empty where its ends are the other way round
+            continue
+        ends = [end for one in parts for end in (one.low, one.high)]
+        ordered = [pair for pair in pairwise(ends) if not isinstance(pair[1] - pair[0], Num)]
+        words += [IF_NOT_EMPTY]
+        words += [f"if {python_text(a, texts)} <= {python_text(b, texts)}" for a, b in ordered]
+        for one, other in (*ordered, (ends[0] + 1, ends[-1])):
+            for name in free_symbols(other - one):
+                slope, rest = affine_in(other - one, name) or (None, None)
+                if slope == ONE and isinstance(rest, Num):
+                    least[name] = max(least.get(name, 1), math.ceil(-rest.value))
+    return least, words
 
 
 def _reordered(loop: Loop, before: Sequence[Store], kernel: Kernel) -> Legality | None:
@@ -120,12 +215,12 @@ def _reordered(loop: Loop, before: Sequence[Store], kernel: Kernel) -> Legality 
 
 def on(argued: Legality, condition: str) -> Legality:
     """Return an argument that holds on a condition."""
-    if argued.applicability is Applicability.DISPLAY:
+    if argued.applicability is Applicability.DISPLAY or condition in argued.argument:
         return argued
     return Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
 
 
-def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> Iterator[Proposal]:
+def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> Iterator[_Made]:
     """Yield what a search finds."""
     try:
         found = searched(plain, outer, kernel)
@@ -136,9 +231,7 @@ def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> 
     lines_after = kernel.context.lines[loop.span.end_line : kernel.context.whole[1]]
     used = found.best.array in WORD.findall("\n".join(lines_after))
     after = (found.place, found.best) if used or outer else (found.place,)
-    edits = partial(edit, loop, after, kernel)
-    if edits():
-        yield proposal(loop, after, kernel, argued, edits, True, "a search of arrays")
+    yield _Made(after, kernel, argued, "a search of arrays")
 
 
 def _doubted(argued: Legality, scanned: Sequence[Passed], kernel: Kernel) -> Iterator[Legality]:
@@ -202,14 +295,14 @@ def given(loop: Loop, kernel: Kernel) -> Iterator[tuple[Kernel, str]]:
         for one in kernel.extents(array)
         for name in free_symbols(one)
     }
-    indices = {one.variable for _, one in loops((loop,))}
+    indices = _all_loops((loop,)).keys()
     texts = kernel.context.scalar_texts
     numbers = sorted((symbols(loop) - extents - indices) & texts.keys())
     if numbers:
         named = " and ".join(f"`{texts[one]}`" for one in numbers)
         for least, words in ((0, "not negative"), (1, "positive")):
             told = f"{IF_NOT_EMPTY} and {named} {'is' if len(numbers) == 1 else 'are'} {words}"
-            yield replace(known, least=dict.fromkeys(numbers, least)), told
+            yield replace(known, least={**dict.fromkeys(numbers, least), **kernel.least}), told
 
 
 def stores_in(body: Sequence[Statement]) -> tuple[Store, ...]:
@@ -227,8 +320,13 @@ def loops(
             yield from loops(one.body, (*outer, one))
 
 
+def _all_loops(body: Sequence[Statement]) -> dict[str, Loop]:
+    """Return the loops of a block by their variables, also those that are read in parts."""
+    return {one.variable: one for one in walk(tuple(body)) if isinstance(one, Loop)}
+
+
 def proposal(
-    loop: Loop,
+    loop: Loop | Unrolled,
     after: Sequence[Statement],
     kernel: Kernel,
     argued: Legality,
@@ -237,12 +335,13 @@ def proposal(
     by: str = "",
 ) -> Proposal:
     """Return the proposal of statements for a loop and all within it."""
-    within = [one for _, one in loops((loop,))] if of_elements else [loop]
-    stays = [one for _, one in loops(after)]
-    gone = [one for one in within if one.variable not in {kept.variable for kept in stays}]
+    within = _all_loops((loop,))
+    first = next(iter(within))
+    stays = _all_loops(after)
+    gone = [within[one] for one in within if one not in stays and (of_elements or one == first)]
     by = by or ("one array statement" if len(stores_in(after)) == 1 else "array statements")
     if stays:
-        by += f" within {loops_named(stays)}"
+        by += f" within {loops_named([*stays.values()])}"
     reason = "one call does what every iteration calls NumPy for"
     if of_elements:
         reason = "no interpreter runs for each element"
@@ -276,7 +375,7 @@ def _is_of_elements(store: Store) -> bool:
 # --- the source ---------------------------------------------------------------------------------
 
 
-def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
+def edit(loop: Loop | Unrolled, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
     known = lines(after, _with_names_in(loop, kernel))
     within = comprehended(stores_in(after), kernel)
@@ -290,7 +389,7 @@ def edit(loop: Loop, after: Sequence[Statement], kernel: Kernel) -> tuple[Edit, 
     return (*others, replace_statement(loop.span, known, kernel.context))
 
 
-def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
+def _with_names_in(loop: Loop | Unrolled, kernel: Kernel) -> Kernel:
     """Return a kernel that knows numbers by the names that a loop has for them, and no others."""
     context = kernel.context
     used = set(WORD.findall(context.text(loop.span)))
@@ -300,7 +399,9 @@ def _with_names_in(loop: Loop, kernel: Kernel) -> Kernel:
     return replace(kernel, context=known)
 
 
-def _is_all_of(loop: Loop, after: Sequence[Statement], text: str, kernel: Kernel) -> bool:
+def _is_all_of(
+    loop: Loop | Unrolled, after: Sequence[Statement], text: str, kernel: Kernel
+) -> bool:
     """Return whether a loop of the source does nothing but what statements say.
 
     Their text may need no name that only the loop binds.
@@ -310,8 +411,8 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], text: str, kernel: Kernel
     node = nodes.get((loop.span.start_line, loop.span.start_column))
     if node is None:
         return False
-    indices = {index_name(one.variable) for _, one in loops((loop,))}
-    begun = {name for _, one in loops((loop,)) for name, _ in one.starts}
+    indices = set(map(index_name, _all_loops((loop,))))
+    begun = {name for one in _all_loops((loop,)).values() for name, _ in one.starts}
     changed = {one.variable or one.array for one in stores_in(after)}
     own: set[str] = set()
     for part in ast.walk(node):
@@ -329,7 +430,7 @@ def _is_all_of(loop: Loop, after: Sequence[Statement], text: str, kernel: Kernel
             case ast.Name(name, ast.Store()) if name not in changed:
                 own.add(name)
     bound = {one.name for one in walk(tuple(after)) if isinstance(one, Bind)}
-    bound |= {index_name(one.variable) for _, one in loops(after)}
+    bound |= set(map(index_name, _all_loops(after)))
     if (own - bound).intersection(WORD.findall(text)):
         return False
     first, last = context.whole

@@ -38,6 +38,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
     Windows,
+    parts_of,
 )
 from advisor.numpy_table import PYTHON_INTEGER
 from advisor.source import Span
@@ -294,7 +295,10 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)
         case Elementwise("invert" | "logical_not", (operand,)) if _is_truth(operand, kernel):
             inner = _text(operand, kernel, _SIGNED)
-            return None if inner is None else _within(f"~{inner}", _SIGNED, level)
+            # a truth value of Python is a number to `~`
+            plain = all(isinstance(part, Scalar | Elementwise) for part in parts_of(operand))
+            text = f"(not {inner})" if plain else _within(f"~{inner}", _SIGNED, level)
+            return None if inner is None else text
         case Elementwise("power", (operand, Scalar() as exponent), called=False):
             base, times = _text(operand, kernel, _TIGHT), _text(exponent, kernel, _TIGHT)
             named = base is not None and times is not None

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
+from typing import TypeGuard
 
 from advisor.dtypes import Kind, kind_of
 from advisor.ir.concrete import Node, rebuilt, symbols
@@ -84,11 +86,14 @@ def needed(store: Store) -> Iterator[Read]:
     def of(value: Value) -> Iterator[Read]:
         if isinstance(value, Read):
             yield value
-        chosen = isinstance(value, Elementwise) and value.operation == "where"
-        for part in operands(value)[: 1 if chosen else None]:
+        for part in operands(value)[: 1 if _chooses(value) else None]:
             yield from of(part)
 
     yield from of(store.value)
+
+
+def _chooses(value: Value) -> TypeGuard[Elementwise]:
+    return isinstance(value, Elementwise) and value.operation == "where"
 
 
 def _rank(region: Sequence[Subscript]) -> int:
@@ -185,17 +190,28 @@ class Lift:
         return len(type_of(value, self.kernel).extents)
 
     def is_there(self, store: Store) -> bool:
-        """Return whether single elements exist also where the loop has no iteration."""
+        """Return whether single elements exist also where no iteration needs them."""
+        if self.kernel.runs_through:
+            ways = (part.operands[1:] for part in parts_of(store.value) if _chooses(part))
+            asked = {read for way in chain(*ways) for read in reads(way)} - {*needed(store)}
+            return not any(self._is_beyond(*one) for read in asked for one in self._points(read))
         places = (Read(store.array, store.region), *reads(store.value))
-        return self.kernel.runs_through or all(
-            self.loop.variable in free_symbols(part.at)
-            or (
-                self.proofs.non_negative(part.at) and self.proofs.non_negative(extent - part.at - 1)
-            )
+        return all(
+            self.proofs.non_negative(at) and self.proofs.non_negative(extent - at - 1)
             for read in places
-            for part, extent in zip(read.region, self._extents(read), strict=True)
-            if isinstance(part, Point)
+            for at, extent in self._points(read)
         )
+
+    def _points(self, read: Read) -> Iterator[tuple[Expr, Expr]]:
+        """Yield the single indices that stay such, each with the extent that it is within."""
+        for part, extent in zip(read.region, self._extents(read), strict=True):
+            if isinstance(part, Point) and self.loop.variable not in free_symbols(part.at):
+                yield part.at, extent
+
+    def _is_beyond(self, at: Expr, extent: Expr) -> bool:
+        """Return whether the last of the iterations around surely goes beyond the end."""
+        last = substitute(at, {one.variable: one.high - 1 for one in self.outer})
+        return self.proofs.non_negative(last - extent)
 
     def is_apart(self, read: Read, region: Sequence[Subscript]) -> bool:
         """Return whether no iteration reads a single element, if it is of the same array."""

@@ -30,6 +30,47 @@ FUNCTIONS = {
             return u
         u 1 steps i nu f
     """,
+    "heat_until": """
+        def heat_until(u0, x, t_end, dt, nu):
+            if len(u0) != len(x):
+                raise ValueError("one value a point")
+            r = nu * dt / (x[1] - x[0]) ** 2
+            steps = int(np.ceil(t_end / dt))
+            u = np.zeros((steps + 1, len(x)))
+            u[0] = u0.copy()
+            for n in range(steps):
+                u[n + 1][0] = u[n][0]
+                for i in range(1, len(x) - 1):
+                    u[n + 1][i] = u[n][i] + r * (u[n][i + 1] - 2 * u[n][i] + u[n][i - 1])
+            return u
+        u0 1 x 1 t_end f dt f nu f
+    """,
+    "bordered": """
+        def bordered(old, top):
+            n, m = old.shape
+            new = np.zeros((n, m))
+            for i in range(n):
+                for j in range(m):
+                    if i == 0:
+                        new[i][j] = top
+                    elif j == 0 or j == m - 1 or i == n - 1:
+                        new[i][j] = old[i][j]
+                    else:
+                        new[i][j] = 0.5 * (old[i - 1][j] + old[i + 1][j])
+            return new
+        old 2 top f
+    """,
+    "eliminate": """
+        def eliminate(a, b):
+            n = a.shape[0]
+            both = np.hstack((a.astype(float), b.reshape(-1, 1)))
+            for i in range(n):
+                both[i] = both[i] / both[i, i]
+                for j in range(i + 1, n):
+                    both[j] -= both[j, i] * both[i]
+            return both
+        a 2 b 1
+    """,
     "jacobi": """
         def jacobi(u, f, h):
             new = u.copy()

@@ -35,6 +35,7 @@ from tests.transforms.generated.message_programs import Exchanging
 from tests.transforms.generated.recurrence_programs import recurrences
 from tests.transforms.generated.running_programs import check_running, running
 from tests.transforms.generated.scan_programs import check_scans, scanning
+from tests.transforms.generated.split_programs import conditioned
 from tests.transforms.generated.sum_programs import sums
 from tests.transforms.generated.window_programs import programs
 from tests.transforms.spmd_running import proposals as program_proposals
@@ -112,15 +113,17 @@ def _rewrites(source: str, transform: Transform) -> list[Rewrite]:
     ]
 
 
-def check_loops(codes: Sequence[str]) -> Callable[[Program, int], Counter[str]]:
-    """Return a check of loop nests by rules that rewrite loops."""
+def check_loops(
+    codes: Sequence[str], *, read_again: bool = True
+) -> Callable[[Program, int], Counter[str]]:
+    """Return a check of loop nests by rules that rewrite loops, and of what is read of these."""
 
     def check(made: Program, seed: int) -> Counter[str]:
         found = Counter[str]()
         for code in codes:
             for proposal in rule(code).propose(made.kernel):
                 if proposal.edits():
-                    _check_loop(made, proposal, seed)
+                    _check_loop(made, proposal, seed, read_again=read_again)
                     found[code] = 1
         assume(found)
         return found
@@ -128,7 +131,7 @@ def check_loops(codes: Sequence[str]) -> Callable[[Program, int], Counter[str]]:
     return check
 
 
-def _check_loop(made: Program, proposal: Proposal, seed: int) -> None:
+def _check_loop(made: Program, proposal: Proposal, seed: int, *, read_again: bool) -> None:
     source = rewritten(made, proposal)
     legality = proposal.legality
     assert legality.applicability is not Applicability.DISPLAY
@@ -142,6 +145,8 @@ def _check_loop(made: Program, proposal: Proposal, seed: int) -> None:
         else:
             for one, other in zip(before, after, strict=True):
                 np.testing.assert_allclose(other, one, CLOSE, CLOSE, err_msg=source)
+    if not read_again:
+        return
     again = only_kernel(source)
     found, wanted = again, proposal.variant
     if " within " in proposal.title:
@@ -218,6 +223,7 @@ FAMILIES = (
         st.integers(1, 3).flatmap(lambda depth: nests(depth, statements=2)),
         check_loops(("ADV401", "ADV501")),
     ),
+    Family("conditions on indices", conditioned(), check_loops(("ADV401",), read_again=False)),
     Family("nests of floats", nests(2, dtype="f8"), check_loops(("ADV401", "ADV501"))),
     Family(
         "accumulating loops",

@@ -1,0 +1,145 @@
+"""Parts of a loop's range in each of which conditions on its index come out one way.
+
+``if i == 0: ... elif i < n - 1: ... else: ...`` asks where an index is. A loop over such conditions
+is read as loops over parts of its range, one after another, where they need not be asked: most
+often one for the inner part and one for each end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import libcst as cst
+
+from advisor.frontend.bindings import assigned_names, names_in
+from advisor.frontend.indices import known
+from advisor.frontend.scope import Scope
+from advisor.frontend.trees import nodes_in
+from advisor.ir.dependence import known_non_negative
+from costdb.expr import ONE, ZERO, Expr, free_symbols, substitute
+from costdb.expr.polynomials import affine_in
+
+MOST_ENDS = 6
+"""A range has so many ends of parts at most."""
+
+_LARGE = 64
+"""Ends are in the order that they have where sizes are at least that."""
+
+_FLIPPED = {
+    "LessThan": "GreaterThan",
+    "LessThanEqual": "GreaterThanEqual",
+    "GreaterThan": "LessThan",
+    "GreaterThanEqual": "LessThanEqual",
+}
+
+_PLACES = {
+    "LessThan": (0,),
+    "LessThanEqual": (1,),
+    "GreaterThan": (1,),
+    "GreaterThanEqual": (0,),
+    "Equal": (0, 1),
+    "NotEqual": (0, 1),
+}
+"""How far behind what an index is compared with parts begin."""
+
+
+def ends_of_parts(node: cst.For, index: str, low: Expr, high: Expr, scope: Scope) -> list[Expr]:
+    """Return where parts of a loop's range begin, and its end; only these two where it has one.
+
+    Parameters
+    ----------
+    node : For
+        A loop whose name of the index is bound.
+    index : str
+        The symbol of that.
+    low, high : Expr
+        Its range.
+    scope : Scope
+    """
+    ends, changed = [low, high], assigned_names(node.body)
+    tests = (one.test for one in nodes_in(node.body) if isinstance(one, cst.If | cst.IfExp))
+    for test in tests:
+        if decided(test, scope) is not None:
+            continue
+        for part in nodes_in(test):
+            if not isinstance(part, cst.Comparison) or names_in(part) & changed:
+                continue
+            for operator, place in _relations(part, index, scope):
+                for more in _PLACES[operator]:
+                    if free_symbols(place) & scope.maxima.keys() or not _put(place + more, ends):
+                        return [low, high]
+    return ends
+
+
+def _put(place: Expr, ends: list[Expr]) -> bool:
+    """Put a place where it belongs among some; return whether that is known."""
+    if place in ends:
+        return True
+    after = [_precedes(end, place) for end in ends]
+    at = after.count(True)
+    if after != [True] * at + [False] * (len(ends) - at):
+        return False
+    if 0 < at < len(ends):
+        ends.insert(at, place)
+    return len(ends) <= MOST_ENDS
+
+
+def _precedes(one: Expr, other: Expr) -> bool | None:
+    gap = other - one
+    large = dict.fromkeys(free_symbols(gap), _LARGE)
+    if known_non_negative(gap, large):
+        return True
+    return False if known_non_negative(-gap, large) else None
+
+
+def decided(test: cst.BaseExpression, scope: Scope) -> bool | None:
+    """Return how a condition comes out in the parts that are read; None where that is open."""
+    match test:
+        case cst.Comparison():
+            found = [one for split in scope.splits for one in _outcomes(test, split, scope)]
+            pairs = len(test.comparisons)
+            return False if False in found else True if found.count(True) == pairs else None
+        case cst.BooleanOperation(left, operator, right):
+            sides = [decided(left, scope), decided(right, scope)]
+            ends = isinstance(operator, cst.Or)
+            return ends if ends in sides else None if None in sides else not ends
+        case cst.UnaryOperation(cst.Not(), inner):
+            holds = decided(inner, scope)
+            return None if holds is None else not holds
+    return None
+
+
+def _outcomes(node: cst.Comparison, index: str, scope: Scope) -> Iterator[bool | None]:
+    split = scope.splits[index]
+    for operator, place in _relations(node, index, scope):
+        below, beyond = split.is_below(place), split.is_below(place + ONE)
+        equal = True if below is False and beyond is True else None
+        equal = False if below is True or beyond is False else equal
+        match operator:
+            case "LessThan":
+                yield below
+            case "LessThanEqual":
+                yield beyond
+            case "GreaterThan":
+                yield None if beyond is None else not beyond
+            case "GreaterThanEqual":
+                yield None if below is None else not below
+            case "Equal":
+                yield equal
+            case "NotEqual":
+                yield None if equal is None else not equal
+
+
+def _relations(node: cst.Comparison, index: str, scope: Scope) -> Iterator[tuple[str, Expr]]:
+    """Yield how an index is compared, and with what."""
+    sides = [node.left, *(one.comparator for one in node.comparisons)]
+    for part, (one, other) in zip(node.comparisons, pairwise(sides), strict=True):
+        left, right, operator = known(one, scope), known(other, scope), type(part.operator).__name__
+        if not isinstance(left, Expr) or not isinstance(right, Expr) or operator not in _PLACES:
+            continue
+        slope, _ = affine_in(left - right, index) or (ZERO, ZERO)
+        if slope == ONE:
+            yield operator, substitute(right - left, {index: ZERO})
+        elif slope == -ONE:
+            yield _FLIPPED.get(operator, operator), substitute(left - right, {index: ZERO})
