@@ -190,10 +190,12 @@ def _in_order(body: tuple[Statement, ...], kernel: Kernel) -> tuple[dict[str, in
             # one alone is empty where its ends are the other way round
             continue
         ends = [end for one in parts for end in (one.low, one.high)]
-        ordered = [pair for pair in pairwise(ends) if not isinstance(pair[1] - pair[0], Num)]
+        first = (ends[0] + 1, ends[-1])
+        ordered = [(a, b) for a, b in pairwise(ends) if not isinstance(b - a, Num)]
+        said = [(a, b) for a, b in ordered if b - a != first[1] - first[0]]
         words += [IF_NOT_EMPTY]
-        words += [f"if {python_text(a, texts)} <= {python_text(b, texts)}" for a, b in ordered]
-        for one, other in (*ordered, (ends[0] + 1, ends[-1])):
+        words += [f"if {python_text(a, texts)} <= {python_text(b, texts)}" for a, b in said]
+        for one, other in (*ordered, first):
             for name in free_symbols(other - one):
                 slope, rest = affine_in(other - one, name) or (None, None)
                 if slope == ONE and isinstance(rest, Num):
