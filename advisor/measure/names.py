@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from advisor.measure import names as pure
+from advisor.numpy_functions import SIZE_AT
 from costdb.records import dataclass, field
 
 # What a sampled program may call: functions that only compute on what they are given.
@@ -22,7 +23,9 @@ _TABLE: Final = tomllib.loads((files("advisor") / "measure" / "pure.toml").read_
 _MEMBERS: Final = _TABLE["members"]
 
 CALLS: Final = frozenset(
-    f"{module}.{name}" for module, names in _TABLE["calls"].items() for name in names.split()
+    f"{module}.{name}"
+    for module, names in (*_TABLE["calls"].items(), ("numpy.random", " ".join(SIZE_AT)))
+    for name in names.split()
 )
 """Dotted names of functions; types of elements are among them."""
 
@@ -65,7 +68,7 @@ UFUNC_METHODS: Final = frozenset({"accumulate", "at", "outer", "reduce", "reduce
 
 BUILTINS: Final = frozenset(_TABLE["names"]["builtins"].split())
 
-MEMBERS: Final = frozenset(_MEMBERS["values"].split())
+MEMBERS: Final = frozenset(_MEMBERS["values"].split()) | SIZE_AT.keys()
 """Attributes and methods of arrays, numbers, containers, sparse matrices and generators."""
 
 
