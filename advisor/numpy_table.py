@@ -493,3 +493,24 @@ def moved(name: str, source: int, target: int, rank: int) -> tuple[int, ...]:
     before = target - 1 if name == "rollaxis" and source < target else target
     places.insert(before, source)
     return tuple(places)
+
+
+# Functions of ``math``.
+
+_ALIKE = (
+    *("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "hypot", "fmod"),
+    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "degrees", "radians"),
+    *("fabs", "floor", "ceil", "trunc", "copysign", "isnan", "isinf", "isfinite"),
+)
+_ARCS = ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")
+OF_MATH: Final = (
+    {name: name for name in _ALIKE}
+    | {f"a{name}": f"arc{name}" for name in _ARCS}
+    | {"pow": "power"}
+)
+"""What NumPy calls a function of `math`; `remainder` means something else there."""
+
+WHOLE_OF_MATH: Final = frozenset(
+    {"floor", "ceil", "trunc", "gcd", "lcm", "isqrt", "comb", "perm", "factorial"}
+)
+"""Those that give whole numbers."""

@@ -22,6 +22,7 @@ from advisor.frontend.indices import (
 )
 from advisor.frontend.scope import Scope
 from advisor.frontend.selections import Selection
+from advisor.frontend.splits import decided
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
@@ -47,10 +48,12 @@ from advisor.ir.values import (
 )
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
+    OF_MATH,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
     ROWS,
+    WHOLE_OF_MATH,
     Shape,
     ShapeConflict,
     broadcast,
@@ -393,6 +396,9 @@ def _value_of(node: Known, scope: Scope) -> Value:
         case cst.Subscript():
             return _subscripted(unchained(node, scope), scope.span(node), scope)
         case cst.IfExp():
+            holds = decided(node.test, scope)
+            if holds is not None:
+                return value_of(node.body if holds else node.orelse, scope)
             return _chosen(node, scope)
         case cst.Call():
             return _call(node, scope)
@@ -791,21 +797,6 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
     return Copy(operand, strong(dtype), of_python=python is not None)
 
 
-_ALIKE = (
-    *("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "hypot", "fmod"),
-    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "degrees", "radians"),
-    *("fabs", "floor", "ceil", "trunc", "copysign", "isnan", "isinf", "isfinite"),
-)
-_ARCS = ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")
-_OF_MATH = (
-    {name: name for name in _ALIKE}
-    | {f"a{name}": f"arc{name}" for name in _ARCS}
-    | {"pow": "power"}
-)
-"""What NumPy calls a function of `math`; `remainder` means something else there."""
-_WHOLE = frozenset({"floor", "ceil", "trunc", "gcd", "lcm", "isqrt", "comb", "perm", "factorial"})
-
-
 def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     """Return what a function of ``math`` gives of numbers; None where it is not read."""
     if any(argument.keyword or argument.star for argument in given):
@@ -815,9 +806,9 @@ def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     name = full.removeprefix("math.")
     if len(numbers) == len(parts):
         dtype = "bool" if name.startswith("is") and name != "isqrt" else PYTHON_FLOAT
-        dtype = PYTHON_INTEGER if name in _WHOLE else dtype
+        dtype = PYTHON_INTEGER if name in WHOLE_OF_MATH else dtype
         return Scalar(f"{full}({', '.join(numbers)})", dtype)
-    operation = _OF_MATH.get(name)
+    operation = OF_MATH.get(name)
     single = not any(scope.type_of(part).extents for part in parts)
     if operation is None or ROWS[operation].operands != len(parts) or not single:
         return None
@@ -826,7 +817,7 @@ def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         for part in parts
     )
     made = Elementwise(operation, tuple(floats))
-    return Copy(made, strong(PYTHON_INTEGER), of_python=True) if name in _WHOLE else made
+    return Copy(made, strong(PYTHON_INTEGER), of_python=True) if name in WHOLE_OF_MATH else made
 
 
 _OF_VECTORS = ("sum", "max", "min")

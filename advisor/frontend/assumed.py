@@ -103,14 +103,25 @@ def _imports(tree: ast.Module) -> dict[str, str]:
 
 
 def _is_worth_reading(node: ast.stmt) -> bool:
-    """Return whether a loop in it subscripts anything by what it computes, or fills a list."""
+    """Return whether a loop in it subscripts by what it computes, adds that up, or fills a list."""
     return any(
         (isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Constant))
         or (isinstance(one, ast.Attribute) and one.attr in _FILLING)
+        or _adds_up(one)
         for loop in ast.walk(node)
         if isinstance(loop, ast.For | ast.While)
         for one in ast.walk(loop)
     )
+
+
+def _adds_up(node: ast.AST) -> bool:
+    """Return whether a statement changes a number by something that is computed."""
+    match node:
+        case ast.AugAssign(value=value):
+            return not isinstance(value, ast.Constant)
+        case ast.Assign(targets=[ast.Name(name)], value=ast.BinOp(left, _, right)):
+            return name in (getattr(left, "id", ""), getattr(right, "id", ""))
+    return False
 
 
 def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, _Function]]:

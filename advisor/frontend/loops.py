@@ -148,6 +148,7 @@ class Loops(Besides):
         """
         scope, (low, high, step) = self.scope, bounds
         changed = variable in assigned_names(node.body) or _may_be_left(node.body)
+        changed = changed or is_prange(node.iter, scope)
         if step != 1 or changed or len(scope.splits) == MOST_SPLITS or scope.has_array(variable):
             return None
         before, symbol = scope.moment(), scope.index(variable, span.start_line)

@@ -270,6 +270,8 @@ def _condition(value: Value) -> str:
             return "if a copy of all windows fits in memory"
         case Elementwise(_, parts) if any(isinstance(one, Windows) for one in parts):
             return "if a copy of all windows fits in memory"
+        case Reduction(operand) if not any(isinstance(one, Read) for one in parts_of(operand)):
+            return "if all of its terms fit in memory"
         case Called("searchsorted"):
             return "if the limits of groups ascend"
         case Tally(Read()):

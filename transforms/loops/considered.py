@@ -25,6 +25,7 @@ from advisor.ir.statements import (
     Unknown,
     mentioned,
     names_elements,
+    parts_of_range,
     values_of,
     walk,
     within,
@@ -76,20 +77,22 @@ def _in_block(
         node = statement_at(one.span, kernel.context)
         if isinstance(one, Choice):
             yield from _in_block(within(one), kernel, taken)
-        if not isinstance(one, Loop) or not isinstance(node, ast.For | ast.While):
+        parts = (one,) if isinstance(one, Loop) else parts_of_range(one)
+        if not parts or not isinstance(node, ast.For | ast.While):
             continue
-        waits = _what_waits(one, node, kernel)
-        is_taken = _is_taken(one, node, kernel, taken)
-        if not is_taken or (waits and _has_independent(one.body, kernel, taken)):
-            yield from _in_block(one.body, kernel, taken)
+        waits = next(filter(None, (_what_waits(part, node, kernel) for part in parts)), "")
+        is_taken = all(_is_taken(part, node, kernel, taken) for part in parts)
+        inner = one.body if isinstance(one, Loop) else ()
+        if not is_taken or (waits and _has_independent(inner, kernel, taken)):
+            yield from _in_block(inner, kernel, taken)
             continue
         way = Compiled.WAITING if waits else Compiled.ALONE
-        loop = replace(one, compiled=way)
+        loops = tuple(replace(part, compiled=way) for part in parts)
         yield Proposal(
             _title(node, way),
             f"every element costs the interpreter its steps; {waits or _to_use(node)}",
             first_line(one.span, kernel.context),
-            kernel.with_body(with_statement(kernel.body, one, (loop,))),
+            kernel.with_body(with_statement(kernel.body, one, loops)),
             _WORDS[way],
             tuple,
             LEAST,

@@ -170,7 +170,7 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
     found = combined(store)
     assert found is not None
     operation, term = found
-    dtype, total = kernel.dtype(store.array), type_of(term, kernel).dtype
+    dtype, total = kernel.dtype(store.array), strong(type_of(term, kernel).dtype)
     match term:
         case Elementwise("where", (_, Scalar("1", _), Scalar("0", _))):
             if dtype != "int64":

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from advisor.ir.values import Elementwise, Scalar, Value
-from advisor.numpy_table import PYTHON_INTEGER, ROWS
+from advisor.numpy_table import OF_MATH, PYTHON_INTEGER, ROWS, WHOLE_OF_MATH
 
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 INDEX_BITS, WORD_BITS = 30, 63
@@ -18,6 +18,10 @@ def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
     match node:
         case ast.Call(ast.Name(operation), parts) if operation in ROWS:
             return Elementwise(operation, tuple(of_text(one, named) for one in parts))
+        case ast.Call(ast.Attribute(ast.Name("math"), name), parts) if (
+            name in OF_MATH and name not in WHOLE_OF_MATH
+        ):
+            return Elementwise(OF_MATH[name], tuple(of_text(one, named) for one in parts))
         case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
             return Scalar(ast.unparse(node), PYTHON_INTEGER)
         case ast.UnaryOp(ast.USub(), operand):

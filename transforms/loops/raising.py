@@ -13,12 +13,13 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from advisor.dtypes import Kind
 from advisor.ir.concrete import symbols
 from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in
 from advisor.ir.nests import NO_INDEX, index_name
-from advisor.ir.shapes import ShapeConflict
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import Loop, Store, Threads, is_total, walk
 from advisor.ir.values import (
     Called,
@@ -42,6 +43,7 @@ from advisor.numpy_table import (
     ROWS,
     count_of,
     reduced_dtype,
+    strong,
 )
 from costdb.expr import free_symbols, sym
 from costdb.expr.functions import chance
@@ -249,8 +251,10 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     if found is None:
         raise NotRaised
     operation, term = found
-    if not (_counts(term) or any(_summed(term))):
-        # numbers of Python would become NumPy's
+    kind = kind_of_or_none(strong(type_of(term, lift.kernel).dtype))
+    computed = is_of_python(term) is not False and kind is Kind.FLOATING
+    if not (_counts(term) or any(_summed(term)) or computed):
+        # whole numbers of Python have no end
         raise NotRaised
     if is_total(store) and any(map(_is_of_either, parts_of(term))):
         # only the data know whose number the sum is
@@ -275,7 +279,7 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     own = Read(store.array, store.region)
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
     if is_total(store) and is_of_python(term):
-        made = Copy(made, type_of(made, lift.kernel).dtype, of_python=True)
+        made = Copy(made, strong(type_of(made, lift.kernel).dtype), of_python=True)
     value = Elementwise(operation, (own, made))
     held = tuple(lift.held(store, None))
     return replace(store, value=value, in_place=True, held=held)

@@ -6,9 +6,10 @@ where outer ones carry a dependence. Loops that only accumulate, into a number o
 become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Numbers that are
 stored on the way become a scan: a running sum, product or extreme; loops in which each element is
 the one before it and a term, too. Loops that look for the first least or greatest term become
-`argmin` or `argmax`. Conditions on elements, and on indices, become choices (`np.where`) or masks,
-lists that are filled become arrays, and numbers that an iteration computes for itself, also from
-its index, arrays of that name. What several statements add to one array is added by each at once.
+`argmin` or `argmax`. Conditions on elements become choices (`np.where`) or masks, lists that are
+filled become arrays, and numbers that an iteration computes for itself, also from its index, arrays
+of that name. Conditions on where an index is, as for the borders of a grid, split the range: each
+part has statements of its own. What several statements add to one array is added by each at once.
 
 Loops are raised one at a time, the innermost first: an element becomes a vector, a vector a matrix.
 Where an inner loop adds up or waits for itself, it also is offered as a loop around statements over
@@ -48,12 +49,13 @@ clamped on the way, or used after the loop; searches in which the last of equal 
 **Fix safety.** Safe where all elements are of one type, every operation is one that is rounded
 exactly, and no two arrays of the loops can overlap in memory: then each element is computed by
 the same operations and results are equal bit for bit, for every size, none included. Unsafe where
-a caller may pass overlapping arrays, and for operations that NumPy rounds otherwise for arrays
-than for numbers (powers, exponentials, complex products). Unsafe, too, where only loops with
-iterations show that elements are there; and for `min` and `max` of floating-point numbers, where a
-NaN or a zero with a sign may come out otherwise. What may fail, a division or a root, is computed
-under a mask, for those elements only that need it. Python's comparisons pass over a NaN, as
-`np.fmax.accumulate` does and `np.maximum.accumulate` does not; one that is there first stays.
+a caller may pass overlapping arrays, where parts of a range have to be in order, and for operations
+that NumPy rounds otherwise for arrays than for numbers (powers, exponentials, complex products).
+Unsafe, too, where only loops with iterations show that elements are there; and for `min` and `max`
+of floating-point numbers, where a NaN or a zero with a sign may come out otherwise. What may fail,
+a division or a root, is computed under a mask, for those elements only that need it. Python's
+comparisons pass over a NaN, as `np.fmax.accumulate` does and `np.maximum.accumulate` does not; one
+that is there first stays.
 
 What loops add, or store, at places that only the data know is one call for all of them. Where
 several statements add floating-point numbers to one array, their terms come in another order.

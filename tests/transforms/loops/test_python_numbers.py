@@ -34,6 +34,18 @@ OF_PYTHON = [
     ("0.0", "t += float(x[i]) if x[i] > 0.2 else 0.0", "f8", None),
     ("-1.0", "t = max(t, float(x[i]))", "f8", "t = float(x.max(initial=t))"),
     ("0", "t += int(x[i])", "i8", "t += int(x.sum())"),
+    (
+        "0.0",
+        "t += 4.0 / (1.0 + (0.5 + i) * (0.5 + i))",
+        "f8",
+        "t += float((4.0 / (1.0 + both * both)).sum())",
+    ),
+    (
+        "0.0",
+        "t = t + math.exp(-0.1 * i)",
+        "f8",
+        "t += float(np.exp(-0.1 * np.arange(x.shape[0])).sum())",
+    ),
 ]
 OF_NUMPY = [
     ("0.0", "t += np.float64(x[i])", "f8", "t += x.sum()"),
@@ -73,6 +85,16 @@ def test_nothing_leaves_a_number_of_python(
     source, (one,) = offered(start, body, dtype)
     x = np.zeros(0, dtype)
     assert type(result(apply_edits(source, one.edits()), x)) is type(result(source, x))
+
+
+@pytest.mark.parametrize("term", ["i", "i * i", "i ** 3 / 7.0", "(i * i * i) * 0.5"])
+def test_whole_numbers_that_have_no_end_are_left(term: str) -> None:
+    assert not offered("0", f"t += {term}", "f8")[1]
+
+
+def test_terms_that_no_array_had_have_to_fit_in_memory() -> None:
+    _, (one,) = offered("0.0", "t += 1.0 / (1.0 + i)", "f8")
+    assert "fit in memory" in one.legality.argument
 
 
 def test_what_outgrows_a_type_is_said() -> None:
