@@ -26,7 +26,7 @@ CALLS: Final = frozenset(
     f"{module}.{name}"
     for module, names in (*_TABLE["calls"].items(), ("numpy.random", " ".join(SIZE_AT)))
     for name in names.split()
-)
+) - {"numpy.random.integers"}
 """Dotted names of functions; types of elements are among them."""
 
 WITH_FUNCTIONS: Final = frozenset(
