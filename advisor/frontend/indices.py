@@ -218,6 +218,12 @@ def _called(node: cst.Call, scope: Scope) -> Known:
             return num(len(items))
         case "len", [cst.Name(value=array)] if scope.is_array(array) and scope.extents_of(array):
             return scope.extents_of(array)[0]
+        case "len", [cst.Subscript(cst.Name(array), parts)] if scope.is_array(array):
+            rest = scope.extents_of(array)[len(parts) :]
+            slices = (part.slice for part in parts)
+            places = [isinstance(one, cst.Index) and known(one.value, scope) for one in slices]
+            if rest and all(isinstance(one, Expr) for one in places):
+                return rest[0]
         case "len", [cst.Name(value=items)] if items in scope.listed:
             return scope.listed[items][0]
         case "int", [Expr() as number]:
@@ -263,8 +269,12 @@ def pairs(target: cst.BaseExpression, item: Known, scope: Scope) -> Iterator[tup
 # What a loop goes through: ranges of whole numbers, also those that are written out.
 
 
-def range_of(node: cst.BaseExpression, scope: Scope) -> tuple[Expr, Expr, int] | None:
-    """Return first, end and step of a range; None for anything else.
+Bounds = tuple[Expr, Expr, int | Expr]
+"""First, end and step of a range."""
+
+
+def range_of(node: cst.BaseExpression, scope: Scope) -> Bounds | None:
+    """Return the bounds of a range; None for anything else.
 
     Raises
     ------
@@ -288,11 +298,13 @@ def range_of(node: cst.BaseExpression, scope: Scope) -> tuple[Expr, Expr, int] |
     if not 1 <= len(node.args) <= 3 or any(a.keyword or a.star for a in node.args):
         raise NotUnderstood("a range that cannot be read")
     values = [argument.value for argument in node.args]
-    step = whole_number(known(values[2], scope)) if len(values) == 3 else 1
-    if step is None or (step < 1 and step != -1):
-        raise NotUnderstood("a range whose step is neither a positive literal nor -1")
     if len(values) == 1:
-        return num(0), scalar(values[0], scope), step
+        return num(0), scalar(values[0], scope), 1
+    by = scalar(values[2], scope) if len(values) == 3 else ONE
+    literal = whole_number(by)
+    step = by if literal is None else literal
+    if literal is not None and literal < 1 and literal != -1:
+        raise NotUnderstood("a range whose step is a negative number, and not -1")
     return scalar(values[0], scope), scalar(values[1], scope), step
 
 

@@ -32,6 +32,7 @@ from advisor.frontend.directives import spoken_of
 from advisor.frontend.effects import roots
 from advisor.frontend.indices import (
     MOST_ITERATIONS,
+    Bounds,
     Known,
     is_prange,
     known,
@@ -67,7 +68,7 @@ from advisor.ir.values import Point, Read, Scalar, Value
 from advisor.ir.waiting import carried as carried_by
 from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
-from costdb.expr import Expr, minimum, num, sym
+from costdb.expr import Expr, ceil_div, minimum, num, sym
 from costdb.expr.functions import trips as number_of_trips
 from costdb.expr.nodes import Num
 
@@ -113,7 +114,7 @@ class Loops(Besides):
             items = self._written_out(node, bounds)
             if items is not None:
                 return self._unrolled(node, items, span)
-        if bounds is not None and bounds[2] < 0 and trips is not None:
+        if bounds is not None and bounds[2] == -1 and trips is not None:
             raise NotUnderstood("a loop that counts down, with a stated number of trips")
         if bounds is not None and variable is not None:
             whole = self._in_parts(node, variable, bounds, span) if trips is None else None
@@ -140,7 +141,7 @@ class Loops(Besides):
         return (*needed, *self._untold(node, trips, span, ahead))
 
     def _in_parts(
-        self, node: cst.For, variable: str, bounds: tuple[Expr, Expr, int], span: Span
+        self, node: cst.For, variable: str, bounds: Bounds, span: Span
     ) -> Unrolled | Loop | None:
         """Read a loop over parts of its range in turn, as conditions on its index come out there.
 
@@ -308,9 +309,7 @@ class Loops(Besides):
         self.bodies.originals[made] = node
         return made
 
-    def _written_out(
-        self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
-    ) -> tuple[Known, ...] | None:
+    def _written_out(self, node: cst.For, bounds: Bounds | None) -> tuple[Known, ...] | None:
         """Return the values that a loop is read for one by one; None for any other loop."""
         if bounds is not None and not looks_up(node, self.scope):
             return None
@@ -347,17 +346,19 @@ class Loops(Besides):
         self,
         node: cst.For,
         variable: str | None,
-        bounds: tuple[Expr, Expr, int],
+        bounds: Bounds,
         trips: Expr | None,
         span: Span,
         items: Sequence[Item] = (),
     ) -> Loop:
-        """Read a loop over a range; one that counts down, as one over how far it has come."""
+        """Read a loop over a range; one that counts down, or by a size, as one over its rounds."""
         scope = self.scope
         symbol = scope.index(variable, span.start_line)
         low, high, step = bounds
         index: Expr | None = None
-        if step < 0:
+        if isinstance(step, Expr):
+            low, high, step, index = num(0), ceil_div(high - low, step), 1, low + step * sym(symbol)
+        elif step < 0:
             low, high, step, index = num(0), low - high, 1, low - sym(symbol)
         if trips is not None:
             high = low + trips * step

@@ -45,9 +45,7 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
-from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
-from costdb.expr.nodes import Num
-from costdb.expr.polynomials import affine_in
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 
@@ -155,9 +153,17 @@ def _shortening(loops: Iterable[Loop]) -> frozenset[str]:
     lengths = [(one.high - one.low) * (1 if one.step > 0 else -1) for one in loops]
 
     def shortens(name: str) -> bool:
-        slopes = [affine_in(one, name) for one in lengths if name in free_symbols(one)]
-        known = [one[0].value for one in slopes if one and isinstance(one[0], Num)]
-        return len(known) == len(slopes) and all(slope < 0 for slope in known)
+        changes = [0.0]
+        for length in lengths:
+            names = free_symbols(length)
+            for large in names - {name} if name in names else ():
+                point = {**dict.fromkeys(names, 1), large: EXTENT**2}
+                try:
+                    now, then = (evaluate(length, {**point, name: at}) for at in (1, 2))
+                except ExprError:
+                    return False
+                changes.append(float(max(0, then) - max(0, now)))
+        return min(changes) < 0 and max(changes) == 0
 
     return frozenset(filter(shortens, frozenset().union(*map(free_symbols, lengths))))
 

@@ -71,6 +71,16 @@ FUNCTIONS = {
             return both
         a 2 b 1
     """,
+    "cyclic": """
+        def cyclic(a, b, first, by):
+            c = np.zeros((a.shape[0], len(b[0])))
+            for i in range(first, len(a), by):
+                for j in range(len(b[0])):
+                    for k in range(b.shape[0]):
+                        c[i][j] += a[i][k] * b[k][j]
+            return c
+        a 2 b 2 first i by i
+    """,
     "jacobi": """
         def jacobi(u, f, h):
             new = u.copy()
