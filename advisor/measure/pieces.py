@@ -24,7 +24,7 @@ from costdb.store.records import PIECE, Result, add_result, newest_document
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0
-"""A run that takes longer is not launched again."""
+"""A run that takes longer is not launched again; none is left out of one that would not."""
 _PATIENCE_S: Final = 10.0
 _UNSEEN: Final = 0.05
 """How far iterations that were not run may be from those around, as a part of their time."""
@@ -184,8 +184,14 @@ def _launch(one: _Turns, effort: Effort) -> None:
         # later one does
         every = zip(*(rank["runs"] for rank in found), strict=True)
         runs = [max(ranks, key=lambda run: run["times_s"][0]) for ranks in every]
-        one.runs += runs[1:] or runs
+        runs = runs[1:] or runs
         one.spent_s += sum(run["real_s"] for run in runs)
+        if any(run["skipped"] for run in runs) and runs[0]["times_s"][0] <= _LONG_S:
+            # what windows cannot show, as work that depends on data, costs little to see
+            one.job["whole"] = True
+            _launch(one, effort)
+        else:
+            one.runs += runs
 
 
 def _judged(one: _Turns) -> Piece:

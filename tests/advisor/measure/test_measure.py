@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from advisor.cli.app import main
 from advisor.measure.language import sampled_file
-from advisor.measure.pieces import Effort, NoPiece, sample
+from advisor.measure.pieces import Effort, NoPiece, Piece, sample
 
 KERNEL = """\
 import numpy as np
@@ -77,6 +78,27 @@ def test_a_script_is_told_by_statement_and_mostly_not_run(
     assert main(["measure", "script.py", "-D", "N=500"]) == 0
     shown = capsys.readouterr().out
     assert "for step in range(20_000):" in shown and "some were run" in shown
+
+
+def test_of_a_short_program_all_is_run() -> None:
+    """Windows at both ends and in the middle would not see where its work is."""
+    text = """\
+import numpy as np
+a = np.random.rand(2000, 4)
+for i in range(4000):
+    if 100 < i % 1000 < 190:
+        a = np.sort(a * 1.5, axis=0)
+print(a.sum())
+"""
+    (found,) = sample([(sampled_file("f.py", text, {}), {})], Effort(launches=2))
+    assert isinstance(found, Piece) and not found.skipped
+    space: dict[str, object] = {}
+    took = []
+    for _ in range(3):
+        began = time.thread_time()
+        exec(text, space)
+        took.append(time.thread_time() - began)
+    assert 0.5 * min(took) < found.mid_s < 2 * min(took)
 
 
 def test_what_would_run_is_shown_and_not_run(

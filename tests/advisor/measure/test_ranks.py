@@ -54,11 +54,11 @@ def in_all(found: Piece | NoPiece) -> Piece:
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_of_a_long_loop_every_rank_runs_the_same_iterations(ranks: int) -> None:
     short, long = (
-        in_all(sampled(HALO.replace("STEPS", str(steps)), ranks)) for steps in (60, 60_000)
+        in_all(sampled(HALO.replace("STEPS", str(steps)), ranks)) for steps in (60, 900_000)
     )
     assert not short.skipped
     # nine at the beginning, and four windows of two that warm and three times two that count
-    assert long.skipped == {9: 60_000 - 9 - 4 * 8}
+    assert long.skipped == {9: 900_000 - 9 - 4 * 8}
     assert long.mid_s > long.spent_s
 
 
@@ -83,8 +83,11 @@ APART = (
 
 
 @pytest.mark.parametrize("text", [FARM, *(SERVED.replace("TOLD", told) for told in APART)])
-def test_ranks_that_do_different_things_run_every_iteration(text: str) -> None:
+def test_ranks_that_do_different_things_run_every_iteration(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where it is a function that only one of them calls, or behind its return."""
+    monkeypatch.setattr(pieces, "_LONG_S", 0.0)
     found = in_all(sampled(text, budget_s=20))
     assert not found.skipped
 
@@ -131,7 +134,10 @@ def test_what_does_not_end_well_is_one_line(
     assert isinstance(found, NoPiece) and why in f"line {found.line}: {found.why}"
 
 
-def test_shapes_that_change_between_iterations_are_all_run() -> None:
+def test_shapes_that_change_between_iterations_are_all_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pieces, "_LONG_S", 0.0)
     text = HEAD + (
         "x = np.ones(2)\nfor k in range(200):\n    x = np.append(x, comm.allreduce(1.0))\n"
         "y = x[200]\n"
@@ -164,7 +170,9 @@ def test_a_program_is_told_by_statement_and_with_its_rewrites(
     )
     assert main(["measure", "sum.py", "-P", "2", "--output-format", "json"]) == 0
     written, *rewrites = json.loads(capsys.readouterr().out)["measured"]
-    assert set(written["statements_s"]) > {"9", "11"} and written["iterations_not_run"] == {"9": 59}
+    assert set(written["statements_s"]) > {"9", "11"}
+    # it takes less than a second
+    assert written["iterations_not_run"] == {}
     assert written["measured_s"]["mid"] > 0
     assert main(["measure", "sum.py"]) == 0
     shown = capsys.readouterr().out
