@@ -34,7 +34,7 @@ _FIRST, _AT_ONCE = 8, 2
 """Of these it runs so many first, and then so many at once."""
 
 
-class Unfinished(Exception):
+class Unfinished(BaseException):
     """A loop whose number of trips the program does not tell went on for too long."""
 
     def __init__(self, place: int, trips: int, seconds: float) -> None:

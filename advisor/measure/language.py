@@ -292,6 +292,8 @@ class _Writer:
             return []
         if path is None and isinstance(node, ast.Name) and node.id in pure.OF_CLASSES:
             return [ast.Name(node.id)]
+        if path in pure.REMEMBERING:
+            return [self.expression(node)]
         if path not in pure.COMPILERS:
             raise self.refused(node, f"`@{self.shown(node)}` is not known")
         self.modules.add("numba")
@@ -391,6 +393,12 @@ class _Writer:
                 return self.printed(args)
             case ast.Assign() | ast.Expr() if self.known.given.is_setting_up(node):
                 return []
+            case ast.Raise(exc=None):
+                return [ast.Raise()]
+            case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))) if (
+                name in pure.BUILTINS or name in self.known.functions
+            ):
+                return [ast.Raise(self.part(node.exc))]
             case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit" | "Abort"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
             case ast.Assign(targets=[ast.Name(id=name)]) if (
@@ -407,16 +415,19 @@ class _Writer:
                 return [self.copied(node)]
             case ast.If(test=test, body=then, orelse=orelse):
                 return [ast.If(self.expression(test), self.inner(then), self.block(orelse))]
-            case ast.For(orelse=[]):
+            case ast.For():
                 return self.loop(node)
-            case ast.While(test=test, body=body, orelse=[]):
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
+                caught = [self.handler(one) for one in handlers]
+                return [ast.Try(self.inner(body), caught, self.block(orelse), self.block(last))]
+            case ast.While(test=test, body=body, orelse=orelse):
                 # counting trips takes as long as a short one: only where nothing else would end it
                 counted = self.once and not self.compiled
                 number = self.place(node) if counted else 0
                 self.breaks.append("")
                 inside = self.inner(body)
                 self.breaks.pop()
-                repeated = ast.While(self.expression(test), inside, [])
+                repeated = ast.While(self.expression(test), inside, self.block(orelse))
                 if not counted:
                     return [repeated]
                 inside[:0] = _lines(f"clock.trip({number})")
@@ -455,7 +466,7 @@ class _Writer:
             self.breaks.append("")
             body = self.inner(node.body)
             self.breaks.pop()
-            return [ast.For(target, over, body, [])]
+            return [ast.For(target, over, body, self.block(node.orelse))]
         place = self.place(node)
         name, part = f"loop{place}", f"part{place}"
         kind, over = "", node.iter
@@ -472,6 +483,7 @@ class _Writer:
         self.breaks.append(name)
         body = self.inner(node.body)
         self.breaks.pop()
+        after = self.block(node.orelse)
         names = sorted(self.name(n) for n in carried_names(node) if n in there)
         handed = f"{', '.join(names)}, = {name}.%s({', '.join(names)})" if names else ""
         stored = sorted(self.name(one) for one in stored_arrays(node.body) if one in self.names)
@@ -491,7 +503,14 @@ class _Writer:
             ast.For(ast.Name(part), ast.Name(name), within, []),
             *_lines(handed.replace("%s", "left")),
             *_lines(f"{name}.touch({', '.join(stored)})" if stored else ""),
+            *([ast.If(_expression(f"not {name}.broke"), after, [])] if after else ()),
         ]
+
+    def handler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        """Write what follows an exception; the clock's own are none that a name stands for."""
+        kind = ast.Name("Exception") if node.type is None else self.expression(node.type)
+        name = None if node.name is None else self.name(node.name)
+        return ast.ExceptHandler(kind, name, self.inner(node.body))
 
     def target(self, node: ast.expr) -> ast.expr:
         match node:
@@ -564,12 +583,9 @@ class _Writer:
             case ast.Call(
                 func=ast.Name() | ast.Attribute() | ast.Lambda() | ast.Call() as function
             ):
-                own = (
-                    function.attr in self.known.own - pure.MEMBERS
-                    if isinstance(function, ast.Attribute)
-                    else isinstance(function, ast.Name) and function.id in self.known.defined
-                )
-                named = [self.keyword(one, own=own) for one in node.keywords]
+                imported = self.known.path(function) is not None
+                name = "" if imported else getattr(function, "attr", getattr(function, "id", ""))
+                named = [self.keyword(one, name) for one in node.keywords]
                 return ast.Call(self.expression(function, called=True), self.part(node.args), named)
             case ast.Call():
                 raise self.refused(node.func, f"`{self.shown(node.func)}` is called")
@@ -610,16 +626,21 @@ class _Writer:
             raise self.refused(node, f"`.{name}` has no row among what is sampled")
         return name
 
-    def keyword(self, word: ast.keyword, *, own: bool) -> ast.keyword:
+    def keyword(self, word: ast.keyword, function: str) -> ast.keyword:
         if word.arg is None:
             raise self.refused(word.value, "`**` is not known before it runs")
         # parameters of functions of the file are renamed with it
+        own = word.arg in self.known.parameters.get(function, ())
         return ast.keyword(self.name(word.arg) if own else word.arg, self.expression(word.value))
 
 
 def _lines(text: str) -> list[ast.stmt]:
     """Return statements that ask or tell the clock."""
     return ast.parse(text).body
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _kind(annotation: ast.expr | None) -> str:

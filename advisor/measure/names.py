@@ -55,6 +55,9 @@ COMPILER_OPTIONS: Final = frozenset(
     ("parallel", "fastmath", "nogil", "boundscheck", "error_model", "nopython", "forceobj")
 )
 
+REMEMBERING: Final = frozenset({"functools.cache", "functools.lru_cache"})
+"""Decorators that keep what a function gave."""
+
 MARKS: Final = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
 """Decorators that change nothing."""
 
@@ -155,8 +158,8 @@ class Names:
     ----------
     functions : dict of str to FunctionDef or ClassDef
         Those at its top.
-    defined : set of str
-        Functions and classes anywhere in it.
+    parameters : dict of str to set of str
+        Of functions anywhere in it; of classes, those of all methods and of all `__init__`.
     once : set of str
         Functions at its top that one place of it calls, and none for each of many values.
     statements : list of stmt
@@ -179,7 +182,7 @@ class Names:
     """
 
     functions: dict[str, ast.FunctionDef | ast.ClassDef] = field(default_factory=dict)
-    defined: set[str] = field(default_factory=set)
+    parameters: dict[str, set[str]] = field(default_factory=dict)
     once: set[str] = field(default_factory=set)
     statements: list[ast.stmt] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
@@ -242,10 +245,19 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
             case ast.ImportFrom(module=module, names=names, level=0):
                 for one in names:
                     _import(found, one.asname or one.name, f"{module}.{one.name}")
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                if names[0].name == "*":
+                    known = (path.rpartition(".") for path in CALLS | VALUES)
+                    found.paths |= {last: f"{of}.{last}" for of, _, last in known if of == module}
+            case (
+                ast.Name(id=name, ctx=ast.Store() | ast.Del())
+                | ast.arg(arg=name)
+                | ast.ExceptHandler(name=str(name))
+            ):
                 found.assigned.add(name)
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                found.defined.add(name)
+                arguments = node.args if isinstance(node, ast.FunctionDef) else node
+                given = {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)}
+                found.parameters[name] = found.parameters.get(name, set()) | given
                 if name not in found.functions:
                     found.assigned.add(name)
             case _:
@@ -267,6 +279,9 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     found.once = {name for name in called - often if named[name] == 1 and name in found.functions}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):  # it may be made as its base is
+            found.parameters[node.name] |= found.parameters.get("__init__", set())
     # a name that is also assigned is not what was imported
     for name in found.assigned | set(found.functions):
         found.paths.pop(name, None)
@@ -328,8 +343,9 @@ def is_main(test: ast.expr) -> bool:
 def own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
     """Yield a statement and those in it that belong to the same loop."""
     yield node
-    if isinstance(node, ast.If | ast.With):
-        for part in (*node.body, *getattr(node, "orelse", ())):
+    if isinstance(node, ast.If | ast.With | ast.Try):
+        parts = [*node.body, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
+        for part in parts + [one for way in getattr(node, "handlers", ()) for one in way.body]:
             yield from own_statements(part)
 
 

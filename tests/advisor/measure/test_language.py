@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import math
 import random
@@ -34,7 +35,13 @@ def sampled(program: str, names: dict[str, object]) -> object:
     """Run what is written anew, whole."""
     found = sampled_function("f.py", f"import numpy as np\n{program}", "f")
     space: dict[str, object] = {name: getattr(builtins, name) for name in pure.BUILTINS}
-    space |= {"numpy": np, "math": math, "random": random, "clock": Clock(60.0, whole=True)}
+    space |= {
+        "numpy": np,
+        "math": math,
+        "random": random,
+        "functools": functools,
+        "clock": Clock(60.0, whole=True),
+    }
     exec(found.text, space)
     given = {found.parameters[name]: value for name, value in names.items()}
     return space[str(found.entry)](**given)  # type: ignore[operator]
@@ -76,9 +83,10 @@ def test_what_is_written_anew_gives_the_same(name: str, seed: int) -> None:
         ("x = np.lib.stride_tricks.as_strided(np.ones(3))", 1, "has no row"),
         ("import ctypes\nx = np.add(ctypes.string_at(1), 1)", 2, "has no row"),
         ("def f(**k):\n    return k\nx = f(a=1)", 1, "is not known before it runs"),
-        ("from numpy import *\nx = ones(3) + 1", 2, "nothing is known of `ones`"),
+        ("from numpy import *\nx = load('a') + 1", 2, "nothing is known of `load`"),
         ("x = np.vectorize(eval)", 1, "nothing is known of `eval`"),
-        ("x = 'a'.encode()", 1, "`.encode` has no row"),
+        ("x = '{0.__class__}'.format(1)", 1, "`.format` has no row"),
+        ("try:\n    x = 1\nexcept BaseException:\n    pass", 3, "nothing is known of `BaseEx"),
         ("def f():\n    return [1].sort(key=eval)\nprint('a', 'b'.join(f()))", 2, "of `eval`"),
         ("x = (lambda: 1).__globals__", 1, "has no row"),
         ("import sys\nprint(1)\nnp.frompyfunc(abs, 1, 1)", 3, "has no row"),
@@ -87,8 +95,6 @@ def test_what_is_written_anew_gives_the_same(name: str, seed: int) -> None:
         ("class A(dict):\n    def a(self):\n        self.tofile()\nx = A()", 3, "has no row"),
         ("class A:\n    x = np.load('a')\nx = A()", 2, "has no row"),
         ("x = np.ones(3)\nx.__class__ = 1", 2, "is assigned"),
-        ("for i in range(3):\n    pass\nelse:\n    x = 1", 1, "is not sampled"),
-        ("try:\n    x = 1\nexcept ValueError:\n    pass", 1, "is not sampled"),
     ],
 )
 def test_what_is_not_known_to_be_pure_is_refused(text: str, line: int, why: str) -> None:
@@ -153,15 +159,26 @@ def test_every_row_is_there_to_be_called() -> None:
 
 
 def test_every_method_of_ranks_is_one_of_mpi4py() -> None:
-    kinds = (MPI.Cartcomm, MPI.Prequest, MPI.Win, MPI.Status, MPI.Datatype, MPI.Group)
+    kinds = (
+        MPI.Cartcomm,
+        MPI.Graphcomm,
+        MPI.Distgraphcomm,
+        MPI.Prequest,
+        MPI.Win,
+        MPI.Status,
+        MPI.Datatype,
+        MPI.Group,
+        MPI.Op,
+    )
     for name in pure.MPI_MEMBERS | pure.OF_RANK:
         assert any(hasattr(kind, name) for kind in kinds), name
 
 
 def test_no_row_reads_or_writes_files() -> None:
     words = ("load", "save", "file", "text", "memmap", "pickle", "ctypes", "exec")
-    # a line profile is no file
+    # a line profile is no file, and what wraps texts reads none
     names = [one.replace("profile", "") for one in pure.CALLS | pure.MEMBERS]
+    names = [one for one in names if not one.startswith("textwrap.")]
     assert not [name for name in names if any(word in name for word in words)]
 
 
