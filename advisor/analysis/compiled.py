@@ -73,7 +73,7 @@ def _inlined(call: ArrayCall) -> ArrayCall:
     """Return a call of the library as the loop that a compiler puts in its place."""
     each = num(FUNCTION if call.operation in _FUNCTIONS else 1)
     each = num(ROOT) if call.operation in _ROOTS else each
-    if call.length is not None:
+    if call.operation is ArrayOperation.MATMUL and call.length is not None:
         each = each * call.length
     made = num(ALLOCATED * call.fresh)
     operands = tuple(one for one in call.visits if product(one.region.counts) != num(1))

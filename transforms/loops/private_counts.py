@@ -53,7 +53,8 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         array, places = scatter.array, scatter.places
         if not is_count(scatter) or array not in kernel.arrays:
             continue
-        if len(type_of(places, kernel).extents) != 1 or scatter.others:
+        axes = len(type_of(places, kernel).extents)
+        if not axes or scatter.others or (axes > 1 and not scatter.by_element):
             continue
         dtype = kernel.dtype(array)
         if kind_of_or_none(dtype) is not Kind.INTEGER or dtype == "uint64":
