@@ -226,7 +226,7 @@ class Visit:
         Which array it is part of; empty for what only this statement has.
     distance_bytes : Expr or None
         Bytes that the program touches between two visits of the same lines, this call's own
-        included; None: not known, so only those of this call.
+        included; None: only those of this call.
     advance_bytes : Expr or None
         How much further in memory it lies at each visit, for a region that moves with a loop:
         lines that it keeps come from the visit before. None: all come from `distance_bytes`.
