@@ -50,7 +50,6 @@ from costdb.work import (
     PickledMessage,
     PrefixScan,
     Process,
-    RemoteElements,
     RemoteGroup,
     SeqLoop,
     Sequential,
@@ -158,7 +157,6 @@ _KINDS: dict[type, str] = {
     Collective: RANKS,
     PickledMessage: RANKS,
     PickledCollective: RANKS,
-    RemoteElements: RANKS,
     RemoteGroup: RANKS,
     Superstep: THREADS,
 }
@@ -184,7 +182,6 @@ _MODELS: dict[type, tuple[str, str]] = {
     PickledCollective: ("costdb.common", "price_pickled_collective"),
     Superstep: ("costdb.smp", "price_superstep"),
     RemoteGroup: ("costdb.pgas.model", "price_remote_group"),
-    RemoteElements: ("costdb.common", "price_remote_elements"),
     Interpretation: ("costdb.common", "price_interpretation"),
     Barrier: ("costdb.common", "price_barrier"),
     Fixed: ("costdb.common", "price_fixed"),

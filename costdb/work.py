@@ -370,6 +370,8 @@ class RemoteGroup:
     calls : Expr
         One-sided operations that bring the words, where a program calls them itself: a ``Get`` of
         a row is one call of as many words. 0 where references are single, or a compiler's.
+    itemsize_bytes : int
+        Of elements that a message each fetches where a machine knows no other way; 0: none does.
     """
 
     count: Expr
@@ -379,6 +381,7 @@ class RemoteGroup:
     mixed: bool = False
     label: str = "remote references"
     calls: Expr = ZERO
+    itemsize_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,34 +390,6 @@ class Barrier:
 
     ranks: Expr
     label: str = "barrier"
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteElements:
-    """References to single elements that other ranks own. PGAS model, or a message for each.
-
-    Attributes
-    ----------
-    count : Expr
-        Elements that the slowest rank reads.
-    itemsize_bytes : int
-    threads : Expr
-        Ranks that the array is spread over.
-    pattern : Pattern
-        The best pattern that the subscripts admit.
-    mixed : bool
-        Uniform over all ranks: one in `threads` is the rank's own.
-    store : bool
-        They are written instead of read.
-    """
-
-    count: Expr
-    itemsize_bytes: int
-    threads: Expr
-    pattern: Pattern
-    mixed: bool = False
-    label: str = "remote elements"
-    store: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +456,6 @@ Work = (
     | Statement
     | Superstep
     | RemoteGroup
-    | RemoteElements
     | Interpretation
     | Barrier
     | Fixed
