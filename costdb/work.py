@@ -493,7 +493,7 @@ class Resource:
 class Delay:
     """Time that passes without holding anything others want."""
 
-    microseconds: Expr
+    seconds: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,7 +501,7 @@ class Use:
     """Hold `resource` for some time; others who want it queue."""
 
     resource: Resource
-    microseconds: Expr
+    seconds: Expr
 
 
 @dataclass(frozen=True, slots=True)
