@@ -19,6 +19,7 @@ from costdb.calibration.fitting import (
     judged,
     predict,
     quantity_of_ratios,
+    ratios_of,
 )
 from costdb.calibration.section import (
     Action,
@@ -147,13 +148,7 @@ def fit_steps(timings: Sequence[Timing]) -> dict[str, Json]:
         key: np.array([row[place] for row in rows], float) for place, key in enumerate(STEPS)
     }
     found = fit_above(columns, np.array([timing.typical_us for timing in known]))
-    predicted = predict(columns, found).tolist()
-    ratios = [
-        launch / us
-        for timing, us in zip(known, predicted, strict=True)
-        if us > 0
-        for launch in timing.each_launch_us
-    ]
+    ratios = ratios_of(known, predict(columns, found).tolist())
     return {key: quantity_of_ratios(us, "us", ratios) for key, us in found.items()}
 
 

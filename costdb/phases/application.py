@@ -199,12 +199,10 @@ def bind(application: Application, choices: Mapping[str, Chosen]) -> Bound:
         a constraint that is not met.
     """
     numbers: dict[str, int] = {}
-    words = {
-        parameter.name: _word(application, parameter, choices)
-        for parameter in application.word_parameters
-    }
-    for name, word in words.items():
-        numbers.update(_sizes(application, name, word))
+    words: dict[str, Word] = {}
+    for parameter in application.word_parameters:
+        word = words[parameter.name] = _word(application, parameter, choices)
+        numbers.update(parameter.words[word])
     for extent in application.number_parameters:
         if extent.default is not None:
             numbers[extent.name] = extent.default
@@ -248,11 +246,6 @@ def number_problem(parameter: NumberParameter, numbers: Mapping[str, int]) -> st
         if value > largest:
             return f"{parameter.name} = {value} must be at most {largest}"
     return ""
-
-
-def _sizes(application: Application, name: str, word: Word) -> Mapping[str, int]:
-    parameter = application.parameters[name]
-    return parameter.words[word] if isinstance(parameter, WordParameter) else {}
 
 
 def _word(
