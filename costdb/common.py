@@ -1,9 +1,4 @@
-"""Prices that belong to no one model: barriers, stated time, and what loops over elements do.
-
-A reference to an element of another rank is priced by the pattern rates of a partitioned global
-address space where the profile has them. Where it has none, it is what message passing makes of
-it: a message for each element.
-"""
+"""Prices that belong to no one model: barriers, stated time, and what loops over elements do."""
 
 from __future__ import annotations
 
@@ -13,7 +8,6 @@ from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2, num, sym
 from costdb.lines.coefficients import Bill, bytes_of
 from costdb.machines import Machine
-from costdb.pgas.model import price_remote_group
 from costdb.profile_parts import interval_of, lacking
 from costdb.quantity import Omission, Quantity
 from costdb.records import dataclass, replace
@@ -26,8 +20,6 @@ from costdb.work import (
     PickledCollective,
     PickledMessage,
     Region,
-    RemoteElements,
-    RemoteGroup,
     Unknown,
 )
 
@@ -76,31 +68,6 @@ SECTION = "python"
 STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us", "call_us")
 """An iteration of a loop, an element fetched and stored, an operator, and a call of the array
 library for one number."""
-
-
-def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Missing:
-    """Price references to single elements of other ranks.
-
-    Raises
-    ------
-    MachineError
-        The profile's section is malformed.
-    """
-    if machine.section("pgas"):
-        group = RemoteGroup(
-            work.count,
-            work.threads,
-            work.pattern,
-            work.store,
-            work.mixed,
-            work.label,
-        )
-        return price_remote_group(group, machine)
-    bill = Bill(machine)
-    remote = work.count * (1 - ONE / work.threads) if work.mixed else work.count
-    element = Region(work.itemsize_bytes, (ONE,), (ONE * work.itemsize_bytes,))
-    bill.charge_messages(remote, element)
-    return bill.total()
 
 
 def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Missing:

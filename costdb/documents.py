@@ -13,7 +13,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import TypeAlias
 
-from costdb.choosing import Bound, Chosen, Number, RefusedError, SubjectError
+from costdb.choosing import Bound, Chosen, SubjectError
 from costdb.estimate import ImpossibleError, Missing, Priced
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
 from costdb.machines import Machine
@@ -22,8 +22,6 @@ from costdb.phases.application import (
     OPTIONAL_HEAD_KEYS,
     PHASES,
     Application,
-    ApplicationError,
-    Bindings,
     NumberParameter,
     Used,
     When,
@@ -40,7 +38,6 @@ from costdb.phases.application import (
 from costdb.phases.document import Node, read_content, read_toml
 from costdb.phases.pricing import derived_quantities, price_words, written_out
 from costdb.records import dataclass
-from costdb.wording import read_number
 from costdb.work import Leaf, Process, Sequential, Superstep, repeated
 
 Price: TypeAlias = Callable[[Mapping[str, str], Machine], Priced | Missing]
@@ -80,25 +77,12 @@ class DescribedSubject:
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check `given` against the description; see :class:`costdb.choosing.Subject`."""
-        known = (*self.head.parameters, *self.head.size_names)
-        try:
-            bound = bind(self.head, {n: self._chosen(n, value) for n, value in given.items()})
-        except ApplicationError as error:
-            raise RefusedError(str(error)) from error
-        everything: Mapping[str, Chosen] = {**bound.words, **bound.numbers}
-        shown = {
-            name: everything[name]
-            for name in known
-            if name in everything and (name in self.head.parameters or name in given)
-        }
-        return Bound(bound.words, bound.numbers, shown)
+        return bind(self.head, given)
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
         """Return the formula of a variant; see :class:`costdb.choosing.Subject`."""
         try:
             return self.price_words(words, self.machine)
-        except ApplicationError as error:
-            raise SubjectError(str(error)) from error
         except (ExprError, ImpossibleError) as error:
             raise SubjectError(f"{self.origin}: {error}") from error
 
@@ -108,42 +92,28 @@ class DescribedSubject:
             case WordParameter(words=words):
                 return tuple(words)
             case NumberParameter() as parameter:
-                try:
-                    bound = bind(self.head, {n: self._chosen(n, v) for n, v in given.items()})
-                except ApplicationError as error:
-                    raise RefusedError(str(error)) from error
-                try:
-                    return _allowed_numbers(self.head, parameter, bound)
-                except ApplicationError as error:
-                    raise SubjectError(str(error)) from error
-
-    def _chosen(self, name: str, value: Chosen) -> str | int:
-        if name in self.words:
-            return str(value)
-        number: Number | None = read_number(value) if isinstance(value, str) else value
-        # What is not a whole number is refused where it is bound, as it was written.
-        return number if isinstance(number, int) else str(value)
+                return _allowed_numbers(self.head, parameter, bind(self.head, given))
 
 
 def _allowed_numbers(
-    application: Application, parameter: NumberParameter, bound: Bindings
+    application: Application, parameter: NumberParameter, bound: Bound
 ) -> Sequence[int]:
     """Return all values of a number parameter, from its minimum to its maximum.
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         It has no maximum, or what is bound does not decide it.
     """
     if parameter.maximum is None or not free_symbols(parameter.maximum) <= bound.numbers.keys():
-        raise ApplicationError(
+        raise SubjectError(
             f"{application.origin}: /parameters/{parameter.name}: "
             "a number to choose over needs a maximum that the fixed parameters decide"
         )
     try:
         largest = int(evaluate(parameter.maximum, bound.numbers) // 1)
     except ExprError as error:
-        raise ApplicationError(
+        raise SubjectError(
             f"{application.origin}: /parameters/{parameter.name}/maximum: {error}"
         ) from error
     if not parameter.power_of_two:
@@ -176,7 +146,7 @@ def supersteps_of(document: dict[str, object], origin: str) -> Description:
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         With the place of what cannot be used.
     """
     top = Node(document, "", origin)
@@ -255,10 +225,7 @@ def load_description(path: str | Path) -> Description:
         The file cannot be read or says something that cannot be used: one line with the file
         and the place.
     """
-    try:
-        return _description(read_toml(read_content(path), str(path)), str(path))
-    except ApplicationError as error:
-        raise SubjectError(str(error)) from error
+    return _description(read_toml(read_content(path), str(path)), str(path))
 
 
 def _description(document: dict[str, object], origin: str) -> Description:
@@ -309,13 +276,10 @@ def description_problems(path: str | Path) -> tuple[str, ...]:
     SubjectError
         The file cannot be read at all.
     """
-    try:
-        document = read_toml(read_content(path), str(path))
-    except ApplicationError as error:
-        raise SubjectError(str(error)) from error
+    document = read_toml(read_content(path), str(path))
     try:
         description = _description(document, str(path))
-    except ApplicationError as error:
+    except SubjectError as error:
         return (str(error),)
     return tuple(dict.fromkeys(_variant_problems(description)))
 
@@ -331,5 +295,5 @@ def _variant_problems(description: Description) -> Iterator[str]:
             for used in (*description.used, Used("/repeat", head.repeat)):
                 if used.when.holds(words):
                     written_out(head, used.expr, derived, used.place)
-        except ApplicationError as error:
+        except SubjectError as error:
             yield str(error)

@@ -17,8 +17,8 @@ from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstima
 from costdb.expr import Expr, ExprError, free_symbols, substitute, sym
 from costdb.expr.evaluate import MAX_ITERATIONS, Evaluator
 from costdb.expr.evaluate import Point as Sizes
-from costdb.expr.functions import Conditional, Sum
-from costdb.expr.nodes import Add, Mul, Sym, Value
+from costdb.expr.nodes import Value
+from costdb.expr.polynomials import Names, by_products
 from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field
 
@@ -41,12 +41,9 @@ from costdb.records import dataclass, field
 # their miss, and it never averages out over a loop.
 
 
-_MOST_PRODUCTS = 2_000
 _MOST_SWEEPS = 20
 
 Point: TypeAlias = Mapping[str, float]
-Names: TypeAlias = tuple[str, ...]
-_Weights: TypeAlias = dict[Names, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +114,12 @@ def reduce_price(expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset
     for name in sorted(used):
         if name not in sizes:
             raise ExprError(f"{name!r} has no value")
-    weights = _weights(expr, Sizes(sizes), coefficients)
-    if weights is None:
+    products = by_products(expr, coefficients)
+    if products is None:
         return General(substitute(expr, {name: sizes[name] for name in used}))
-    return Multilinear({names: _finite(weight) for names, weight in weights.items() if weight})
+    at = Sizes(sizes)
+    weights = {names: _finite(at.at(factor)) for names, factor in products.items()}
+    return Multilinear({names: weight for names, weight in weights.items() if weight})
 
 
 def extremes(price: Reduced, box: Box) -> Interval:
@@ -165,51 +164,6 @@ def _ascend(
         if best == before:
             break
     return best
-
-
-def _weights(expr: Expr, sizes: Sizes, coefficients: frozenset[str]) -> _Weights | None:
-    if free_symbols(expr).isdisjoint(coefficients):
-        return {(): sizes.at(expr)}
-    match expr:
-        case Sym():
-            return {(expr.name,): 1}
-        case Add():
-            total: _Weights = {(): expr.constant}
-            for term in expr.terms:
-                part = _weights(term, sizes, coefficients)
-                if part is None:
-                    return None
-                for names, weight in part.items():
-                    total[names] = total.get(names, 0) + weight
-            return total
-        case Mul():
-            product: _Weights | None = {(): expr.coefficient}
-            for factor in expr.factors:
-                product = _multiplied(product, _weights(factor, sizes, coefficients))
-            return product
-        case Conditional() if free_symbols(expr.test).isdisjoint(coefficients):
-            return _weights(expr.then if sizes.at(expr.test) else expr.orelse, sizes, coefficients)
-        case Sum() if expr.index not in coefficients:
-            ends = free_symbols(expr.low) | free_symbols(expr.high)
-            return sizes.amounts(expr, coefficients) if ends.isdisjoint(coefficients) else None
-        case _:
-            return None
-
-
-def _multiplied(left: _Weights | None, right: _Weights | None) -> _Weights | None:
-    if left is None or right is None or len(left) * len(right) > _MOST_PRODUCTS:
-        return None
-    total: _Weights = {}
-    for names, weight in left.items():
-        for others, factor in right.items():
-            if names and others:
-                together = tuple(sorted((*names, *others)))
-                if len(set(together)) != len(together):
-                    return None
-            else:
-                together = names or others
-            total[together] = total.get(together, 0) + weight * factor
-    return total
 
 
 def _finite(value: Value) -> float:

@@ -529,17 +529,13 @@ def quantity_of(
 
 # Machines whose profiles come with the package.
 
+_BUILT_INS = Path(str(machine_profiles.__file__)).parent
+
 
 @cache
 def built_in_machine(name: str) -> Machine:
     """Return a machine of `built_in_names`."""
-    # The package's loader reads from directories and archives alike; importlib.resources
-    # would add some ten milliseconds to every run.
-    loader = machine_profiles.__loader__
-    folder = Path(str(machine_profiles.__file__)).parent
-    read = getattr(loader, "get_data", None)
-    path = folder / f"{name}.json"
-    text = read(str(path)) if read is not None else path.read_bytes()
+    text = (_BUILT_INS / f"{name}.json").read_bytes()
     machine = machine_of(parse_document(text, f"{BUILT_IN} {name}"), BUILT_IN)
     if machine.name != name:
         raise MachineError(f'{BUILT_IN} {name}: /name: expected "{name}", got "{machine.name}"')
@@ -549,19 +545,9 @@ def built_in_machine(name: str) -> Machine:
 @cache
 def built_in_names() -> tuple[str, ...]:
     """Return the names of the profiles that come with the package, sorted."""
-    folder = Path(str(machine_profiles.__file__)).parent
-    if folder.is_dir():
-        entries: Iterable[str] = (entry.name for entry in folder.iterdir())
-    else:
-        from importlib.resources import files
-
-        entries = (entry.name for entry in files(machine_profiles).iterdir())
+    names = (path.name for path in _BUILT_INS.glob("*.json"))
     return tuple(
-        sorted(
-            entry.removesuffix(".json")
-            for entry in entries
-            if entry.endswith(".json") and not entry.endswith(".schema.json")
-        )
+        sorted(name.removesuffix(".json") for name in names if not name.endswith(".schema.json"))
     )
 
 

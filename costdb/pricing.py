@@ -6,11 +6,11 @@ asked, so a run loads what it uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from math import isfinite, prod
-from typing import Any, TypeAlias
+from typing import Any
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.evaluate import merge_coefficients
@@ -50,7 +50,6 @@ from costdb.work import (
     PickledMessage,
     PrefixScan,
     Process,
-    RemoteElements,
     RemoteGroup,
     SeqLoop,
     Sequential,
@@ -61,60 +60,7 @@ from costdb.work import (
     Work,
 )
 
-# Named parts and calibrated ranges of a process, put together as the process is.
-
 _COMPILED = "process models state their times, and compile themselves"
-
-Over: TypeAlias = Callable[[str, Expr, Expr, Expr], Expr]
-"""What becomes of a formula over a loop: of its index, its ends and the formula."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Terms, at most one for each label and model, and the ranges that their use relies on."""
-
-    terms: tuple[Term, ...] = ()
-    domains: tuple[Domain, ...] = ()
-
-
-def of_sequence(parts: Iterable[Parts]) -> Parts:
-    """Return parts one after the other: terms add up."""
-    return _merged(parts, add)
-
-
-def of_parallel(parts: Iterable[Parts]) -> Parts:
-    """Return parts side by side: of each term, the longest counts."""
-    return _merged(parts, lambda exprs: maximum(*exprs))
-
-
-def of_loop(variable: str, low: Expr, high: Expr, body: Parts, over: Over) -> Parts:
-    """Return a body for each `variable` in ``low..high``, each term put together by `over`.
-
-    Calibrated ranges are asked for at both ends of the loop, and not at all where it is empty.
-    """
-    runs = less_equal(low, high)
-    at_ends = (
-        replace(domain, quantity=substitute(domain.quantity, {variable: end}))
-        for domain in body.domains
-        for end in (low, high)
-    )
-    return Parts(
-        tuple(
-            replace(term, microseconds=over(variable, low, high, term.microseconds))
-            for term in body.terms
-        ),
-        tuple(dict.fromkeys(_only_if(runs, domain) for domain in at_ends)),
-    )
-
-
-def weighted(condition: Expr, body: Parts) -> Parts:
-    """Return a body that happens with some probability, or under a condition."""
-    return Parts(
-        tuple(
-            replace(term, microseconds=when(condition, term.microseconds)) for term in body.terms
-        ),
-        tuple(_only_if(condition, domain) for domain in body.domains),
-    )
 
 
 def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
@@ -195,22 +141,6 @@ def opposite(condition: Expr) -> Expr:
     return logical_not(condition) if condition.is_whole() else num(1) - condition
 
 
-def _merged(parts: Iterable[Parts], together: Callable[[Sequence[Expr]], Expr]) -> Parts:
-    terms: dict[tuple[str, str], list[Expr]] = {}
-    domains: dict[Domain, None] = {}
-    for part in parts:
-        for term in part.terms:
-            terms.setdefault((term.label, term.model), []).append(term.microseconds)
-        domains.update(dict.fromkeys(part.domains))
-    return Parts(
-        tuple(
-            Term(label, model, exprs[0] if len(exprs) == 1 else together(exprs))
-            for (label, model), exprs in terms.items()
-        ),
-        tuple(domains),
-    )
-
-
 def _only_if(test: Expr, domain: Domain) -> Domain:
     # What does not happen is in range, which any value inside says.
     inside = next((end for end in (domain.low, domain.high) if isfinite(end)), 0.0)
@@ -227,7 +157,6 @@ _KINDS: dict[type, str] = {
     Collective: RANKS,
     PickledMessage: RANKS,
     PickledCollective: RANKS,
-    RemoteElements: RANKS,
     RemoteGroup: RANKS,
     Superstep: THREADS,
 }
@@ -253,7 +182,6 @@ _MODELS: dict[type, tuple[str, str]] = {
     PickledCollective: ("costdb.common", "price_pickled_collective"),
     Superstep: ("costdb.smp", "price_superstep"),
     RemoteGroup: ("costdb.pgas.model", "price_remote_group"),
-    RemoteElements: ("costdb.common", "price_remote_elements"),
     Interpretation: ("costdb.common", "price_interpretation"),
     Barrier: ("costdb.common", "price_barrier"),
     Fixed: ("costdb.common", "price_fixed"),
@@ -282,8 +210,8 @@ def price_work(work: Work, machine: Machine) -> Priced | Missing:
 def price_process(process: Process, machine: Machine) -> Priced | Missing:
     """Price a process: its leaves by their models, their composition by the process algebra.
 
-    Terms of equal label and model are added up along sequences; side by side the largest
-    counts. A loop's trips multiply them.
+    So are terms of equal label and model, by themselves: they add up along sequences, and side by
+    side the largest counts.
 
     Returns
     -------
@@ -319,16 +247,18 @@ def price_known(process: Process, machine: Machine) -> Known:
     """Price what a machine has coefficients for; what it lacks counts as omitted."""
     prices: dict[Work, Priced] = {}
     lacking: dict[Missing, None] = {}
-    for work in dict.fromkeys(_leaves(process)):
+    leaves = tuple(_leaves(process))
+    repeated = {work for work, again in leaves if again}
+    for work in dict.fromkeys(work for work, _ in leaves):
         price = price_work(work, machine)
         if isinstance(price, Missing):
             lacking[price] = None
             price = Priced(num(0), omitted=(Omission(0, work.label, price.what),))
+        if work in repeated:
+            omitted = tuple(replace(one, once=False) for one in price.omitted)
+            price = replace(price, omitted=omitted)
         prices[work] = price
-    for work in _repeated(process):
-        again = tuple(replace(one, once=False) for one in prices[work].omitted)
-        prices[work] = replace(prices[work], omitted=again)
-    time = _time(process, prices)
+    time = _time(process, {work: price.microseconds for work, price in prices.items()})
     coefficients = [price.coefficients for price in prices.values()]
     return Known(
         time,
@@ -373,13 +303,18 @@ def with_parts(priced: Priced, process: Process, machine: Machine) -> Priced:
         As :func:`price_process`.
     """
     prices: dict[Work, Priced] = {}
-    for work in dict.fromkeys(_leaves(process)):
+    taken: dict[tuple[str, str], dict[Work, Expr]] = {}
+    for work in dict.fromkeys(work for work, _ in _leaves(process)):
         price = price_work(work, machine)
         # all of it had a price before
         assert isinstance(price, Priced)
         prices[work] = price
-    parts = _parts(process, prices)
-    return replace(priced, terms=parts.terms, domains=parts.domains)
+        for term in price.terms:
+            of_label = taken.setdefault((term.label, term.model), {})
+            of_label[work] = of_label.get(work, ZERO) + term.microseconds
+    terms = (Term(*label, _time(process, times)) for label, times in taken.items())
+    domains = dict.fromkeys(_domains(process, prices))
+    return replace(priced, terms=tuple(terms), domains=tuple(domains))
 
 
 def _together(lacking: Iterable[Missing]) -> Missing:
@@ -389,69 +324,58 @@ def _together(lacking: Iterable[Missing]) -> Missing:
     )
 
 
-def _leaves(process: Process) -> Iterator[Work]:
+def _leaves(process: Process, again: bool = False) -> Iterator[tuple[Work, bool]]:
+    """Yield work, and whether it stands in a loop."""
     match process:
         case Leaf(work):
-            yield work
+            yield work, again
         case Sequential(parts) | Parallel(parts):
             for part in parts:
-                yield from _leaves(part)
+                yield from _leaves(part, again)
         case SeqLoop(body=body) | ParLoop(body=body):
-            yield from _leaves(body)
+            yield from _leaves(body, again=True)
         case Branch(_, then, orelse):
-            yield from _leaves(then)
-            yield from _leaves(orelse)
+            yield from _leaves(then, again)
+            yield from _leaves(orelse, again)
         case Delay() | Use():
             raise AssertionError(_COMPILED)
 
 
-def _repeated(process: Process) -> frozenset[Work]:
-    """Return the work that stands in loops."""
+def _time(process: Process, times: Mapping[Work, Expr]) -> Expr:
+    """Return the times of work put together as the process is; others take none."""
     match process:
-        case SeqLoop(body=body) | ParLoop(body=body):
-            return frozenset(_leaves(body))
+        case Leaf(work):
+            return times.get(work, ZERO)
+        case Sequential(parts):
+            return add([_time(part, times) for part in parts])
+        case Parallel(parts):
+            found = [time for part in parts if (time := _time(part, times)) != ZERO]
+            return maximum(*found) if found else ZERO
+        case SeqLoop(variable, low, high, body):
+            return added_over(variable, low, high, _time(body, times))
+        case ParLoop(variable, low, high, body):
+            return longest_over(variable, low, high, _time(body, times))
+        case Branch(condition, then, orelse):
+            taken = when(condition, _time(then, times))
+            return taken + when(opposite(condition), _time(orelse, times))
+        case Delay() | Use():
+            raise AssertionError(_COMPILED)
+
+
+def _domains(process: Process, prices: Mapping[Work, Priced]) -> Iterator[Domain]:
+    """Yield calibrated ranges: of loops at both ends, and not at all where they are empty."""
+    match process:
+        case Leaf(work):
+            yield from prices[work].domains
         case Sequential(parts) | Parallel(parts):
-            return frozenset().union(*map(_repeated, parts))
-        case Branch(_, then, orelse):
-            return _repeated(then) | _repeated(orelse)
-        case _:
-            return frozenset()
-
-
-def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:
-    match process:
-        case Leaf(work):
-            return prices[work].microseconds
-        case Sequential(parts):
-            return add([_time(part, prices) for part in parts])
-        case Parallel(parts):
-            return maximum(*[_time(part, prices) for part in parts]) if parts else ZERO
-        case SeqLoop(variable, low, high, body):
-            return added_over(variable, low, high, _time(body, prices))
-        case ParLoop(variable, low, high, body):
-            return longest_over(variable, low, high, _time(body, prices))
+            for part in parts:
+                yield from _domains(part, prices)
+        case SeqLoop(variable, low, high, body) | ParLoop(variable, low, high, body):
+            for domain in dict.fromkeys(_domains(body, prices)):
+                for end in (low, high):
+                    quantity = substitute(domain.quantity, {variable: end})
+                    yield _only_if(less_equal(low, high), replace(domain, quantity=quantity))
         case Branch(condition, then, orelse):
-            taken = when(condition, _time(then, prices))
-            return taken + when(opposite(condition), _time(orelse, prices))
-        case Delay() | Use():
-            raise AssertionError(_COMPILED)
-
-
-def _parts(process: Process, prices: Mapping[Work, Priced]) -> Parts:
-    match process:
-        case Leaf(work):
-            return Parts(prices[work].terms, prices[work].domains)
-        case Delay() | Use():
-            raise AssertionError(_COMPILED)
-        case Sequential(parts):
-            return of_sequence(_parts(part, prices) for part in parts)
-        case Parallel(parts):
-            return of_parallel(_parts(part, prices) for part in parts)
-        case SeqLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices), added_over)
-        case ParLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices), longest_over)
-        case Branch(condition, then, orelse):
-            taken = weighted(condition, _parts(then, prices))
-            other = weighted(opposite(condition), _parts(orelse, prices))
-            return of_sequence((taken, other))
+            for test, side in ((condition, then), (opposite(condition), orelse)):
+                for domain in _domains(side, prices):
+                    yield _only_if(test, domain)

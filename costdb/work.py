@@ -226,7 +226,7 @@ class Visit:
         Which array it is part of; empty for what only this statement has.
     distance_bytes : Expr or None
         Bytes that the program touches between two visits of the same lines, this call's own
-        included; None: not known, so only those of this call.
+        included; None: only those of this call.
     advance_bytes : Expr or None
         How much further in memory it lies at each visit, for a region that moves with a loop:
         lines that it keeps come from the visit before. None: all come from `distance_bytes`.
@@ -370,6 +370,8 @@ class RemoteGroup:
     calls : Expr
         One-sided operations that bring the words, where a program calls them itself: a ``Get`` of
         a row is one call of as many words. 0 where references are single, or a compiler's.
+    itemsize_bytes : int
+        Of elements that a message each fetches where a machine knows no other way; 0: none does.
     """
 
     count: Expr
@@ -379,6 +381,7 @@ class RemoteGroup:
     mixed: bool = False
     label: str = "remote references"
     calls: Expr = ZERO
+    itemsize_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,34 +390,6 @@ class Barrier:
 
     ranks: Expr
     label: str = "barrier"
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteElements:
-    """References to single elements that other ranks own. PGAS model, or a message for each.
-
-    Attributes
-    ----------
-    count : Expr
-        Elements that the slowest rank reads.
-    itemsize_bytes : int
-    threads : Expr
-        Ranks that the array is spread over.
-    pattern : Pattern
-        The best pattern that the subscripts admit.
-    mixed : bool
-        Uniform over all ranks: one in `threads` is the rank's own.
-    store : bool
-        They are written instead of read.
-    """
-
-    count: Expr
-    itemsize_bytes: int
-    threads: Expr
-    pattern: Pattern
-    mixed: bool = False
-    label: str = "remote elements"
-    store: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +456,6 @@ Work = (
     | Statement
     | Superstep
     | RemoteGroup
-    | RemoteElements
     | Interpretation
     | Barrier
     | Fixed
@@ -519,7 +493,7 @@ class Resource:
 class Delay:
     """Time that passes without holding anything others want."""
 
-    microseconds: Expr
+    seconds: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,7 +501,7 @@ class Use:
     """Hold `resource` for some time; others who want it queue."""
 
     resource: Resource
-    microseconds: Expr
+    seconds: Expr
 
 
 @dataclass(frozen=True, slots=True)

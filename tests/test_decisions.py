@@ -23,9 +23,9 @@ from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine
-from costdb.pgas.model import price_groups
 from costdb.pgas.partition import Affinity, partition, remote_groups
-from costdb.work import Message, Pattern, RemoteElements
+from costdb.pricing import price_process
+from costdb.work import Leaf, Message, Pattern, RemoteGroup, Sequential
 from tests.papers.upc_programs import histogram
 from tests.papers.upc_programs import sobel as sobel_groups
 from transforms.distributions.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
@@ -254,7 +254,7 @@ def test_edges_need_the_rows_that_the_references_reach() -> None:
 def test_increments_anywhere_are_the_published_groups(machine: str) -> None:
     """The array program costs what the references of the UPC program do."""
     groups = remote_groups(histogram(num(100_000), num(12)))
-    priced = price_groups(groups, load_machine(machine))
+    priced = price_process(Sequential(tuple(map(Leaf, groups))), load_machine(machine))
     assert not isinstance(priced, Missing)
     program = seconds(example("histogram"), machine, N=1_000_000, M=12 * 100_000)
     assert program == pytest.approx(evaluate_price(priced, {}).mid, rel=1e-12)
@@ -284,7 +284,7 @@ def test_increments_are_grouped_as_in_the_model_of_references() -> None:
     (group,) = partition(histogram(num(100), num(12)))
     assert group.affinity is Affinity.MIXED and group.pattern is Pattern.BASELINE
     assert group.reads and group.writes
-    references = [w for w in works(lower(example("histogram"))) if isinstance(w, RemoteElements)]
+    references = [w for w in works(lower(example("histogram"))) if isinstance(w, RemoteGroup)]
     assert sorted(one.store for one in references) == [False, True]
     for one in references:
         assert one.mixed and one.pattern is group.pattern

@@ -55,7 +55,7 @@ from costdb.work import (
     Pattern,
     Process,
     Region,
-    RemoteElements,
+    RemoteGroup,
     SeqLoop,
     Sequential,
     Statement,
@@ -250,8 +250,13 @@ class _Remote:
                     count = count * self.trips[loop.variable]
             size = itemsize_of(self.shares.arrays.type_of(array).dtype)
             process: Process = Leaf(
-                RemoteElements(
-                    count, size, threads, Pattern.BASELINE, True, f"remote elements of {array}"
+                RemoteGroup(
+                    count,
+                    threads,
+                    Pattern.BASELINE,
+                    mixed=True,
+                    label=f"remote elements of {array}",
+                    itemsize_bytes=size,
                 )
             )
             for loop in reversed(
@@ -374,7 +379,7 @@ class _Remote:
             label = f"remote elements of {array}"
             size = itemsize_of(found.dtype)
             process: Process = Leaf(
-                RemoteElements(group.count * edges, size, ranks, group.pattern, group.mixed, label)
+                replace(group, count=group.count * edges, label=label, itemsize_bytes=size)
             )
             for loop in reversed(outside):
                 process = SeqLoop(loop.variable, loop.low, loop.high - 1, process)

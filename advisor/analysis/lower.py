@@ -15,7 +15,14 @@ from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.messages import fetched
 from advisor.analysis.owners import pairs_of, place
 from advisor.analysis.placement import Along, owners
-from advisor.analysis.processes import in_turn, meets, ranks_together, together, works
+from advisor.analysis.processes import (
+    in_turn,
+    meets,
+    ranks_together,
+    together,
+    with_distances,
+    works,
+)
 from advisor.distribution import CyclicDim
 from advisor.ir.concrete import rebuilt, symbols, with_part
 from advisor.ir.dependence import carried, least_index
@@ -367,9 +374,6 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     made: Process = Sequential(tuple(_Lowering(arrays).block(kernel.body)))
     if not reuse:
         return made
-    # only a machine with rates of calls has a use for it
-    from costdb.arrays.model import with_distances
-
     ranks = ranks_together(placed.values())
     if ranks != ONE:
         made = together(made, ranks)

@@ -34,7 +34,7 @@ from costdb.work import (
     PrefixScan,
     Process,
     Region,
-    RemoteElements,
+    RemoteGroup,
     SeqLoop,
     Statement,
     Visit,
@@ -377,14 +377,13 @@ def remote(
         return [_own_references(table, places, counts, stores, facts, casts=casts)]
     return [
         Leaf(
-            RemoteElements(
+            RemoteGroup(
                 product(counts),
-                itemsize_of(table.array.dtype),
                 threads,
                 Pattern.BASELINE,
+                store,
                 mixed=True,
-                label="remote references",
-                store=store,
+                itemsize_bytes=itemsize_of(table.array.dtype),
             )
         )
         for store in stores

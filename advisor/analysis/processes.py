@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.analysis.calls import product
 from advisor.analysis.placement import Placement, ranks_of
-from advisor.ir.concrete import rebuilt
-from costdb.expr import ONE, Expr, evaluate, free_symbols, less, num, substitute
+from advisor.ir.concrete import mapped, rebuilt
+from costdb.expr import ONE, ZERO, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
 from costdb.lines.symbolic import region_line_bounds
 from costdb.records import dataclass, replace
@@ -25,6 +25,7 @@ from costdb.work import (
     SeqLoop,
     Sequential,
     Statement,
+    Visit,
     Work,
 )
 
@@ -82,6 +83,21 @@ def together(process: Process, ranks: Expr) -> Process:
         case Branch(condition, then, orelse):
             return Branch(condition, together(then, ranks), together(orelse, ranks))
     return process
+
+
+def with_distances(process: Process, footprint_bytes: Expr) -> Process:
+    """Return a process whose calls know how far what they have not met before comes.
+
+    The kernel is thought of as called again and again: a region that moves through its array with a
+    loop meets most lines only once in all the kernel's data.
+    """
+
+    def far(part: object) -> object:
+        if isinstance(part, Visit) and part.advance_bytes not in (None, ZERO):
+            return replace(part, distance_bytes=footprint_bytes)
+        return part if isinstance(part, Expr) else None
+
+    return mapped(process, far)
 
 
 # What a process sends, counted: the evidence for what a price says of it.

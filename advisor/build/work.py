@@ -45,7 +45,7 @@ from costdb.work import (
     PrefixScan,
     Process,
     Region,
-    RemoteElements,
+    RemoteGroup,
     SeqLoop,
     Sequential,
     Unknown,
@@ -118,7 +118,7 @@ def _only(part: Process, *, moves: bool, but: Iterable[object] = ()) -> Process:
     def kept(one: Process) -> Process:
         match one:
             case Leaf(work):
-                away = isinstance(work, Message | RemoteElements) or (
+                away = isinstance(work, Message | RemoteGroup) or (
                     isinstance(work, Collective) and work.kind in _MOVES
                 )
                 return one if away == moves and work not in but else NOTHING

@@ -11,7 +11,7 @@ from advisor.analysis.arrays import Arrays
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.lower import Unpriced
-from advisor.analysis.processes import ranks_together, together, works
+from advisor.analysis.processes import ranks_together, together, with_distances, works
 from advisor.build.module import Module, placements
 from advisor.build.text import NotBuiltError
 from advisor.build.work import FETCHED
@@ -24,7 +24,7 @@ from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
 from costdb.arrays.amounts import GIVEN_BACK
-from costdb.arrays.model import SECTION, bytes_of, with_distances
+from costdb.arrays.model import SECTION, bytes_of
 from costdb.estimate import Missing, Priced
 from costdb.expr import ZERO, Expr, ExprError, free_symbols, num, substitute
 from costdb.machines import Machine

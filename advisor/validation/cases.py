@@ -29,8 +29,9 @@ from costdb.estimate import Estimate, Missing, Priced, Seconds
 from costdb.evaluate import compare, evaluate_price
 from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, answers
 from costdb.machines import Machine
-from costdb.pgas.model import price_groups
+from costdb.pricing import price_process
 from costdb.records import dataclass, replace
+from costdb.work import Leaf, Sequential
 
 Sizes = Mapping[str, int]
 _WORKER = "advisor.validation.worker"
@@ -147,7 +148,7 @@ def _with(price: Estimate, own: Times) -> Estimate:
 
 def _price(case: Case, way: Way, sizes: Sizes, machine: Machine) -> Priced:
     if way.references:
-        found = price_groups(way.references, machine)
+        found = price_process(Sequential(tuple(map(Leaf, way.references))), machine)
     elif case.subject.endswith(".toml"):
         subject = load_description(examples_folder() / case.subject).on(machine)
         found = subject.price(subject.bind({**way.choose, **sizes}).words)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from advisor.report.style import Style, labelled, table
-from costdb.phases.application import ApplicationError
+from costdb.choosing import SubjectError
 from costdb.phases.document import Node, read_content
 from costdb.records import dataclass, field, fields
 from costdb.work import Pattern, RemoteGroup
@@ -344,7 +344,7 @@ def load_experiment(name: str) -> Experiment:
     try:
         document = json.loads(read_content(path))
         return _experiment(Node(document, "", path))
-    except ApplicationError as error:
+    except SubjectError as error:
         raise CannotValidateError(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise CannotValidateError(f"{path}: not JSON: {error}") from error

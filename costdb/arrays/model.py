@@ -22,27 +22,13 @@ from costdb.arrays.amounts import (
     residual_key,
 )
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import ZERO, Expr, conditional, less, minimum, num, sym
+from costdb.expr import ZERO, Expr, conditional, less, num, sym
 from costdb.expr.nodes import Num, add
 from costdb.machines import Json, Machine, MachineError, is_residual, quantity_of
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field, replace
-from costdb.work import (
-    ArrayCall,
-    ArrayOperation,
-    Branch,
-    Leaf,
-    Parallel,
-    ParLoop,
-    PrefixScan,
-    Process,
-    Region,
-    SeqLoop,
-    Sequential,
-    Statement,
-    Visit,
-)
+from costdb.work import ArrayCall, ArrayOperation, Region, Statement, Visit
 
 # Rates in a machine profile, and what stands in where one was not measured.
 #
@@ -360,109 +346,6 @@ class _Pricing:
 
 def _label(operation: ArrayOperation) -> str:
     return f"{operation.value.replace('_', '.')} calls"
-
-
-# How far data has gone since it was last used, for every call of an array library.
-#
-# The kernel is thought of as called again and again. Between two visits of an array lie the bytes
-# that the calls between them touch; a region that moves through its array with a loop meets most
-# lines only once in all the kernel's data. What is far is slower to come by.
-
-
-def with_distances(process: Process, footprint_bytes: Expr) -> Process:
-    """Return a process whose calls know how far their data comes.
-
-    Parameters
-    ----------
-    process : Process
-    footprint_bytes : Expr
-        Of all arrays together, the most that can lie between two visits.
-    """
-    walk = _Walk(footprint_bytes)
-    walk.over(process)
-    return walk.over(process)
-
-
-@dataclass(slots=True)
-class _Walk:
-    footprint: Expr
-    touched: Expr = ZERO
-    last: dict[str, Expr] = field(default_factory=dict)
-    moving: set[tuple[str, Expr]] = field(default_factory=set)
-    iteration: Expr | None = None
-
-    def over(self, process: Process) -> Process:
-        """Return a part of the process with distances, after having gone through it."""
-        match process:
-            case Leaf(Statement() | PrefixScan() as work):
-                return Leaf(self._work(work))
-            case Sequential(parts):
-                return Sequential(tuple(self.over(part) for part in parts))
-            case Parallel(parts):
-                return Parallel(tuple(self.over(part) for part in parts))
-            case SeqLoop(variable, low, high, body):
-                return SeqLoop(variable, low, high, self._body(body))
-            case ParLoop(variable, low, high, body):
-                return ParLoop(variable, low, high, self._body(body))
-            case Branch(condition, then, orelse):
-                return Branch(condition, self.over(then), self.over(orelse))
-        return process
-
-    def _body(self, body: Process) -> Process:
-        """Go through one iteration to know what the next one finds, and then through that."""
-        outer = self.moving, self.iteration
-        begun = self.touched
-        self.moving, self.iteration = set(), None
-        self.over(body)
-        self.moving, self.iteration = set(), self.touched - begun
-        made = self.over(body)
-        self.moving, self.iteration = outer
-        # an iteration's bytes may depend on its index, which means nothing out here
-        self.touched = begun + self.footprint
-        self.last = dict.fromkeys(self.last, begun)
-        return made
-
-    def _work(self, work: Statement | PrefixScan) -> Statement | PrefixScan:
-        if work.calls is None:
-            return work
-        return replace(work, calls=tuple(self._call(call) for call in work.calls))
-
-    def _call(self, call: ArrayCall) -> ArrayCall:
-        own = _touched_by(call.visits)
-        made = replace(
-            call,
-            operands=tuple(self._visit(visit, own) for visit in call.operands),
-            result=None if call.result is None else self._visit(call.result, own),
-        )
-        self.touched = self.touched + own
-        for visit in call.visits:
-            if visit.array:
-                self.last[visit.array] = self.touched
-        return made
-
-    def _visit(self, visit: Visit, own: Expr) -> Visit:
-        if not visit.array:
-            return visit
-        advance = visit.advance_bytes
-        if advance is not None and advance != ZERO:
-            key = visit.array, advance
-            if key not in self.moving:
-                self.moving.add(key)
-                return replace(visit, distance_bytes=self.footprint)
-            return replace(visit, distance_bytes=own, advance_bytes=None)
-        if advance is not None:
-            since = own if self.iteration is None else self.iteration
-            return replace(visit, distance_bytes=since, advance_bytes=None)
-        since = self.footprint
-        if visit.array in self.last:
-            since = minimum(since, self.touched - self.last[visit.array] + own)
-        return replace(visit, distance_bytes=since)
-
-
-@lru_cache(maxsize=1024)
-def _touched_by(visits: tuple[Visit, ...]) -> Expr:
-    """Return the bytes that a call touches; iterations, and variants, make the same calls."""
-    return add(map(bytes_of, dict.fromkeys(visit.region for visit in visits)))
 
 
 def bytes_of(region: Region) -> Expr:

@@ -39,6 +39,7 @@ LEAST_US_PER_BYTE = 1e-6
 
 TOO_FEW = "too few points were measured for a fit: give it more time"
 _QUANTILES = (0.04, 0.96)
+"""Of times that were seen, so that few of them do not narrow what holds nine in ten."""
 _LAUNCHES_HELD = 0.9
 
 
@@ -139,18 +140,17 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
     """
     if not np.all(predicted_us > 0):
         raise ValueError(TOO_FEW)
-    ratios = np.array(
-        [
-            launch / predicted
-            for timing, predicted in zip(timings, predicted_us.tolist(), strict=True)
-            for launch in timing.each_launch_us
-        ]
-    )
-    # "lower" and "higher" take times that were seen, so that few of them do not narrow it
-    low = float(np.quantile(ratios, _QUANTILES[0], method="lower"))
-    high = float(np.quantile(ratios, _QUANTILES[1], method="higher"))
-    note = "holds nine in ten launches' times of the points that were kept from the fit"
-    return measured(1.0, "1", min(low, 1.0), max(high, 1.0), note)
+    return quantity_of_ratios(1.0, "1", ratios_of(timings, predicted_us.tolist()))
+
+
+def ratios_of(timings: Sequence[Timing], predicted_us: Sequence[float]) -> list[float]:
+    """Return measured over predicted times, of each launch; none where nothing is predicted."""
+    return [
+        launch / us
+        for timing, us in zip(timings, predicted_us, strict=True)
+        if us > 0
+        for launch in timing.each_launch_us
+    ]
 
 
 def _said_apart(timing: Timing) -> Sequence[float]:
@@ -231,7 +231,6 @@ _FOLDS = 10
 _ROUNDS = 8
 _NEAR_ERROR = 0.05
 """Relative errors below it count by their squares, larger ones by their size."""
-_ARRAY_QUANTILES = (0.05, 0.95)
 _FEW, _UNSURE = 6, (0.5, 2.0)
 """So few points may agree by chance: these ends count with theirs."""
 _TOGETHER = {APART_ELEMENT: ELEMENT, APART_LINE: LINE}
@@ -316,9 +315,8 @@ def _fitted(
     few = len(tested) < _FEW
     ratios: dict[str, list[float]] = {}
     for number, us in zip(tested, predicted.tolist(), strict=True):
-        if us > 0:
-            kind = residual_key(rows[number])
-            ratios.setdefault(kind, []).extend(t / us for t in timings[number].each_launch_us)
+        seen = ratios.setdefault(residual_key(rows[number]), [])
+        seen += ratios_of([timings[number]], [us])
     document: dict[str, Json] = {}
     fitted = dict(zip(places, found.tolist(), strict=True))
     for place, value in fitted.items():
@@ -413,5 +411,6 @@ def ends_of(timing: Timing) -> tuple[float, float, float]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    low, high = (float(np.quantile(values, q)) for q in _ARRAY_QUANTILES)
+    low = float(np.quantile(values, _QUANTILES[0], method="lower"))
+    high = float(np.quantile(values, _QUANTILES[1], method="higher"))
     return low, high

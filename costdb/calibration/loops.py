@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from costdb.calibration.fitting import (
     caches_document,
     fit_above,
     fit_classes,
-    judged,
     predict,
     quantity_of_ratios,
+    ratios_of,
 )
 from costdb.calibration.section import (
     Action,
@@ -147,13 +148,7 @@ def fit_steps(timings: Sequence[Timing]) -> dict[str, Json]:
         key: np.array([row[place] for row in rows], float) for place, key in enumerate(STEPS)
     }
     found = fit_above(columns, np.array([timing.typical_us for timing in known]))
-    predicted = predict(columns, found).tolist()
-    ratios = [
-        launch / us
-        for timing, us in zip(known, predicted, strict=True)
-        if us > 0
-        for launch in timing.each_launch_us
-    ]
+    ratios = ratios_of(known, predict(columns, found).tolist())
     return {key: quantity_of_ratios(us, "us", ratios) for key, us in found.items()}
 
 
@@ -269,10 +264,9 @@ def _shared_points(effort: Effort, processors: int, host: Host) -> Sequence[Poin
         Point(
             f"together.{operation}",
             {"bytes": size, "who": who, "ranks": processors},
-            held_out=(number + turn) % 2 == 1,
         )
-        for turn, operation in enumerate(ARRAYS_OF)
-        for number, size in enumerate(sizes)
+        for operation in ARRAYS_OF
+        for size in sizes
         for who in (BY_ONE, BY_ALL)
     ]
 
@@ -308,28 +302,11 @@ _LEAST_PART = 0.25
 """Of a call's time: a smaller part of lines says little about how far their factor scatters."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Times of the same call by one rank and by all.
-
-    Attributes
-    ----------
-    piece : str
-        The level that its working set comes from.
-    held_out : bool
-    alone, together, own : float
-        Microseconds by one, by all, and what of them is not of shared lines.
-    """
-
-    piece: str
-    held_out: bool
-    alone: float
-    together: float
-    own: float
-
-
 def fit_together(timings: Sequence[Timing], memory: Hierarchy) -> Fitted:
-    """Fit the section ``arrays.together`` of a profile.
+    """Find the section ``arrays.together`` of a profile: of each level, what is typical of calls.
+
+    The ends are those of single calls that consist of such lines to a good part; a factor below 1
+    is a disturbed measurement.
 
     Parameters
     ----------
@@ -337,71 +314,35 @@ def fit_together(timings: Sequence[Timing], memory: Hierarchy) -> Fitted:
     memory : Hierarchy
         Whose first two levels are a processor's own.
     """
-    pairs = list(_pairs(timings, memory))
-    factors: dict[str, float] = {}
-    stated: dict[str, Json] = {}
-    last: tuple[float, float, float] | None = None
-    for key in memory.keys[1:]:
-        last = _factor([pair for pair in pairs if pair.piece == key]) or last
-        if last is not None:
-            # what is farther than anything measured is shared as much as the farthest that was
-            stated[key] = measured(last[0], "1", *last[1:])
-            factors[key] = last[0]
-    if not stated:
-        return Fitted({}, (), ("Ranks together: no working set was measured in the time given.",))
-    ranks = int(timings[0].point.features["ranks"])
-    arrays: Json = {
-        **caches_document(memory),
-        "together": {f"p{ranks}": {"line_factor": stated}},
-    }
-    kept = [pair for pair in pairs if pair.held_out and pair.piece in factors]
-    if not kept:
-        return Fitted({"arrays": arrays})
-    shared = np.array([one.own + factors[one.piece] * (one.alone - one.own) for one in kept])
-    times = np.array([one.together for one in kept])
-    quality = judged("together", times, np.ones(times.size, dtype=bool), shared)
-    return Fitted({"arrays": arrays}, (quality,))
-
-
-def _pairs(timings: Sequence[Timing], memory: Hierarchy) -> Iterator[_Pair]:
-    """Yield the calls that both were timed, where what one takes within its caches is known."""
-    times: dict[tuple[str, int], dict[str, Timing]] = {}
+    times: dict[tuple[str, int], dict[str, float]] = {}
     for timing in timings:
         if timing.launches_us:
             key = timing.point.operation, int(timing.point.features["bytes"])
-            times.setdefault(key, {})[str(timing.point.features["who"])] = timing
+            times.setdefault(key, {})[str(timing.point.features["who"])] = timing.typical_us
     each_us: dict[str, float] = {}
-    for (operation, size), both in times.items():
-        if size <= memory.levels[1] and BY_ONE in both:
-            us = both[BY_ONE].typical_us / size
-            each_us[operation] = min(us, each_us.get(operation, us))
-    for (operation, size), both in times.items():
-        if operation in each_us and len(both) == 2:
-            farther = zip(memory.levels[1:], memory.keys, strict=False)
-            piece = next((key for level, key in farther if size <= level), memory.keys[-1])
-            alone = both[BY_ONE].typical_us
-            own = min(each_us[operation] * size, alone)
-            yield _Pair(piece, both[BY_ALL].point.held_out, alone, both[BY_ALL].typical_us, own)
-
-
-def _factor(pairs: Sequence[_Pair]) -> tuple[float, float, float] | None:
-    """Return the factor of lines from a level, by relative least squares, and its ends.
-
-    The ends are those of the single calls that consist of such lines to a good part. None
-    where no call has any; a factor below 1 is a disturbed measurement.
-    """
-    given = [pair for pair in pairs if not pair.held_out]
-    norm = sum(((one.alone - one.own) / one.together) ** 2 for one in given)
-    if not norm:
-        return None
-    grown = sum((one.alone - one.own) * (one.together - one.own) / one.together**2 for one in given)
-    seen = [
-        (one.together - one.own) / (one.alone - one.own)
-        for one in given
-        if one.alone - one.own >= _LEAST_PART * one.alone
-    ]
-    fitted = grown / norm
-    return max(1.0, fitted), max(1.0, min([fitted, *seen])), max(1.0, max([fitted, *seen]))
+    for (operation, size), us in times.items():
+        if size <= memory.levels[1] and BY_ONE in us:
+            each_us[operation] = min(us[BY_ONE] / size, each_us.get(operation, np.inf))
+    seen: dict[str, list[float]] = {}
+    for (operation, size), us in times.items():
+        if operation in each_us and len(us) == 2:
+            own = each_us[operation] * size
+            lines = us[BY_ONE] - own
+            if lines >= _LEAST_PART * us[BY_ONE]:
+                farther = zip(memory.levels[1:], memory.keys, strict=False)
+                piece = next((key for level, key in farther if size <= level), memory.keys[-1])
+                seen.setdefault(piece, []).append(max(1.0, (us[BY_ALL] - own) / lines))
+    stated: dict[str, Json] = {}
+    last: list[float] = []
+    for piece in memory.keys[1:]:
+        # what is farther than anything measured is shared as much as the farthest that was
+        last = seen.get(piece, last)
+        if last:
+            stated[piece] = measured(median(last), "1", min(last), max(last))
+    if not stated:
+        return Fitted({}, (), ("Ranks together: no working set was measured in the time given.",))
+    together: Json = {f"p{timings[0].point.features['ranks']}": {"line_factor": stated}}
+    return Fitted({"arrays": {**caches_document(memory), "together": together}})
 
 
 TOGETHER = Section(

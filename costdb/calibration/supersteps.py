@@ -16,8 +16,6 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 
@@ -156,12 +154,7 @@ def _columns(timings: Sequence[Timing], limits: Sequence[int]) -> Columns:
     return {"L": np.ones(len(timings)), "gM": given["gM"], **levels}
 
 
-class _Fit(NamedTuple):
-    document: dict[str, Json]
-    quality: Quality
-
-
-def _fit(ours: Sequence[Timing], limits: Sequence[int]) -> _Fit:
+def _fit(ours: Sequence[Timing], limits: Sequence[int]) -> tuple[dict[str, Json], Quality]:
     """Fit one family with one number of processors, its accesses by cache level."""
     name = ours[0].point.operation if ours else "supersteps"
     times, kept = typical_us(ours), held_out(ours)
@@ -172,11 +165,7 @@ def _fit(ours: Sequence[Timing], limits: Sequence[int]) -> _Fit:
     document: dict[str, Json] = {
         key: measured(value, "us" if key == "L" else "us/element") for key, value in found.items()
     }
-    return _Fit(document, judged(name, times, kept, predict(columns, found)))
-
-
-def _mean_error(quality: Quality) -> float:
-    return fmean(abs(told - taken) / taken for taken, told in quality.pairs)
+    return document, judged(name, times, kept, predict(columns, found))
 
 
 _NOTE = (
@@ -198,7 +187,6 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     if not counts:
         raise ValueError("supersteps need two cores")
     heights = [int(timing.point.features["h"]) for timing in timings]
-    # far accesses are beyond all caches, however few they are
     # of two sides one may stay within a cache that the larger one leaves
     least = min(min(feature(timings, name)) for name in ("hr", "hw"))
     ends = [size // ELEMENT_BYTES for size in cache_levels(host)]
@@ -206,21 +194,16 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     levels: dict[str, Json] = {}
     qualities: list[Quality] = []
     tested: list[Timing] = []
-    predicted: list[float] = []
     # far accesses are beyond all caches, however few they are
-    for family, ways in ((GOOD, ([], reached)), (BAD, ([],))):
-        of_family = {n: named(timings, _operation(family, n)) for n in counts}
-        fits = [{n: _fit(ours, limits) for n, ours in of_family.items()} for limits in ways]
-        errors = [[_mean_error(one.quality) for one in fit.values()] for fit in fits]
-        best = min(range(len(fits)), key=lambda way: sum(errors[way]))
-        levels[family] = {
-            "limits": [*ways[best]],
-            **{f"p{n}": one.document for n, one in fits[best].items()},
-        }
-        for n, one in fits[best].items():
-            qualities.append(one.quality)
-            tested += [timing for timing in of_family[n] if timing.point.held_out]
-            predicted += [us for _, us in one.quality.pairs]
+    for family, limits in ((GOOD, reached), (BAD, [])):
+        fitted: dict[str, Json] = {"limits": [*limits]}
+        for n in counts:
+            ours = named(timings, _operation(family, n))
+            fitted[f"p{n}"], quality = _fit(ours, limits)
+            qualities.append(quality)
+            tested += [timing for timing in ours if timing.point.held_out]
+        levels[family] = fitted
+    predicted = [us for quality in qualities for _, us in quality.pairs]
     stated: dict[str, Json] = {
         "element_bytes": measured(ELEMENT_BYTES, "byte"),
         "residual": residual_of(tested, np.array(predicted)),

@@ -41,36 +41,26 @@ from costdb.records import dataclass, replace
 NO_LIBRARY = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What holds for a whole launch, as the store keeps it.
+def setting_of(section: Section, world: World) -> dict[str, str | int]:
+    """Return what a launch of `section` measures with, as the store keeps it; collective.
 
-    Attributes
-    ----------
-    library, library_version : str
-        MPI, or the thread library, or NumPy alone.
-    ranks, nodes : int
-    pinning : str
-        Which cores the ranks may use.
+    The library is MPI, or that of threads, or NumPy alone; pinning, which cores ranks may use.
     """
-
-    library: str
-    library_version: str
-    ranks: int
-    nodes: int
-    pinning: str
-
-
-def setting_of(section: Section, world: World) -> Setting:
-    """Return what a launch of `section` measures with; collective over `world`."""
+    nodes, places = 1, [cores_in_words()]
     if world.communicator is not None:
         library, release = mpi_library()
         nodes = len(set(world.communicator.allgather(os.uname().nodename)))
         places = sorted(set(world.communicator.allgather(cores_in_words())))
-        return Setting(library, release, world.size, nodes, "; ".join(places))
-    if Need.NUMBA in section.needs:
-        return Setting("numba", version("numba"), 1, 1, cores_in_words())
-    return Setting("numpy", version("numpy"), 1, 1, cores_in_words())
+    else:
+        library = "numba" if Need.NUMBA in section.needs else "numpy"
+        release = version(library)
+    return {
+        "library": library,
+        "library_version": release,
+        "ranks": world.size,
+        "nodes": nodes,
+        "pinning": "; ".join(places),
+    }
 
 
 def mpi_library() -> tuple[str, str]:
@@ -305,7 +295,7 @@ def work(job: Job, write: Write) -> None:
     points = section.points(job.effort, processors(section, world), job.host)
     setting = setting_of(section, world)
     if world.rank == 0:
-        write({"setting": asdict(setting)})
+        write({"setting": setting})
     visits: list[Visit] = []
     due = time.monotonic() + _BATCH_S
 

@@ -47,7 +47,7 @@ from costdb.expr.nodes import (
     log2_value,
     quotient,
 )
-from costdb.expr.polynomials import Names, by_products, closed_sum
+from costdb.expr.polynomials import closed_sum
 
 MAX_ITERATIONS = 10_000_000
 """Terms that one evaluation may enumerate before it is refused."""
@@ -182,19 +182,6 @@ class Point:
         if isinstance(value, float) and not math.isfinite(value):
             raise ExprError(_NOT_FINITE)
         return value
-
-    def amounts(self, expr: Sum, factors: frozenset[str]) -> dict[Names, Value] | None:
-        """Return what every product of some symbols is multiplied by in a sum.
-
-        The other symbols have values. None where it is not made of such products.
-        """
-        products = by_products(expr.body, factors)
-        if products is None:
-            return None
-        return {
-            names: self.at(Sum(expr.index, expr.low, expr.high, factor))
-            for names, factor in products.items()
-        }
 
     def value(self, expr: Expr) -> Any:
         """Return the value of a part; divisions by zero raise as Python's do."""

@@ -446,12 +446,3 @@ def rename_index(expr: Reduction, replacements: dict[str, Expr]) -> Reduction:
         index = fresh_name(index, incoming | inner_names)
         inner[expr.index] = Sym(index)
     return type(expr)(index, expr.low, expr.high, _Replacing(inner).replaced(expr.body))
-
-
-def replace_part(expr: Expr, part: Expr, new: Expr) -> Expr:
-    """Return `expr` with `part` replaced, except in reductions: their index could hide a name."""
-    if expr == part:
-        return new
-    if not expr.children or expr.size < part.size or isinstance(expr, Reduction):
-        return expr
-    return expr.rebuild(tuple([replace_part(child, part, new) for child in expr.children]))

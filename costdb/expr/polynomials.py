@@ -14,6 +14,7 @@ from costdb.expr.functions import (
     free_symbols,
     less_equal,
     substitute,
+    summation,
 )
 from costdb.expr.nodes import (
     ONE,
@@ -189,7 +190,7 @@ def at(expr: Expr, name: str, value: Expr) -> Expr:
 
 # Formulas as sums of products of some of their symbols, each with a factor of its own.
 
-MOST_PRODUCTS = 200
+MOST_PRODUCTS = 2_000
 """Products that a formula is taken apart into at most."""
 
 Names: TypeAlias = tuple[str, ...]
@@ -199,8 +200,8 @@ Factors: TypeAlias = dict[Names, Expr]
 def by_products(expr: Expr, symbols: frozenset[str]) -> Factors | None:
     """Return the factor of every product of `symbols` in a formula; the number has no symbol.
 
-    None where a symbol stands elsewhere than in sums, products and sides of choices, occurs
-    twice in a product, or where there are too many products.
+    None where a symbol stands elsewhere than in sums, products, sides of choices and what is summed
+    over a range, occurs twice in a product, or where there are too many products.
     """
     used = free_symbols(expr) & symbols
     # sums share most of their terms with others, whatever symbols those have besides
@@ -236,6 +237,16 @@ def _by_products(expr: Expr, symbols: frozenset[str]) -> Factors | None:
                     for names in dict.fromkeys((*then, *orelse))
                 }
             )
+        case Sum() if symbols.isdisjoint(
+            {expr.index} | free_symbols(expr.low) | free_symbols(expr.high)
+        ):
+            body = by_products(expr.body, symbols)
+            if body is None:
+                return None
+            return {
+                names: summation(expr.index, expr.low, expr.high, factor)
+                for names, factor in body.items()
+            }
         case _:
             return None
 

@@ -223,17 +223,6 @@ def amounts(region: Region, by: Scale) -> Iterator[Amount]:
         yield Amount("lines", ("staging", "lines", number, "gamma_us_per_line"), units)
 
 
-def coefficient_at(machine: Machine, place: Place) -> Quantity | None:
-    """Return the quantity at a place within ``lines.message``, None where there is none.
-
-    Raises
-    ------
-    MachineError
-        Something else is there.
-    """
-    return machine.quantity(*SECTION, *place)
-
-
 def _protocols(stated: Json, where: str) -> Iterator[float]:
     if not isinstance(stated, list):
         raise MachineError(f"{where}: expected a list")
@@ -435,7 +424,7 @@ class Bill:
         for amount in amounts(region, scale_in(self.machine)):
             if amount.units == num(0) or (only and amount.place[0] != only):
                 continue
-            quantity = coefficient_at(self.machine, amount.place)
+            quantity = self.machine.quantity(*SECTION, *amount.place)
             if quantity is None:
                 self._lacks(".".join(map(str, (MODEL, "message", *amount.place))))
                 continue

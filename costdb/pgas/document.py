@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
+from costdb.choosing import SubjectError
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.pgas.partition import (
@@ -28,7 +29,6 @@ from costdb.phases.application import (
     HEAD_KEYS,
     OPTIONAL_HEAD_KEYS,
     Application,
-    ApplicationError,
     Used,
     When,
     Word,
@@ -52,7 +52,7 @@ def program_of(
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         With the place of what cannot be used.
     """
     top = Node(document, "", origin)
@@ -106,9 +106,7 @@ def program_of(
         of_words = [array.name for array in spread]
         for name in of_words:
             if of_words.count(name) > 1:
-                raise ApplicationError(
-                    f"{origin}: /arrays: {name} is declared twice for this choice"
-                )
+                raise SubjectError(f"{origin}: /arrays: {name} is declared twice for this choice")
         derived = derived_quantities(head, words)
         whole = {one.place: written_out(head, one.expr, derived, one.place) for one in used}
         return replace(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, conditional, less, num, sym
+from costdb.expr import ONE, Expr, conditional, less, num, sym
+from costdb.lines.coefficients import Bill
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, interval_of, lacking, piecewise_linear
 from costdb.quantity import Quantity, exactly
 from costdb.records import dataclass, replace
-from costdb.work import Pattern, RemoteGroup
+from costdb.work import Pattern, Region, RemoteGroup
 
 # What one reference to shared data takes, by pattern, thread count, read or write.
 
@@ -130,13 +131,20 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
 
     A mixed group, uniform over all threads, takes ``(T-1)/T`` of that pattern's time and
     ``1/T`` of a local shared access. A reference counts as one double word whatever its size.
-    Calls cost extra where the profile says what one takes.
+    Calls cost extra where the profile says what one takes. Elements on a machine that knows nothing
+    of such references are what message passing makes of them: a message for each.
 
     Raises
     ------
     MachineError
         The profile's section is malformed.
     """
+    if group.itemsize_bytes and not machine.section(SECTION):
+        bill = Bill(machine)
+        away = group.count * (1 - ONE / group.threads) if group.mixed else group.count
+        item = group.itemsize_bytes
+        bill.charge_messages(away, Region(item, (ONE,), (ONE * item,)))
+        return bill.total()
     pattern = served_pattern(machine, group.pattern, group.store)
     remote = gap(machine, pattern, group.store, group.threads)
     if isinstance(remote, Missing):
@@ -172,26 +180,6 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
             each_words = conditional(less(0, group.calls), group.count / group.calls, measured[0])
             domains.append(Domain("words of a call", each_words, *measured))
     total = sum((term.microseconds for term in terms), num(0))
-    return Priced(total, tuple(terms), coefficients, tuple(domains))
-
-
-def price_groups(groups: Iterable[RemoteGroup], machine: Machine) -> Priced | Missing:
-    """Price an interval between sequence points: the sum of its groups.
-
-    Private computation is no part of it.
-    """
-    total = num(0)
-    terms: list[Term] = []
-    coefficients: dict[str, Quantity] = {}
-    domains: dict[Domain, None] = {}
-    for group in groups:
-        priced = price_remote_group(group, machine)
-        if isinstance(priced, Missing):
-            return priced
-        total = total + priced.microseconds
-        terms += priced.terms
-        coefficients |= priced.coefficients
-        domains |= dict.fromkeys(priced.domains)
     return Priced(total, tuple(terms), coefficients, tuple(domains))
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from costdb.choosing import Bound, Chosen, RefusedError, SubjectError
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
-from costdb.phases.document import ApplicationError as ApplicationError
-from costdb.phases.document import Node, nearest
-from costdb.quantity import Provenance, Quantity
+from costdb.phases.document import Node
 from costdb.records import dataclass, replace
+from costdb.wording import nearest, read_number
 
 Word: TypeAlias = str
-Chosen: TypeAlias = str | int
-"""What a parameter is bound to: a word such as ``TH``, or a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +150,6 @@ class Application:
         Path of the description.
     repeat : Expr
         How often phases and messages are gone through in one run.
-    rates : mapping of str to mapping of str to Quantity
-        Rates stated by the description, by part: ``outer`` and ``inner``, or one without a name;
-        those of a machine's profile come before them.
     """
 
     name: str
@@ -167,7 +162,6 @@ class Application:
     phases: tuple[Phase, ...]
     exchanges: tuple[Exchange, ...]
     repeat: Expr
-    rates: Mapping[str, Mapping[str, Quantity]]
 
     @property
     def word_parameters(self) -> tuple[WordParameter, ...]:
@@ -192,23 +186,7 @@ class Application:
 # Binding parameters: which words and numbers a choice fixes, and whether it is allowed.
 
 
-@dataclass(frozen=True, slots=True)
-class Bindings:
-    """A checked choice.
-
-    Attributes
-    ----------
-    words : mapping of str to str
-        The word of every parameter that takes words.
-    numbers : mapping of str to int
-        The sizes of those words and the number parameters that are bound.
-    """
-
-    words: Mapping[str, Word]
-    numbers: Mapping[str, int]
-
-
-def bind(application: Application, choices: Mapping[str, Chosen]) -> Bindings:
+def bind(application: Application, choices: Mapping[str, Chosen]) -> Bound:
     """Check `choices` and complete them with the defaults and the sizes of the words.
 
     Numbers may come as text (``"16"``). A size such as ``NLAT`` may be bound too; it then
@@ -216,26 +194,24 @@ def bind(application: Application, choices: Mapping[str, Chosen]) -> Bindings:
 
     Raises
     ------
-    ApplicationError
+    RefusedError
         Unknown parameter, a word that is not allowed or not chosen, a number out of bounds,
         a constraint that is not met.
     """
     numbers: dict[str, int] = {}
-    words = {
-        parameter.name: _word(application, parameter, choices)
-        for parameter in application.word_parameters
-    }
-    for name, word in words.items():
-        numbers.update(_sizes(application, name, word))
+    words: dict[str, Word] = {}
+    for parameter in application.word_parameters:
+        word = words[parameter.name] = _word(application, parameter, choices)
+        numbers.update(parameter.words[word])
     for extent in application.number_parameters:
         if extent.default is not None:
             numbers[extent.name] = extent.default
     sizes = frozenset(application.size_names)
+    known = (*application.parameters, *application.size_names)
     for name, chosen in choices.items():
         if name in words:
             continue
-        if name not in application.parameters and name not in sizes:
-            known = (*application.parameters, *application.size_names)
+        if name not in known:
             raise _refusal(application, f"there is no parameter {name}{nearest(name, known)}")
         value = _number(application, name, chosen)
         numbers[name] = value
@@ -248,7 +224,9 @@ def bind(application: Application, choices: Mapping[str, Chosen]) -> Bindings:
     for constraint in application.constraints:
         if constraint.when.holds(words):
             _require(application, constraint, numbers)
-    return Bindings(words, numbers)
+    everything: Mapping[str, Chosen] = {**words, **numbers}
+    told = (n for n in known if n in everything and (n in application.parameters or n in choices))
+    return Bound(words, numbers, {name: everything[name] for name in told})
 
 
 def number_problem(parameter: NumberParameter, numbers: Mapping[str, int]) -> str:
@@ -270,11 +248,6 @@ def number_problem(parameter: NumberParameter, numbers: Mapping[str, int]) -> st
     return ""
 
 
-def _sizes(application: Application, name: str, word: Word) -> Mapping[str, int]:
-    parameter = application.parameters[name]
-    return parameter.words[word] if isinstance(parameter, WordParameter) else {}
-
-
 def _word(
     application: Application, parameter: WordParameter, choices: Mapping[str, Chosen]
 ) -> Word:
@@ -292,15 +265,10 @@ def _word(
 
 
 def _number(application: Application, name: str, chosen: Chosen) -> int:
-    if isinstance(chosen, str):
-        text = chosen.strip()
-        digits = text.removeprefix("-")
-        if not digits.isascii() or not digits.isdecimal() or len(digits) > 18:
-            raise _refusal(application, f"{name} = {chosen!r} is not a whole number")
-        return int(text)
-    if isinstance(chosen, bool) or not isinstance(chosen, int):
-        raise _refusal(application, f"{name} = {chosen!r} is not a whole number")
-    return chosen
+    value = read_number(chosen.strip()) if isinstance(chosen, str) else chosen
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _refusal(application, f"{name} = {str(chosen)!r} is not a whole number")
+    return value
 
 
 def _require(application: Application, constraint: Constraint, numbers: Mapping[str, int]) -> None:
@@ -316,8 +284,8 @@ def _require(application: Application, constraint: Constraint, numbers: Mapping[
         raise _refusal(application, f"{constraint.because} ({shown})")
 
 
-def _refusal(application: Application, problem: str) -> ApplicationError:
-    return ApplicationError(f"{application.origin}: {problem}")
+def _refusal(application: Application, problem: str) -> RefusedError:
+    return RefusedError(f"{application.origin}: {problem}")
 
 
 # Reading a description: a TOML document in, `Application` out, in one pass.
@@ -336,7 +304,7 @@ def read_head(keys: Mapping[str, Node], origin: str) -> Application:
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         With the place of what cannot be used.
     """
     version = keys["schema_version"]
@@ -356,7 +324,6 @@ def read_head(keys: Mapping[str, Node], origin: str) -> Application:
         phases=(),
         exchanges=(),
         repeat=keys["repeat"].expression() if "repeat" in keys else num(1),
-        rates={},
     )
 
 
@@ -370,11 +337,11 @@ def application_of(document: dict[str, object], origin: str) -> Application:
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         It says something that cannot be used: one line with the file and the place.
     """
     top = Node(document, "", origin)
-    keys = top.known((*HEAD_KEYS, "phases"), (*OPTIONAL_HEAD_KEYS, "messages", "rates"))
+    keys = top.known((*HEAD_KEYS, "phases"), (*OPTIONAL_HEAD_KEYS, "messages"))
     if "kind" in keys and keys["kind"].text() != PHASES:
         raise keys["kind"].refuse(f"expected {PHASES}")
     head = read_head(keys, origin)
@@ -382,10 +349,6 @@ def application_of(document: dict[str, object], origin: str) -> Application:
         head,
         phases=tuple(_phase(node, head.parameters) for node in listed(keys, "phases")),
         exchanges=tuple(_exchange(node, head.parameters) for node in listed(keys, "messages")),
-        rates={
-            name: _stated_rate(node)
-            for name, node in (keys["rates"].table() if "rates" in keys else {}).items()
-        },
     )
     check_names(application, expressions_of(application))
     return application
@@ -517,30 +480,6 @@ def _exchange(node: Node, parameters: Mapping[str, Parameter]) -> Exchange:
     )
 
 
-def _stated_rate(node: Node) -> Mapping[str, Quantity]:
-    parts = {"": node} if "value" in node.table() else node.known(("outer", "inner"), ())
-    return {part: _quantity(one) for part, one in parts.items()}
-
-
-def _quantity(node: Node) -> Quantity:
-    required = ("value", "unit", "provenance", "source")
-    table = node.known(required, ("low", "high", "fitted_to", "note"))
-    value = float(table["value"].number())
-    low, high = (float(table.get(end, table["value"]).number()) for end in ("low", "high"))
-    if low <= 0:
-        raise node.refuse(f"a rate must be positive, got {min(low, value):g}")
-    unit, provenance, source = (table[key].text() for key in required[1:])
-    if unit not in RATE_UNITS.values():
-        raise table["unit"].refuse(f"expected one of {', '.join(RATE_UNITS.values())}")
-    fitted_to = table["fitted_to"].text() if "fitted_to" in table else ""
-    if fitted_to and provenance != Provenance.ESTIMATED.value:
-        raise table["provenance"].refuse("a number that was fitted to a figure is estimated")
-    try:
-        return Quantity(value, low, high, unit, Provenance(provenance), source, fitted_to)
-    except ValueError as error:
-        raise node.refuse(str(error)) from error
-
-
 class Used(NamedTuple):
     """An expression of a description: where it stands, what it may use besides, and when."""
 
@@ -555,7 +494,7 @@ def check_names(application: Application, expressions: Iterable[Used]) -> None:
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         With the place of the first.
     """
     known = {p.name for p in application.number_parameters}
@@ -563,7 +502,7 @@ def check_names(application: Application, expressions: Iterable[Used]) -> None:
     known |= {definition.name for definition in application.definitions}
     for used in (*_of_head(application), *expressions):
         for name in sorted(free_symbols(used.expr) - known - used.extra):
-            raise ApplicationError(f"{application.origin}: {used.place}: nothing defines {name}")
+            raise SubjectError(f"{application.origin}: {used.place}: nothing defines {name}")
 
 
 def _of_head(application: Application) -> Iterator[Used]:

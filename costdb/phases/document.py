@@ -8,7 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
+from costdb.choosing import SubjectError
 from costdb.expr import Expr, ExprError, num, parse, sym
+from costdb.wording import nearest
 
 _LARGEST_BYTES: Final = 1_000_000
 _LARGEST_NUMBER: Final = 10**15
@@ -19,7 +21,7 @@ def read_content(path: str | Path) -> bytes:
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         The file cannot be read.
     """
     try:
@@ -27,7 +29,7 @@ def read_content(path: str | Path) -> bytes:
             return file.read(_LARGEST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ApplicationError(f"{path}: {reason}") from error
+        raise SubjectError(f"{path}: {reason}") from error
 
 
 def read_toml(content: bytes, origin: str) -> dict[str, object]:
@@ -35,24 +37,20 @@ def read_toml(content: bytes, origin: str) -> dict[str, object]:
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         Too large, not UTF-8, not TOML, or nested too deeply.
     """
     if len(content) > _LARGEST_BYTES:
-        raise ApplicationError(f"{origin}: larger than {_LARGEST_BYTES} bytes")
+        raise SubjectError(f"{origin}: larger than {_LARGEST_BYTES} bytes")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise ApplicationError(f"{origin}: not TOML: not UTF-8 text") from error
+        raise SubjectError(f"{origin}: not TOML: not UTF-8 text") from error
     except RecursionError as error:
-        raise ApplicationError(f"{origin}: nested too deeply") from error
+        raise SubjectError(f"{origin}: nested too deeply") from error
     except ValueError as error:
         reason = " ".join(str(error).split())
-        raise ApplicationError(f"{origin}: not TOML: {reason}") from error
-
-
-class ApplicationError(ValueError):
-    """A description or a choice that cannot be used; the message is one line with its place."""
+        raise SubjectError(f"{origin}: not TOML: {reason}") from error
 
 
 class Node:
@@ -65,9 +63,9 @@ class Node:
         self.place = place
         self.origin = origin
 
-    def refuse(self, problem: str) -> ApplicationError:
+    def refuse(self, problem: str) -> SubjectError:
         """Return the complaint about this value, to be raised."""
-        return ApplicationError(f"{self.origin}: {self.place or '/'}: {problem}")
+        return SubjectError(f"{self.origin}: {self.place or '/'}: {problem}")
 
     def table(self) -> dict[str, Node]:
         """Return the entries of a table."""
@@ -147,11 +145,3 @@ class Node:
             return parse(self.value)
         except ExprError as error:
             raise self.refuse(str(error)) from error
-
-
-def nearest(key: str, allowed: tuple[str, ...]) -> str:
-    """Return a hint at the name that was meant, or at all there are, to follow a complaint."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(key, allowed, n=1)
-    return f'; did you mean "{close[0]}"?' if close else f" (known: {', '.join(allowed)})"

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from costdb.choosing import SubjectError
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ExprError, free_symbols, num, parse, substitute, summation, sym
 from costdb.machines import Machine
 from costdb.phases.application import (
     RATE_UNITS,
     Application,
-    ApplicationError,
     Exchange,
     Phase,
     Word,
@@ -49,7 +49,7 @@ def price_words(
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         The description leaves a name undefined for them.
     """
     lookup = _Lookup(application, machine)
@@ -90,20 +90,18 @@ class _Lookup:
         """
         section = ("phases", "applications", self.application.name, "rates", name)
         path = (*section, part) if part else section
-        stated = self.application.rates.get(name, {})
-        quantity = self.machine.quantity(*path) or stated.get(part)
+        quantity = self.machine.quantity(*path)
         what = f'the {part + " " if part else ""}rate "{name}" of {self.application.name}'
         if quantity is None:
             return Missing(
                 f"{what} on {self.machine.name}",
                 f"time that phase on {self.machine.name} and state the rate in a copy of its "
-                f"profile under /{'/'.join(path)}, or under /rates/{name} of "
-                f"{self.application.origin}",
+                f"profile under /{'/'.join(path)}",
             )
         if quantity.low <= 0:
-            raise ApplicationError(f"{self.machine.origin}: {what} must be positive")
+            raise SubjectError(f"{self.machine.origin}: {what} must be positive")
         if quantity.unit != RATE_UNITS[unit]:
-            raise ApplicationError(
+            raise SubjectError(
                 f"{self.machine.origin}: {what} is in {quantity.unit}, "
                 f"the phase counts in {RATE_UNITS[unit]}"
             )
@@ -134,7 +132,7 @@ def derived_quantities(application: Application, words: Mapping[str, Word]) -> d
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         One is defined twice for these words.
     """
     derived: dict[str, Expr] = {}
@@ -142,7 +140,7 @@ def derived_quantities(application: Application, words: Mapping[str, Word]) -> d
         if not definition.when.holds(words):
             continue
         if definition.name in derived:
-            raise ApplicationError(
+            raise SubjectError(
                 f"{application.origin}: {definition.place}: {definition.name} is defined twice "
                 f"for {_shown(words)}"
             )
@@ -157,13 +155,13 @@ def written_out(
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         It needs a quantity that this variant does not define.
     """
     whole = substitute(expr, derived)
     undefined = free_symbols(whole) & {d.name for d in application.definitions}
     if undefined:
-        raise ApplicationError(
+        raise SubjectError(
             f"{application.origin}: {place}: {min(undefined)} is not defined for this choice, "
             "or only after its use"
         )
@@ -213,7 +211,7 @@ def _domains(
     for what, stated in ranges.items():
         place = f"{machine.origin}: /phases/applications/{application.name}/ranges/{what}"
         if not isinstance(stated, dict):
-            raise ApplicationError(f"{place}: expected an object")
+            raise SubjectError(f"{place}: expected an object")
         text, low, high = (stated.get(key) for key in ("quantity", "low", "high"))
         if (
             not isinstance(text, str)
@@ -221,11 +219,11 @@ def _domains(
             or not isinstance(high, int | float)
             or not low <= high
         ):
-            raise ApplicationError(f'{place}: needs a "quantity" and numbers "low" <= "high"')
+            raise SubjectError(f'{place}: needs a "quantity" and numbers "low" <= "high"')
         try:
             quantity = substitute(parse(text), derived)
         except ExprError as error:
-            raise ApplicationError(f"{place}/quantity: {error}") from error
+            raise SubjectError(f"{place}/quantity: {error}") from error
         domains.append(Domain(what, quantity, float(low), float(high)))
     return tuple(domains)
 

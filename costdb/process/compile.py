@@ -11,8 +11,7 @@ result and any bound from aggregate work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from fractions import Fraction
+from collections.abc import Iterable
 from functools import partial
 
 from costdb.expr import (
@@ -24,7 +23,6 @@ from costdb.expr import (
     logical_not,
     maximum,
     maximum_over,
-    num,
     summation,
 )
 from costdb.expr.nodes import add
@@ -41,12 +39,8 @@ from costdb.work import (
     SeqLoop,
     Sequential,
     Use,
-    Work,
     constant_of,
 )
-
-PriceLeaf = Callable[[Work], Expr]
-"""From the work of a leaf to its time in microseconds."""
 
 
 class ProcessError(ValueError):
@@ -87,8 +81,6 @@ _NOTHING = _Part(ZERO, ZERO, Vector())
 
 def compile_process(
     term: Process,
-    price: PriceLeaf | None = None,
-    unit_us: Fraction | int = 1,
     positive: Iterable[str] = (),
     nonnegative: Iterable[str] = (),
 ) -> Cost:
@@ -97,10 +89,6 @@ def compile_process(
     Parameters
     ----------
     term : Process
-    price : callable, optional
-        Says the microseconds of each `Leaf`.
-    unit_us : Fraction or int
-        Microseconds in the unit of the result; 1 000 000 gives seconds.
     positive : iterable of str
         Names that stand for whole numbers of at least 1; the result holds for these only.
     nonnegative : iterable of str
@@ -109,12 +97,11 @@ def compile_process(
     Raises
     ------
     ProcessError
-        For a constant time that is negative, a probability outside 0..1, a resource that
-        serves nobody, a leaf without a price, and a cost too large to write down.
+        For a cost too large to write down.
     """
     tidy = knowing(positive, nonnegative)
     try:
-        part = _Compiler(price, num(unit_us), tidy).part(term)
+        part = _Compiler(tidy).part(term)
         omega = largest_element(part.delta, tidy)
         return Cost(tidy(part.time), tidy(part.phi), part.delta, omega)
     except ExprError as error:
@@ -127,9 +114,7 @@ def knowing(positive: Iterable[str], nonnegative: Iterable[str]) -> Tidy:
 
 
 class _Compiler:
-    def __init__(self, price: PriceLeaf | None, unit: Expr, tidy: Tidy) -> None:
-        self.price = price
-        self.unit = unit
+    def __init__(self, tidy: Tidy) -> None:
         self.tidy = tidy
         # A term may be one object in many places, where equations were substituted.
         self.known: dict[int, _Part] = {}
@@ -141,16 +126,13 @@ class _Compiler:
 
     def compiled(self, term: Process) -> _Part:
         match term:
-            case Delay(microseconds):
-                time = self.in_unit(microseconds)
+            case Delay(seconds):
+                time = self.tidy(seconds)
                 return _Part(time, time, Vector())
             case Use():
                 return self.use(term)
-            case Leaf(work):
-                if self.price is None:
-                    raise ProcessError(f"nothing says what {work.label!r} costs")
-                time = self.in_unit(self.price(work))
-                return _Part(time, time, Vector())
+            case Leaf():
+                raise AssertionError("work of other models is priced on a machine")
             case Sequential(parts):
                 return self.sequence([self.part(part) for part in parts])
             case Parallel(parts):
@@ -162,18 +144,9 @@ class _Compiler:
             case Branch():
                 return self.branch(term)
 
-    def in_unit(self, microseconds: Expr) -> Expr:
-        known = constant_of(microseconds)
-        if known is not None and known < 0:
-            raise ProcessError(f"a time of {known} is negative")
-        return self.tidy(microseconds / self.unit)
-
     def use(self, term: Use) -> _Part:
         resource = term.resource
-        multiplicity = constant_of(resource.multiplicity)
-        if multiplicity is not None and multiplicity <= 0:
-            raise ProcessError(f"a resource of multiplicity {multiplicity} serves nobody")
-        time = self.tidy(self.in_unit(term.microseconds) / resource.multiplicity)
+        time = self.tidy(term.seconds / resource.multiplicity)
         entry = Entry(resource.array, self.tidy(resource.index), time)
         return _Part(time, time, Vector((entry,)))
 
@@ -225,8 +198,6 @@ class _Compiler:
     def branch(self, term: Branch) -> _Part:
         condition = self.tidy(term.condition)
         known = constant_of(condition)
-        if known is not None and not 0 <= known <= 1:
-            raise ProcessError(f"a probability of {known} is outside 0..1")
         if known == 1:
             return self.part(term.then)
         if known == 0:

@@ -15,10 +15,13 @@ from costdb.expr import ZERO, Expr, to_text
 from costdb.expr.nodes import Rational
 from costdb.process.compile import Cost, ProcessError, compile_process, knowing
 from costdb.process.servers import Vector, largest_element
-from costdb.process.substitution import MICROSECONDS, RESERVED, Substitution
+from costdb.process.substitution import RESERVED, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
 from costdb.records import dataclass
 from costdb.work import Process, Resource, names_of_sizes
+
+MICROSECONDS = 1_000_000
+"""In a second, the unit of time in the text of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Model:
     Attributes
     ----------
     process : Process
-        All equations substituted; its times are microseconds.
+        All equations substituted.
     parameters : mapping of str to int, Fraction or None
         The names that stay symbolic, with the value each has unless the user says otherwise.
         None of them is ever negative.
@@ -86,7 +89,11 @@ def compile_model(model: Model) -> Cost:
     ModelError
         When the cost is too large to write down.
     """
-    return _compiled(model, MICROSECONDS)
+    try:
+        positive, nonnegative = model.sizes, model.parameters.keys() - model.sizes
+        return compile_process(model.process, positive, nonnegative)
+    except ProcessError as error:
+        raise ModelError(f"{model.files[0]}:1:1: {error}") from None
 
 
 def price_model(model: Model) -> Priced:
@@ -96,27 +103,15 @@ def price_model(model: Model) -> Priced:
     largest of them is at most the whole, and equal to it unless phases of different character
     follow each other.
     """
-    cost = _compiled(model, 1)
+    cost = compile_model(model)
     tidy = knowing(model.sizes, model.parameters.keys() - model.sizes)
     bounds = [("critical path", cost.phi)]
     bounds += [
         (f"busiest {array}", largest_element(cost.delta.only(array), tidy))
         for array in cost.delta.arrays()
     ]
-    terms = (Term(label, "symbolic", time) for label, time in bounds if time != ZERO)
-    return Priced(cost.T, tuple(terms))
-
-
-def _compiled(model: Model, unit_us: int) -> Cost:
-    try:
-        return compile_process(
-            model.process,
-            unit_us=unit_us,
-            positive=model.sizes,
-            nonnegative=model.parameters.keys() - model.sizes,
-        )
-    except ProcessError as error:
-        raise ModelError(f"{model.files[0]}:1:1: {error}") from None
+    terms = (Term(label, "symbolic", s * MICROSECONDS) for label, s in bounds if s != ZERO)
+    return Priced(cost.T * MICROSECONDS, tuple(terms))
 
 
 def _distinct(equations: Iterable[Equation]) -> Iterable[Equation]:

@@ -154,9 +154,6 @@ def described(value: object) -> str:
     return "a resource" if isinstance(value, Resource) else "a process"
 
 
-MICROSECONDS = 1_000_000
-"""Microseconds in a second, the unit of time in the text of a model."""
-
 MAX_STEPS = 20_000
 """Operators and applications of equations that one model may come to when substituted."""
 
@@ -308,7 +305,7 @@ class Substitution:
         known = constant_of(seconds)
         if known is not None and known < 0:
             raise place.error(f"a time of {number_text(known)} seconds is negative")
-        return seconds * MICROSECONDS
+        return seconds
 
     def _number(self, node: Node, scope: _Scope, place: Place) -> Expr:
         value = self._value(node, scope)

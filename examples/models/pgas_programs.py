@@ -10,8 +10,9 @@ from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.machines import load_machine
 from costdb.pgas.document import program_of
-from costdb.pgas.model import price_groups
 from costdb.pgas.partition import partition, remote_groups
+from costdb.pricing import price_process
+from costdb.work import Leaf, Sequential
 
 PLATFORMS = ("mupc", "mupc-cache", "bupc", "gupc-t3e")
 THREADS = (2, 4, 8, 12)
@@ -42,7 +43,8 @@ def main() -> None:
     print("program    platform   " + "".join(f"{f'T={t}':>10}" for t in THREADS) + "   seconds")
     for name, sizes in SIZES.items():
         for platform in PLATFORMS:
-            priced = price_groups(remote_groups(interval_of(name)), load_machine(platform))
+            groups = tuple(map(Leaf, remote_groups(interval_of(name))))
+            priced = price_process(Sequential(groups), load_machine(platform))
             if isinstance(priced, Missing):
                 raise SystemExit(f"{priced.what}; try: {priced.remedy}")
             times = [evaluate_price(priced, {**sizes, "T": t}).mid for t in THREADS]

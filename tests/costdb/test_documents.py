@@ -14,7 +14,6 @@ from costdb.documents import description_problems, load_description
 from costdb.expr import sym
 from costdb.machines import load_machine
 from costdb.pgas.partition import PartitionError
-from costdb.phases.application import ApplicationError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -88,7 +87,7 @@ def test_schemas_refuse_the_keys_that_readers_refuse(name: str, tmp_path: Path) 
         try:
             documents._description(other, "a.toml")
             said = ""
-        except (ApplicationError, PartitionError) as error:
+        except (SubjectError, PartitionError) as error:
             said = str(error)
         # what names stand for is no matter of a schema
         of_keys = "is missing" in said or "unknown key" in said
@@ -123,7 +122,7 @@ MATMUL = (EXAMPLES / "pgas" / "matmul.toml").read_text()
         (SORT, 'processors = "p"', "", '"processors" is missing'),
         (SORT, 'processors = "p"', 'processors = "q"', "/processors: nothing defines q"),
         (SORT, 'reads = "share"', 'reads = "shares"', "/supersteps/0: nothing defines shares"),
-        (SORT, 'reads = "share"', 'red = "share"', 'red: unknown key; did you mean "reads"?'),
+        (SORT, 'reads = "share"', 'red = "share"', "red: unknown key: nearest is reads"),
         (SORT, 'times = "passes"', 'times = "p +"', "/supersteps/0/times: "),
         (SORT, 'algorithm = ["radix"]', 'algorithm = ["bubble"]', "algorithm is never bubble"),
         (SORT, "passes =", "count =", "nothing defines passes"),

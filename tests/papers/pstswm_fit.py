@@ -13,11 +13,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from costdb.choosing import Bound, Chosen, SubjectError
 from costdb.estimate import Missing, Priced
 from costdb.expr import evaluate
 from costdb.expr.nodes import Value
 from costdb.machines import Machine
-from costdb.phases.application import Application, ApplicationError, Bindings, Chosen, bind
+from costdb.phases.application import Application, bind
 from costdb.phases.pricing import price_words
 
 _US_PER_S = 1e6
@@ -89,7 +90,7 @@ def fit_costs(
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         The prediction is not linear in `names`, or cannot be made.
     """
     rows, offsets, weights, times = [], [], [], []
@@ -101,7 +102,7 @@ def fit_costs(
         row = [_seconds(priced, {**scope, name: 1}) - offset for name in names]
         both = _seconds(priced, {**scope, **dict.fromkeys(names, 1)})
         if abs(both - offset - sum(row)) > 1e-9 * max(1.0, abs(both)):
-            raise ApplicationError(f"{application.origin}: not linear in {', '.join(names)}")
+            raise SubjectError(f"{application.origin}: not linear in {', '.join(names)}")
         rows.append(row)
         offsets.append(offset)
         times.append(observation.seconds)
@@ -111,7 +112,7 @@ def fit_costs(
     target = (np.array(times) - np.array(offsets)) * weight
     scale = np.linalg.norm(matrix, axis=0)
     if not np.all(scale > 0):
-        raise ApplicationError(f"{application.origin}: some of {', '.join(names)} is never used")
+        raise SubjectError(f"{application.origin}: some of {', '.join(names)} is never used")
     solution = np.linalg.lstsq(matrix / scale, target, rcond=None)[0]
     residual = (matrix / scale) @ solution - target
     freedom = max(1, len(times) - len(names))
@@ -144,7 +145,7 @@ def covering_spread(
 
     Raises
     ------
-    ApplicationError
+    SubjectError
         No time is dominated by computation, or a prediction cannot be made.
     """
     parts = []
@@ -158,7 +159,7 @@ def covering_spread(
         (seen, whole) for seen, rest, whole in parts if whole - rest <= message_share * whole
     ]
     if not computing:
-        raise ApplicationError(f"{application.origin}: messages count in every measured time")
+        raise SubjectError(f"{application.origin}: messages count in every measured time")
     slower = max(1.0, *(seen / whole for seen, whole in computing))
     return Spread(
         faster=max(1.0, *(whole / seen for seen, _, whole in parts)),
@@ -176,15 +177,15 @@ def covering_spread(
 
 def _priced(
     application: Application, machine: Machine, choices: Mapping[str, Chosen]
-) -> tuple[Priced, Bindings]:
+) -> tuple[Priced, Bound]:
     bound = bind(application, choices)
     priced = price_words(application, machine, bound.words)
     if isinstance(priced, Missing):
-        raise ApplicationError(f"{application.origin}: {priced.what} is missing")
+        raise SubjectError(f"{application.origin}: {priced.what} is missing")
     return priced, bound
 
 
-def _central(priced: Priced, bound: Bindings) -> dict[str, Value]:
+def _central(priced: Priced, bound: Bound) -> dict[str, Value]:
     # Exact values keep the columns free of cancellation errors.
     scope: dict[str, Value] = dict(bound.numbers)
     scope.update({name: Fraction(q.value) for name, q in priced.coefficients.items()})

@@ -28,7 +28,7 @@ from costdb.work import (
     Leaf,
     Message,
     Process,
-    RemoteElements,
+    RemoteGroup,
     SeqLoop,
     Sequential,
     Statement,
@@ -97,7 +97,7 @@ def tally(process: Process, at: dict[str, int]) -> Counter[str]:
                 counts = [int(evaluate(count, at)) for count in access.region.counts]
                 found["stores" if access.store else "loads"] += counts[0]
                 assert len(counts) == 1
-        case Leaf(RemoteElements() as work):
+        case Leaf(RemoteGroup() as work):
             count = evaluate(work.count, at)
             found["mixed" if work.mixed else "remote"] += int(count)
         case Leaf(Interpretation(loop=False)):

@@ -26,7 +26,7 @@ from costdb.work import (
     Parallel,
     ParLoop,
     Process,
-    RemoteElements,
+    RemoteGroup,
     SeqLoop,
     Sequential,
     Statement,
@@ -142,7 +142,7 @@ def test_one_owners_elements_are_sent_to_all_at_once(ranks: int) -> None:
 def test_places_go_to_their_owners_together_and_no_reference_is_single() -> None:
     found = counted(example("histogram"), 2, M=50)
     assert found["alltoallv"] == 2 and found["alltoall"] == 1
-    assert RemoteElements.__name__ not in found and Message.__name__ not in found
+    assert RemoteGroup.__name__ not in found and Message.__name__ not in found
 
 
 def test_counts_are_combined_once() -> None:

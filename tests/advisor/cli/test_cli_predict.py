@@ -179,7 +179,7 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
         ([PSTSWM, "-m", "paragon", *MESH[:-2]], "PY is not bound (processors along latitude)"),
         (
             [PSTSWM, "-m", "paragon", *MESH, "-D", "PZ=3"],
-            "no parameter PZ (known: problem,",
+            "no parameter PZ: nearest are PX, PY",
         ),
         ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX=12"], "PX = 12 must be a power of two"),
         ([PSTSWM, "-m", "paragon", *MESH, "-D", "PY=64"], "PY = 64 must be at most 32"),

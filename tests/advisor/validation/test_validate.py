@@ -196,7 +196,7 @@ def test_an_experiment_of_ones_own_is_done_by_the_path_of_its_document(
         ('{"title": "t"}', '"model" is missing'),
         (
             '{"title": "t", "model": "m", "source": "s", "notes": [], "csaes": []}',
-            '/csaes: unknown key; did you mean "cases"',
+            "/csaes: unknown key: nearest are cases",
         ),
         (
             '{"title": "t", "model": "m", "source": "s", "notes": [], "cases": [{"operation": "o",'

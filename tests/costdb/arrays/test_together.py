@@ -36,16 +36,13 @@ def piece(size: int) -> str:
 
 def timings(factors: dict[str, float], sizes: list[int]) -> Iterator[Timing]:
     """Yield times of a machine whose shared lines take so many times longer in company."""
-    for turn, operation in enumerate(ARRAYS_OF):
-        for number, size in enumerate(sizes):
+    for operation in ARRAYS_OF:
+        for size in sizes:
             own, lines = size * 1e-3, size / 64 * LINE_US[piece(size)]
             for who in (BY_ONE, BY_ALL):
                 factor = factors[piece(size)] if who == BY_ALL else 1.0
-                point = Point(
-                    f"together.{operation}",
-                    {"bytes": size, "who": who, "ranks": 4},
-                    (number + turn) % 2 == 1,
-                )
+                features = {"bytes": size, "who": who, "ranks": 4}
+                point = Point(f"together.{operation}", features)
                 yield Timing(point, (((own + lines * factor,),),))
 
 
@@ -62,9 +59,6 @@ def test_the_factors_of_a_machine_are_found(factors: dict[str, float]) -> None:
     assert {key: one["value"] for key, one in stated.items()} == pytest.approx(
         {key: factors[key] for key in PIECES[1:]}, rel=1e-5
     )
-    (ours,) = found.qualities
-    assert ours.median_error < 1e-5
-    assert len(ours.pairs) == len(SIZES) - 2
 
 
 def test_what_is_farther_than_measured_is_shared_as_the_farthest_that_was() -> None:
@@ -80,11 +74,7 @@ def test_what_is_farther_than_measured_is_shared_as_the_farthest_that_was() -> N
 def test_each_working_set_is_timed_alone_and_in_company(effort: Effort, host: Host) -> None:
     points = TOGETHER.points(effort, 2, host)
     by_who = {
-        who: [
-            (p.operation, p.features["bytes"], p.held_out)
-            for p in points
-            if p.features["who"] == who
-        ]
+        who: [(p.operation, p.features["bytes"]) for p in points if p.features["who"] == who]
         for who in (BY_ONE, BY_ALL)
     }
     assert by_who[BY_ONE] == by_who[BY_ALL] and len(by_who[BY_ONE]) == len(set(by_who[BY_ONE])) > 10

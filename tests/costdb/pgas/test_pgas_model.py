@@ -12,9 +12,10 @@ from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
-from costdb.pgas.model import gap, price_groups, price_remote_group, served_pattern
+from costdb.pgas.model import gap, price_remote_group, served_pattern
+from costdb.pricing import price_process
 from costdb.quantity import Provenance
-from costdb.work import Pattern, RemoteGroup
+from costdb.work import Leaf, Pattern, RemoteGroup
 
 PUBLISHED = json.loads((Path(__file__).parents[2] / "data" / "pgas_upc.json").read_text())
 PLATFORMS = tuple(PUBLISHED["rates"])
@@ -106,7 +107,7 @@ def test_a_machine_without_rates_says_what_is_missing() -> None:
     missing = price_remote_group(group, load_machine("powerchallenge"))
     assert isinstance(missing, Missing)
     assert "pgas.rates.baseline for reads" in missing.what
-    assert price_groups([group], load_machine("powerchallenge")) == missing
+    assert price_process(Leaf(group), load_machine("powerchallenge")) == missing
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import load_machine
-from costdb.pgas.model import price_groups, served_pattern
+from costdb.pgas.model import served_pattern
 from costdb.pgas.partition import (
     CLOSE_ELEMENTS,
     Affinity,
@@ -29,7 +29,8 @@ from costdb.pgas.partition import (
     partition,
     remote_groups,
 )
-from costdb.work import Pattern, RemoteGroup
+from costdb.pricing import price_process
+from costdb.work import Leaf, Pattern, RemoteGroup, Sequential
 from tests.papers.upc_programs import histogram, matmul, sobel
 
 PUBLISHED = json.loads((Path(__file__).parents[2] / "data" / "pgas_upc.json").read_text())
@@ -279,7 +280,8 @@ APPLICATIONS = {
 
 def seconds(application: str, platform: str, threads: int) -> float:
     interval, size = APPLICATIONS[application]
-    priced = price_groups(remote_groups(interval), load_machine(platform))
+    groups = tuple(map(Leaf, remote_groups(interval)))
+    priced = price_process(Sequential(groups), load_machine(platform))
     assert not isinstance(priced, Missing)
     estimate = evaluate_price(priced, {"N": size, "T": threads})
     assert estimate.in_range

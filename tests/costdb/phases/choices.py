@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from costdb import choosing
-from costdb.choosing import Choice, SubjectError
+from costdb.choosing import Choice, Chosen
 from costdb.documents import DescribedSubject
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import Expr
 from costdb.machines import Machine
-from costdb.phases.application import Application, ApplicationError, Chosen, application_of, bind
+from costdb.phases.application import Application, application_of, bind
 from costdb.phases.document import read_content, read_toml
 from costdb.phases.pricing import price_words
 
@@ -33,10 +33,7 @@ def price_application(
 def predict(
     application: Application, machine: Machine, choices: Mapping[str, Chosen]
 ) -> Estimate | Missing:
-    try:
-        found = choosing.predict(_subject(application, machine), choices)
-    except SubjectError as error:
-        raise ApplicationError(str(error)) from error
+    found = choosing.predict(_subject(application, machine), choices)
     return found if isinstance(found, Missing) else found.estimate
 
 
@@ -47,10 +44,7 @@ def rank_choices(
     fixed: Mapping[str, Chosen],
     where: Expr | None = None,
 ) -> tuple[Choice, ...] | Missing:
-    try:
-        return choosing.rank(_subject(application, machine), dict.fromkeys(over), fixed, where)
-    except SubjectError as error:
-        raise ApplicationError(str(error)) from error
+    return choosing.rank(_subject(application, machine), dict.fromkeys(over), fixed, where)
 
 
 def _subject(application: Application, machine: Machine) -> DescribedSubject:

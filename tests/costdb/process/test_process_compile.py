@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, sym
 from costdb.expr.simplify import simplify
-from costdb.process.compile import ProcessError, compile_process
+from costdb.process.compile import compile_process
 from costdb.work import (
-    NOTHING,
     Branch,
     Delay,
-    Fixed,
     Leaf,
     Parallel,
     ParLoop,
@@ -255,27 +253,6 @@ def test_a_triangular_nest_over_cyclic_columns_is_not_enumerated_twice() -> None
     for n in range(6):
         for p in range(1, 5):
             assert_equals_enumeration(term, {"N": n, "P": p})
-
-
-def test_leaves_are_priced_by_the_caller() -> None:
-    term = SeqLoop("i", num(1), N, Leaf(Fixed(num(7), "solver")))
-    cost = compile_process(term, price=lambda work: sym(f"{work.label}.us"), positive=["N"])
-    assert N * sym("solver.us") == cost.T
-    with pytest.raises(ProcessError, match="nothing says what 'solver' costs"):
-        compile_process(term)
-
-
-@pytest.mark.parametrize(
-    ("term", "message"),
-    [
-        (Delay(num(-1)), "negative"),
-        (Use(Resource(num(0), num(0)), num(1)), "serves nobody"),
-        (Branch(num(2), NOTHING, NOTHING), "outside 0..1"),
-    ],
-)
-def test_nonsense_is_refused(term: Process, message: str) -> None:
-    with pytest.raises(ProcessError, match=message):
-        compile_process(term)
 
 
 @settings(max_examples=30, deadline=None)

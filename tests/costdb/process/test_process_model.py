@@ -43,9 +43,6 @@ def seconds(text_model: Model, **sizes: int) -> float:
     return float(evaluate(compile_model(text_model).T, sizes))
 
 
-SECOND = num(1_000_000)
-
-
 def test_every_construct_becomes_its_term(model: Loader) -> None:
     found = model(
         """
@@ -63,8 +60,8 @@ def test_every_construct_becomes_its_term(model: Loader) -> None:
     head = Resource(num(0), num(2))
     job = Sequential(
         (
-            Delay(4 * SECOND),
-            Branch(parse("0.25"), Use(head, (2 + w / 2) * SECOND), Delay(num(0))),
+            Delay(num(4)),
+            Branch(parse("0.25"), Use(head, 2 + w / 2), Delay(num(0))),
         )
     )
     assert found.process == ParLoop("w", num(1), sym("W"), SeqLoop("k", num(1), sym("K"), job))
@@ -74,16 +71,16 @@ def test_every_construct_becomes_its_term(model: Loader) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("delay(1) ; delay(2)", Sequential((Delay(SECOND), Delay(2 * SECOND)))),
+        ("delay(1) ; delay(2)", Sequential((Delay(num(1)), Delay(num(2))))),
         (
             "delay(1) ; delay(2) || delay(3)",
-            Parallel((Sequential((Delay(SECOND), Delay(2 * SECOND))), Delay(3 * SECOND))),
+            Parallel((Sequential((Delay(num(1)), Delay(num(2)))), Delay(num(3)))),
         ),
         (
             "seq (i = 1, 2) delay(i) ; delay(3)",
-            Sequential((SeqLoop("i", num(1), num(2), Delay(sym("i") * SECOND)), Delay(3 * SECOND))),
+            Sequential((SeqLoop("i", num(1), num(2), Delay(sym("i"))), Delay(num(3)))),
         ),
-        ("if (1 < 2) delay(1)", Branch(num(1), Delay(SECOND), NOTHING)),
+        ("if (1 < 2) delay(1)", Branch(num(1), Delay(num(1)), NOTHING)),
         ("{}", NOTHING),
     ],
 )
