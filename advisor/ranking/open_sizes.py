@@ -179,7 +179,7 @@ def _saved_s(before: Costed, after: Costed, point: Point) -> float:
 
 def _alike(costed: Costed, values: Mapping[str, Expr]) -> Costed:
     """Return a price with something in the place of sizes."""
-    price = costed.formula
+    price = costed.priced
     made = replace(price, microseconds=substitute(price.microseconds, values))
     return Costed(costed.process, made)
 

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from advisor.build.program import NotBuiltError, build
 from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
-from advisor.ranking.built import Plan, on_ranks, plan_of, proposed
+from advisor.ranking.built import Plan, built_cost, on_ranks, plan_of, proposed
 from advisor.ranking.compare import time_s
 from advisor.verify.cases import ORIGINAL, ArrayInput, Case, ProgramCase, Variant, inputs_of
 from costdb.calibration.section import typical
@@ -284,7 +285,7 @@ def distributed_case(
     path: str,
     kernel: Kernel,
     sizes: Mapping[str, int | float],
-    machine: Machine | None,
+    machine: Machine,
     transforms: Sequence[Transform],
     ranks: int,
 ) -> Case:
@@ -298,9 +299,10 @@ def distributed_case(
         The kernel as written cannot be built.
     """
     here = {**sizes, "P": ranks}
-    written = plan_of(on_ranks(kernel, ranks), machine, here)
+    price = partial(built_cost, machine=machine, sizes=here)
+    written = plan_of(on_ranks(kernel, ranks), price)
     variants = [_variant(path, written, here)]
-    plans = proposed(written, machine, here, transforms)
+    plans = proposed(written, price, transforms)
     for plan in sorted(plans, key=lambda one: _time(one, here)):
         try:
             made = _variant(path, plan, here)
