@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.codec import decode, encode
-from advisor.engine import Options
+from advisor.engine import FileResult, Options
 from advisor.files import lasting_name
-from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.frontend.prefilter import surroundings
-from costdb.records import dataclass
+from costdb.records import dataclass, replace
 
 FOLDER_NAME = ".advise_cache"
 
@@ -144,17 +143,7 @@ def _checksum(text: bytes) -> bytes:
     return sha256(text).hexdigest().encode()
 
 
-VERSION = 5
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What was found in a file, to which names in it a value can be given, and what was seen."""
-
-    findings: tuple[Finding, ...]
-    remarks: tuple[Remark, ...]
-    names: frozenset[str] = frozenset()
-    coverage: Coverage = NOTHING_SEEN
+VERSION = 6
 
 
 # What an answer depends on besides its file: this tool, its Python, and installed transforms.
@@ -247,17 +236,18 @@ class Answers:
         """Digest of the tool and what is installed."""
         return digest(str(VERSION), tool_digest(), str(Path.cwd()))
 
-    def find(self, question: Question) -> Answer | None:
+    def find(self, question: Question) -> FileResult | None:
         """Return the answer kept for a question, if nothing changed that it depends on."""
         values = self.cache.read(_name(question), self._key(question))
         try:
-            return None if values is None else decode(Answer, values)
+            kept = None if values is None else decode(FileResult, values)
         except (TypeError, ValueError):
             return None
+        return kept and replace(kept, source=question.source)
 
-    def keep(self, question: Question, answer: Answer) -> None:
+    def keep(self, question: Question, answer: FileResult) -> None:
         """Keep an answer in place of an older one for the same file and options."""
-        self.cache.write(_name(question), self._key(question), encode(answer))
+        self.cache.write(_name(question), self._key(question), encode(replace(answer, source="")))
 
     def _key(self, question: Question) -> str:
         beside = surroundings(question.path, question.source)

@@ -11,7 +11,6 @@ from advisor.analysis.processes import transfers
 from advisor.files import lasting_name
 from advisor.finding import (
     Alternative,
-    Confidence,
     Crossover,
     Evidence,
     EvidenceTerm,
@@ -168,21 +167,10 @@ def finding_about(
 
 
 def _prediction(found: Compared, lines: Sequence[str]) -> Prediction:
-    before, after, ratio = found.before, found.after, found.ratio
-    return Prediction(
-        before_s=before.mid,
-        after_s=after.mid,
-        speedup=ratio.mid,
-        low=ratio.low,
-        high=ratio.high,
-        before_low_s=before.low,
-        before_high_s=before.high,
-        after_low_s=after.low,
-        after_high_s=after.high,
-        confidence=Confidence.HIGH if ratio.low > 1 else Confidence.LOW,
-        in_range=before.in_range and after.in_range,
-        omitted=with_text(dict.fromkeys((*before.omitted, *after.omitted)), lines),
-    )
+    before, after = found.before, found.after
+    ends = ((one.low, one.mid, one.high) for one in (before, after, found.ratio))
+    omitted = with_text(dict.fromkeys((*before.omitted, *after.omitted)), lines)
+    return Prediction.of(*ends, in_range=before.in_range and after.in_range, omitted=omitted)
 
 
 def with_text(omitted: Iterable[Omission], lines: Sequence[str]) -> tuple[Omission, ...]:

@@ -12,8 +12,8 @@ from advisor.finding import (
     Alternative,
     Applicability,
     Coverage,
-    Finding,
     NotUnderstood,
+    Ranked,
     Remark,
     Untold,
 )
@@ -34,6 +34,7 @@ from advisor.ranking.compare import (
     WORTH,
     Costed,
     Sizes,
+    bindable,
     compared,
     cost,
     cost_at,
@@ -101,28 +102,14 @@ Worth = Callable[[str, float], bool]
 """Whether to report a rule's gain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """What is to be said of one kernel.
-
-    Attributes
-    ----------
-    judged, remarks, untold : tuple
-    coverage : Coverage
-    loops : tuple of Finding
-        About loops of a program that were read alone.
-    """
-
-    judged: tuple[Judged, ...]
-    remarks: tuple[Remark, ...]
-    untold: tuple[Untold, ...] = ()
-    coverage: Coverage = NOTHING_SEEN
-    loops: tuple[Finding, ...] = ()
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings alone."""
-        return (*self.loops, *(one.finding for one in self.judged))
+def _told(
+    judged: Sequence[Judged] = (),
+    remarks: Iterable[Remark] = (),
+    untold: Iterable[Untold] = (),
+    coverage: Coverage = NOTHING_SEEN,
+) -> Ranked:
+    findings = tuple(one.finding for one in judged)
+    return Ranked(findings, tuple(remarks), tuple(untold), coverage, judged=tuple(judged))
 
 
 def always(code: str, speedup: float) -> bool:
@@ -176,11 +163,12 @@ def rank(
     ranked = _Ranking(subject, transforms, worth, details, plans).ranked()
     lines = (*about_threads(kernel.body), *_assumed(kernel))
     if lines:
-        ranked = replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
+        judged = [_cautioned(one, lines) for one in ranked.judged]
+        ranked = _told(judged, ranked.remarks, ranked.untold, ranked.coverage)
     if ranked.coverage == NOTHING_SEEN:
         seen = (kernel.name,)
         ranked = replace(ranked, coverage=Coverage(seen, () if ranked.judged else seen))
-    return ranked
+    return replace(ranked, names=bindable(kernel))
 
 
 def _assumed(kernel: Kernel) -> Iterator[str]:
@@ -289,7 +277,7 @@ class _Ranking:
         coverage = _left_out(subject, here)
         if coverage == NOTHING_SEEN and not gains:
             coverage = _left_interpreted(subject, here, now)
-        ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold), coverage=coverage)
+        ranked = _told(judged, unpriced, untold, coverage)
         if gains < 2 or not self.plans:
             return ranked
         plan = self._plan(here, fastest)
@@ -386,7 +374,7 @@ class _Ranking:
         judged.sort(key=lambda one: one.finding.code)
         left = _left_out(subject, before)
         if judged:
-            return Ranked(tuple(judged), (), tuple(untold), coverage=left)
+            return _told(judged, (), untold, left)
         names = ", ".join(open_sizes(before, subject.sizes))
         first = names.partition(",")[0]
         message = (
@@ -394,7 +382,7 @@ class _Ranking:
             f" any value searched: write `@kernel({first}=...)` or `# advise: kernel {first}=...`,"
             f" or pass -D {first}=..., for a prediction"
         )
-        return Ranked((), (_remark(subject, message),), tuple(untold), coverage=left)
+        return _told((), [_remark(subject, message)], untold, left)
 
 
 def _by_place(kernel: Kernel, proposals: Iterable[Proposal]) -> list[list[Proposal]]:
@@ -503,7 +491,7 @@ def _not_understood(subject: Subject, unknown: Unpriced, when: str = "") -> Rank
     text = kernel.context.lines[line - 1].strip()
     gap = NotUnderstood(subject.place.path, line, text, unknown.reason)
     coverage = Coverage(not_understood=(gap,), incomplete=(kernel.name,))
-    return Ranked((), (_remark(subject, message, unknown.span),), coverage=coverage)
+    return _told(remarks=[_remark(subject, message, unknown.span)], coverage=coverage)
 
 
 def _missing(subject: Subject, missing: Missing) -> Ranked:
@@ -511,4 +499,4 @@ def _missing(subject: Subject, missing: Missing) -> Ranked:
     message = f"no advice for kernel `{name}`: {missing.what}; {missing.remedy}"
     told = f"{name}, no price on {subject.machine.name}: {missing.what}"
     coverage = Coverage(unpriced=(told,), incomplete=(name,))
-    return Ranked((), (_remark(subject, message),), coverage=coverage)
+    return _told(remarks=[_remark(subject, message)], coverage=coverage)

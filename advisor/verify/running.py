@@ -30,7 +30,6 @@ from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path
 
-_TOLERANCE = 1e-6
 _PATIENCE_S = 120.0
 
 
@@ -141,16 +140,10 @@ def measure(case: Case, effort: Effort) -> list[Measured]:
 def _equal(one: Path, other: Path, exact: bool) -> bool:
     import numpy as np
 
+    from advisor.verify.worker import alike
+
     with np.load(one) as left, np.load(other) as right:
-        if left.files != right.files:
-            return False
-        pairs = [(left[name], right[name]) for name in left.files]
-    if exact:
-        return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
-    return all(
-        a.shape == b.shape and np.allclose(a, b, _TOLERANCE, _TOLERANCE, equal_nan=True)
-        for a, b in pairs
-    )
+        return alike({**left}, {**right}, exact=exact)
 
 
 def measure_program(case: ProgramCase, effort: Effort) -> tuple[Turns, ...]:
