@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from enum import Enum
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
-from advisor.engine import Options
+from advisor.codec import decode, encode
+from advisor.engine import FileResult, Options
 from advisor.files import lasting_name
-from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.frontend.prefilter import surroundings
-from costdb.records import dataclass, fields, is_dataclass
+from costdb.records import dataclass, replace
 
 FOLDER_NAME = ".advise_cache"
 
@@ -145,72 +143,7 @@ def _checksum(text: bytes) -> bytes:
     return sha256(text).hexdigest().encode()
 
 
-# Findings as JSON values and back, without any loss.
-#
-# A dataclass is a list in the order of its fields, because only this module reads it. Pickles would
-# do the same, but reading one runs what it says, and a cache lies in a folder that others may have
-# filled.
-
-VERSION = 5
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What was found in a file, to which names in it a value can be given, and what was seen."""
-
-    findings: tuple[Finding, ...]
-    remarks: tuple[Remark, ...]
-    names: frozenset[str] = frozenset()
-    coverage: Coverage = NOTHING_SEEN
-
-
-def encode(value: Any) -> Any:
-    """Return JSON values; infinities and NaN stay Python's spelling of them."""
-    if is_dataclass(value):
-        return [encode(getattr(value, field.name)) for field in fields(value)]
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, frozenset):
-        return sorted(value)
-    return [encode(one) for one in value] if isinstance(value, tuple) else value
-
-
-def decode(values: Any) -> Answer:
-    """Return what `encode` was given; raises ValueError or TypeError for anything else."""
-    answer: Answer = _decoder(Answer)(values)
-    return answer
-
-
-@cache
-def _decoder(kind: Any) -> Callable[[Any], Any]:
-    """Return what makes a value of a type out of JSON values."""
-    parts = get_args(kind)
-    if isinstance(kind, UnionType):
-        return _one_of(parts)
-    if get_origin(kind) in (tuple, frozenset):
-        each = _decoder(parts[0])
-        return lambda values: get_origin(kind)(each(one) for one in _checked(values, list))
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        readers = [_decoder(hints[field.name]) for field in fields(kind)]
-        return lambda values: kind(
-            *(read(one) for read, one in zip(readers, _checked(values, list), strict=True))
-        )
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind
-    return lambda value: _checked(value, kind)
-
-
-def _one_of(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
-    plain = tuple(kind for kind in kinds if kind in (str, int, float, NoneType))
-    others = [_decoder(kind) for kind in kinds if kind not in plain]
-    return lambda value: value if isinstance(value, plain) or not others else others[0](value)
-
-
-def _checked(value: Any, kind: type) -> Any:
-    if isinstance(value, kind) or (kind is float and type(value) is int):
-        return value
-    raise TypeError(f"{kind.__name__} expected")
+VERSION = 6
 
 
 # What an answer depends on besides its file: this tool, its Python, and installed transforms.
@@ -303,17 +236,18 @@ class Answers:
         """Digest of the tool and what is installed."""
         return digest(str(VERSION), tool_digest(), str(Path.cwd()))
 
-    def find(self, question: Question) -> Answer | None:
+    def find(self, question: Question) -> FileResult | None:
         """Return the answer kept for a question, if nothing changed that it depends on."""
         values = self.cache.read(_name(question), self._key(question))
         try:
-            return None if values is None else decode(values)
+            kept = None if values is None else decode(FileResult, values)
         except (TypeError, ValueError):
             return None
+        return kept and replace(kept, source=question.source)
 
-    def keep(self, question: Question, answer: Answer) -> None:
+    def keep(self, question: Question, answer: FileResult) -> None:
         """Keep an answer in place of an older one for the same file and options."""
-        self.cache.write(_name(question), self._key(question), encode(answer))
+        self.cache.write(_name(question), self._key(question), encode(replace(answer, source="")))
 
     def _key(self, question: Question) -> str:
         beside = surroundings(question.path, question.source)

@@ -13,6 +13,7 @@ from advisor.finding import (
     UNUSED_SUPPRESSION,
     Coverage,
     Finding,
+    Ranked,
     Remark,
     Untold,
 )
@@ -239,39 +240,7 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
         named = {one.name.partition(".")[0] for one in kernels}
         unseen = coverage_of(path, source, ran | told | named, called)
         ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
-    return tell(ranked, source, options)
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Findings and remarks of kernels, before the comments of their file had a say.
-
-    Attributes
-    ----------
-    path : str
-    findings, remarks, untold : tuple
-    names : frozenset of str
-        To which a value can be given.
-    coverage : Coverage
-    """
-
-    path: str
-    findings: tuple[Finding, ...]
-    remarks: tuple[Remark, ...]
-    untold: tuple[Untold, ...] = ()
-    names: frozenset[str] = frozenset()
-    coverage: Coverage = NOTHING_SEEN
-
-    def and_also(self, other: Ranked) -> Ranked:
-        """Return what both say."""
-        return Ranked(
-            self.path,
-            self.findings + other.findings,
-            self.remarks + other.remarks,
-            self.untold + other.untold,
-            self.names | other.names,
-            self.coverage.and_also(other.coverage),
-        )
+    return tell(path, ranked, source, options)
 
 
 def followed_file(path: str, source: str) -> Followed | None:
@@ -311,29 +280,19 @@ def _rank_program(
     MachineError
         The machine is unknown or its profile is wrong.
     """
-    from advisor.ir.spmd.program import RANKS
     from advisor.ranking.programs import as_observed, bind_program, rank_program
     from costdb.machines import load_machine
 
     program = as_observed(program, options.messages)
-    machine = load_machine(options.machine or "")
     sizes = bind_program(program, options.sizes, options.size_origins)
-    ranked = rank_program(
+    return rank_program(
         program,
-        machine,
+        load_machine(options.machine or ""),
         sizes,
         _program_rules(options),
         options.reports,
         details=options.details,
         loops=loops,
-    )
-    return Ranked(
-        program.path,
-        ranked.findings,
-        ranked.remarks,
-        ranked.untold,
-        names=frozenset({RANKS, *program.sizes}),
-        coverage=ranked.coverage,
     )
 
 
@@ -354,7 +313,7 @@ def rank_kernels(
         replace(one, coverage=of_one_function(one.coverage, told=bool(one.findings)))
         for one in functions.values()
     )
-    told = reduce(Ranked.and_also, each, Ranked(path, (), ()))
+    told = reduce(Ranked.and_also, each, Ranked())
     return replace(told, findings=_once(told.findings), remarks=tuple(dict.fromkeys(told.remarks)))
 
 
@@ -368,7 +327,7 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
     MachineError
         The machine is unknown or its profile is wrong.
     """
-    from advisor.ranking.compare import bindable, checked_sizes
+    from advisor.ranking.compare import checked_sizes
     from advisor.ranking.rank import rank
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
@@ -388,13 +347,10 @@ def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
     told = kernel.asked or bool(ranked.findings)
     context = kernel.context
     of_program = not (kernel.asked or context.decorators) and prefilter.imports_mpi(context.source)
-    return Ranked(
-        path,
-        tuple(ranked.findings),
-        tuple(ranked.remarks) if told else (),
-        tuple(ranked.untold),
-        bindable(kernel),
-        _of_loops(ranked.coverage) if of_program else ranked.coverage,
+    return replace(
+        ranked,
+        remarks=ranked.remarks if told else (),
+        coverage=_of_loops(ranked.coverage) if of_program else ranked.coverage,
     )
 
 
@@ -418,7 +374,7 @@ def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(best.values())
 
 
-def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
+def tell(path: str, ranked: Ranked, source: str, options: Options) -> FileResult:
     """Return a file's findings without those that its comments suppress, what saves most first.
 
     Raises
@@ -434,12 +390,12 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     try:
         directives = read_comments(source)
     except CommentError as error:
-        raise error.in_file(ranked.path) from error
+        raise error.in_file(path) from error
     findings = with_evidence(ranked.findings) if options.local else ranked.findings
     shown = [f for f in findings if options.everything or not f.is_small]
     small = (Untold(f.code, f.span) for f in findings if f not in shown)
     kept = apply_suppressions(
-        ranked.path,
+        path,
         source,
         directives,
         _one_for_an_edit(shown),
@@ -448,15 +404,15 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         _codes_by_word,
     )
     ordered = sorted(kept.findings, key=lambda finding: finding.order)
-    idle = marks_of_nothing(ranked.path, source, directives)
+    idle = marks_of_nothing(path, source, directives)
     remarks = (*ranked.remarks, *idle, *kept.unused)
     return FileResult(
-        ranked.path,
+        path,
         source,
         tuple(ordered),
         remarks,
         ranked.names,
-        replace(ranked.coverage, unsupported=unsupported(ranked.path, source)),
+        replace(ranked.coverage, unsupported=unsupported(path, source)),
     )
 
 

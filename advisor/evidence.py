@@ -13,11 +13,11 @@ from advisor.finding import (
     MEASURED,
     ONE_PROCESS,
     Applicability,
-    Confidence,
     Finding,
     Prediction,
     Verdict,
 )
+from advisor.finding import Times as Times
 from advisor.report.style import ratio
 from costdb.store.evidence import StoredEvidence, stored_evidence
 from costdb.store.place import StoreError
@@ -168,20 +168,9 @@ def _measured(finding: Finding, one: Evidence) -> Finding:
     predicted, ratio_ = finding.prediction, one.measured
     if predicted is None:
         return finding
-    (low, mid, high), (then_low, then_mid, then_high) = _times(one, BEFORE), _times(one, AFTER)
-    prediction = Prediction(
-        before_s=mid,
-        after_s=then_mid,
-        speedup=ratio_.mid,
-        low=ratio_.low,
-        high=ratio_.high,
-        before_low_s=low,
-        before_high_s=high,
-        after_low_s=then_low,
-        after_high_s=then_high,
-        confidence=Confidence.HIGH if ratio_.low > 1 else Confidence.LOW,
-        in_range=True,
-    )
+    before, after = _times(one, BEFORE), _times(one, AFTER)
+    mid, then_mid = before[1], after[1]
+    prediction = Prediction.of(before, after, (ratio_.low, ratio_.mid, ratio_.high))
     share = finding.share
     if share is not None:
         # of the same part of the program
@@ -241,8 +230,6 @@ def _told(one: Evidence) -> str:
 
 
 Sizes = Mapping[str, int | float]
-Times = tuple[float, float, float]
-"""The least, the typical and the greatest seconds."""
 _SURE = 0.05
 """How far a time between two sizes may be from a power law through them, at least."""
 

@@ -95,44 +95,21 @@ def read_bytes(path: str) -> bytes:
     handle = os.open(path, _HOW)
     try:
         status = os.fstat(handle)
-        if stat.S_ISREG(status.st_mode):
-            if status.st_size > LARGEST_BYTES:
-                raise OSError(errno.EFBIG, "File too large", path)
-            # a file that grows or shrinks meanwhile is read as far as it goes
-            data = os.read(handle, status.st_size + 1)
-            if len(data) == status.st_size:
-                return data
-            return data + _rest(handle, path)
-        if stat.S_ISFIFO(status.st_mode):
-            return _pipe(handle, path)
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        raise OSError(errno.EINVAL, "Not a regular file", path)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode)):
+            raise OSError(errno.EINVAL, "Not a regular file", path)
+        os.set_blocking(handle, True)
+        # a file that grows or shrinks meanwhile is read as far as it goes
+        parts, total = [os.read(handle, status.st_size + 1)], 0
+        while parts[-1]:
+            total += len(parts[-1])
+            if total > LARGEST_BYTES:
+                raise OSError(errno.EFBIG, "File too large", path)
+            parts.append(os.read(handle, 1 << 20))
+        return b"".join(parts)
     finally:
         os.close(handle)
-
-
-def _pipe(handle: int, path: str) -> bytes:
-    """Return what comes through a pipe; nothing where nobody writes to it."""
-    try:
-        first = os.read(handle, 1)
-    except BlockingIOError:
-        first = None  # there is a writer, who has not begun
-    if first == b"":
-        return b""
-    os.set_blocking(handle, True)
-    return (first or b"") + _rest(handle, path)
-
-
-def _rest(handle: int, path: str) -> bytes:
-    parts: list[bytes] = []
-    total = 0
-    while part := os.read(handle, 1 << 20):
-        parts.append(part)
-        total += len(part)
-        if total > LARGEST_BYTES:
-            raise OSError(errno.EFBIG, "File too large", path)
-    return b"".join(parts)
 
 
 def read_source(path: str) -> SourceFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 from advisor.source import Edit, Span
 from costdb.quantity import Omission
@@ -52,13 +53,6 @@ class Applicability(StrEnum):
     DISPLAY = "display"
 
 
-class Confidence(StrEnum):
-    """Whether the whole predicted interval is a gain, or only its middle."""
-
-    HIGH = "high"
-    LOW = "low"
-
-
 class Verdict(StrEnum):
     """What a finding is worth to who runs this file.
 
@@ -69,6 +63,10 @@ class Verdict(StrEnum):
     GAIN = "gain"
     UNCERTAIN = "uncertain"
     PLAN = "plan"
+
+
+Times = tuple[float, float, float]
+"""The least, the typical and the greatest seconds, or a ratio's ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,6 @@ class Prediction:
         ``before_s / after_s``.
     low, high : float
         Interval of the speed-up; coefficients shared by both sides move together.
-    confidence : Confidence
     in_range : bool
         False when a coefficient is used outside the range that calibrated it.
     omitted : tuple of Omission
@@ -101,7 +98,6 @@ class Prediction:
     before_high_s: float
     after_low_s: float
     after_high_s: float
-    confidence: Confidence
     in_range: bool
     omitted: tuple[Omission, ...] = ()
 
@@ -109,6 +105,26 @@ class Prediction:
     def complete(self) -> bool:
         """Whether every part of both sides has a price."""
         return not self.omitted
+
+    @property
+    def confidence(self) -> str:
+        """``"high"`` where the interval of the speed-up excludes a loss, else ``"low"``."""
+        return "high" if self.low > 1 else "low"
+
+    @staticmethod
+    def of(
+        before: Times,
+        after: Times,
+        ratio: Times,
+        *,
+        in_range: bool = True,
+        omitted: tuple[Omission, ...] = (),
+    ) -> Prediction:
+        """Return a prediction from the lows, middles and highs of both sides and their ratio."""
+        (low, speedup, high), (before_low, before_s, before_high) = ratio, before
+        after_low, after_s, after_high = after
+        ends = before_low, before_high, after_low, after_high
+        return Prediction(before_s, after_s, speedup, low, high, *ends, in_range, omitted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,3 +391,39 @@ class Coverage:
 
 
 NOTHING_SEEN = Coverage()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What is to be said of a kernel, a program or all kernels of a file, before suppressions.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    remarks : tuple of Remark
+    untold : tuple of Untold
+        Gains that are not reported.
+    coverage : Coverage
+    names : frozenset of str
+        Sizes that can be given values.
+    judged : tuple of Judged
+        The findings with their prices, as ranking made them.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    untold: tuple[Untold, ...] = ()
+    coverage: Coverage = NOTHING_SEEN
+    names: frozenset[str] = frozenset()
+    judged: tuple[Any, ...] = ()
+
+    def and_also(self, other: Ranked) -> Ranked:
+        """Return both together."""
+        return Ranked(
+            self.findings + other.findings,
+            self.remarks + other.remarks,
+            self.untold + other.untold,
+            self.coverage.and_also(other.coverage),
+            self.names | other.names,
+            self.judged + other.judged,
+        )

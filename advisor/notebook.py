@@ -44,6 +44,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _JOINED = re.compile(r"(?:[^\n]*\\\n)*[^\n]*\n?")
+_LEAD = re.compile(r"\s*\{\r?\n([ \t]*)")
 _LINE = re.compile(r"\bline ([0-9]+)\b")
 _Told = TypeVar("_Told")
 
@@ -82,22 +83,20 @@ def with_text(raw: str, text: str) -> str:
     before, after = cells_of(text_of("", raw)), cells_of(text)
     if before.keys() != after.keys():
         raise CellsLost("the edits go across its cells")
-    # none or both, as whoever wrote it had it
+    document = json.loads(raw)
+    for number, cell in enumerate(document["cells"], start=1):
+        if before.get(number) != after.get(number):
+            source = after[number].removesuffix("\n")
+            lines = source.splitlines(keepends=True)
+            cell["source"] = lines if isinstance(cell["source"], list) else source
+    # laid out and escaped as whoever wrote it did
+    lead = _LEAD.match(raw)
+    indent = lead[1] if lead is not None else None
+    colon = ": " if '": ' in raw else ":"
+    comma = "," if indent is not None or colon == ":" else ", "
     escaped = raw.isascii() and "\\u" in raw
-    pieces, done = [], 0
-    for number, (start, end) in enumerate(_source_places(raw), start=1):
-        if before.get(number) == after.get(number):
-            continue
-        source = after[number].removesuffix("\n")
-        old = raw[start:end]
-        if old.startswith("["):
-            lines = [json.dumps(one, ensure_ascii=escaped) for one in source.splitlines(True)]
-            new = _listed(old, lines)
-        else:
-            new = json.dumps(source, ensure_ascii=escaped)
-        pieces += [raw[done:start], new]
-        done = end
-    return "".join([*pieces, raw[done:]])
+    made = json.dumps(document, indent=indent, separators=(comma, colon), ensure_ascii=escaped)
+    return made + raw[len(raw.rstrip()) :]
 
 
 def cells_of(text: str) -> Mapping[int, str]:
@@ -188,49 +187,6 @@ def _statement_end(source: str, start: int) -> int:
         if token.lastgroup == "end" and depth <= 0:
             return token.end()
     return len(source)
-
-
-def _source_places(raw: str) -> Iterator[tuple[int, int]]:
-    """Yield where the value of each cell's ``source`` begins and ends in a notebook's JSON."""
-    (cells,) = [start for key, start, _ in _members(raw, _behind_blanks(raw, 0)) if key == "cells"]
-    for _, cell, _ in _members(raw, cells):
-        places = {key: (start, end) for key, start, end in _members(raw, cell)}
-        yield places.get("source", (cell, cell))
-
-
-def _members(raw: str, start: int) -> Iterator[tuple[str, int, int]]:
-    """Yield keys, starts and ends of the values of an object, or of an array, of valid JSON."""
-    from json import JSONDecoder
-
-    decode = JSONDecoder().raw_decode
-    named = raw[start] == "{"
-    at = _behind_blanks(raw, start + 1)
-    while raw[at] not in "]}":
-        key = ""
-        if named:
-            key, at = decode(raw, at)
-            at = _behind_blanks(raw, _behind_blanks(raw, at) + 1)
-        _, end = decode(raw, at)
-        yield key, at, end
-        at = _behind_blanks(raw, end)
-        at = _behind_blanks(raw, at + 1) if raw[at] == "," else at
-
-
-def _behind_blanks(raw: str, at: int) -> int:
-    while raw[at] in " \t\r\n":
-        at += 1
-    return at
-
-
-def _listed(old: str, lines: list[str]) -> str:
-    """Return a JSON array of texts, laid out as another one is."""
-    places = list(_members(old, 0))
-    if not places:
-        return f"[{', '.join(lines)}]"
-    (_, first, end), last = places[0], places[-1][2]
-    lead = old[1:first]
-    between = old[end : places[1][1]] if len(places) > 1 else f",{lead or ' '}"
-    return f"[{lead}{between.join(lines)}{old[last:]}"
 
 
 # Places: of a line of the text, those of the cell that it is in.

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from os import path as paths
-from typing import Any, Literal
+from typing import Literal
 
+from advisor.codec import decode
 from advisor.finding import OBSERVED
 from costdb.records import dataclass, field, replace
 from costdb.store.place import StoreError, state_of, store_path
@@ -269,32 +270,20 @@ class SeenMessages:
     world: int
 
     @property
+    def place(self) -> SeenMessages:
+        """The same without what differs from call to call."""
+        return replace(self, shape=None, whole=None, least_bytes=0, most_bytes=0, calls=0)
+
+    def and_also(self, other: SeenMessages) -> SeenMessages:
+        """Return these and others of the same place."""
+        largest = max(self, other, key=lambda one: one.most_bytes)
+        least = min(self.least_bytes, other.least_bytes)
+        return replace(largest, least_bytes=least, calls=self.calls + other.calls)
+
+    @property
     def origin(self) -> str:
         """What a report names as having bound a size."""
         return f"{OBSERVED} on {self.world} ranks" if self.world > 1 else OBSERVED
-
-
-def messages_from(document: Mapping[str, Any]) -> SeenMessages:
-    """Return messages from the document that a run stored.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        The document has another form.
-    """
-    return SeenMessages(
-        line=int(document["line"]),
-        text=str(document["text"]),
-        method=str(document["method"]),
-        dtype=str(document["dtype"]),
-        shape=_extents(document["shape"]),
-        whole=_extents(document["whole"]),
-        least_bytes=int(document["least_bytes"]),
-        most_bytes=int(document["most_bytes"]),
-        calls=int(document["calls"]),
-        ranks=int(document["ranks"]),
-        world=int(document["world"]),
-    )
 
 
 VARIES = "an array of a type or shape that changes"
@@ -386,79 +375,13 @@ def _heaviest(observed: Iterable[Seen], key: Callable[[Seen], object]) -> tuple[
     )
 
 
-def to_document(seen: Seen) -> dict[str, Any]:
-    """Return a value of JSON from which :func:`from_document` makes the same again."""
-    return {
-        "function": seen.function,
-        "line": seen.line,
-        "source": seen.source,
-        "arrays": [_to_list(array) for array in seen.arrays],
-        "numbers": [_to_list(number) for number in seen.numbers],
-        "loops": [[loop.line, loop.depth, loop.schedule] for loop in seen.loops],
-        "calls": seen.calls,
-        "ranks": seen.ranks,
-        "others": seen.others,
-        "overlaps": seen.overlaps,
-        "bindings": [
-            [one.text, one.name, one.what if isinstance(one.what, str) else _to_list(one.what)]
-            for one in seen.bindings
-        ],
-    }
-
-
-def _to_list(what: SeenArray | SeenNumber) -> list[Any]:
-    if isinstance(what, SeenNumber):
-        return [what.name, what.dtype, what.value]
-    return [what.name, what.dtype, what.ndim, what.layout, what.shape, what.strides_bytes]
-
-
-def _from_list(values: list[Any] | str) -> Any:
-    match values:
-        case str():
-            return values
-        case [name, dtype, value]:
-            return SeenNumber(name, dtype, value)
-        case [name, dtype, ndim, layout, shape, strides]:
-            return SeenArray(name, dtype, ndim, layout, _extents(shape), _extents(strides))
-    raise ValueError(values)
-
-
-def from_document(document: Mapping[str, Any]) -> Seen:
-    """Return what :func:`to_document` was given.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        The document has another form.
-    """
-    return Seen(
-        function=str(document["function"]),
-        line=int(document["line"]),
-        source=document["source"],
-        arrays=tuple(map(_from_list, document["arrays"])),
-        numbers=tuple(map(_from_list, document["numbers"])),
-        loops=tuple(SeenLoop(line, depth, how) for line, depth, how in document["loops"]),
-        calls=int(document["calls"]),
-        ranks=int(document["ranks"]),
-        # a store of an older version tells none of these
-        others=tuple((name, type_) for name, type_ in document.get("others", ())),
-        overlaps=tuple((one, other) for one, other in document.get("overlaps", ())),
-        bindings=tuple(
-            SeenBinding(text, name, _from_list(what))
-            for text, name, what in document.get("bindings", ())
-        ),
-    )
-
-
-def _extents(values: Iterable[int] | None) -> tuple[int, ...] | None:
-    return None if values is None else tuple(values)
-
-
 # What runs of programs showed of the files that are checked, from the store.
 
 
 FUNCTION, MESSAGE = "function", "message"
 """Kinds of observations."""
+SEEN = "seen"
+"""Under which a document holds what was."""
 
 
 def report_nowhere(line: str) -> None:
@@ -504,11 +427,14 @@ class Observations:
         found: dict[str, list[Seen]] = {}
         messages: dict[str, list[SeenMessages]] = {}
         try:
+            # what an older version stored has another form: a new run tells it again
             for path, document in stored_functions():
-                found.setdefault(path, []).append(from_document(document))
+                if SEEN in document:
+                    found.setdefault(path, []).append(decode(Seen, document[SEEN]))
             for path, document in stored_messages():
-                messages.setdefault(path, []).append(messages_from(document))
-        except (StoreError, KeyError, TypeError, ValueError) as error:
+                if SEEN in document:
+                    messages.setdefault(path, []).append(decode(SeenMessages, document[SEEN]))
+        except (StoreError, TypeError, ValueError) as error:
             self.report(f"advise: observed sizes are left out: {error}")
             return {}, {}
         return (

@@ -254,7 +254,7 @@ def _of_program(source: str, machine: Machine) -> tuple[float, int]:
     if not found.costed.sizes <= sizes.keys():
         # a prediction asks for the size that nothing binds
         return 0.0, NO_PRICE
-    return middle(found.costed.formula, sizes), len(found.costed.formula.omitted)
+    return middle(found.costed.priced, sizes), len(found.costed.priced.omitted)
 
 
 def in_kernel(statement: str, machine: Machine) -> tuple[str, float]:
@@ -270,7 +270,7 @@ def _of_kernel(source: str, machine: Machine) -> tuple[float, int]:
         found = cost(kernel, machine)
         if isinstance(found, Missing):
             return 0.0, NO_PRICE
-        return middle(found.formula, {"N": EXTENT}), len(found.formula.omitted)
+        return middle(found.priced, {"N": EXTENT}), len(found.priced.omitted)
     except (Unpriced, SourceProblem):
         return 0.0, NO_PRICE
 

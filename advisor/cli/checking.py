@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from advisor import engine
-from advisor.cache import Answer, Question
+from advisor.cache import Question
 from advisor.cli.common import (
     FINDINGS,
     NOTHING_TO_SAY,
@@ -242,11 +242,11 @@ class Check:
         except OSError as error:
             return Refusal(f"{system_error(error, path)}{_alike(path, error)}")
 
-    def _answered(self, files: Sequence[_File]) -> Iterator[tuple[_File, Answer | Refusal]]:
+    def _answered(self, files: Sequence[_File]) -> Iterator[tuple[_File, FileResult | Refusal]]:
         """Yield files with their answers, in their order; from the cache where it has them."""
         kept = self.scope.resolver.answers
 
-        def known(file: _File) -> Answer | Refusal | None:
+        def known(file: _File) -> FileResult | Refusal | None:
             if isinstance(file.content, Refusal):
                 return file.content
             return None if kept is None else kept.find(file.question)
@@ -259,7 +259,7 @@ class Check:
                 yield file, answer
                 continue
             made = next(fresh)
-            if kept is not None and isinstance(made, Answer):
+            if kept is not None and isinstance(made, FileResult):
                 kept.keep(file.question, made)
             yield file, made
 
@@ -271,13 +271,10 @@ class Check:
             how = "kept from an earlier run" if known else "analysed"
             complain(f"{file.path}: {source}, machine {file.effective.options.machine}, {how}")
 
-    def _one_file(self, file: _File, answer: Answer) -> None:
+    def _one_file(self, file: _File, result: FileResult) -> None:
         source, options = file.content, file.effective.options
         assert isinstance(source, SourceFile)
-        self.names |= answer.names
-        result = FileResult(
-            file.path, source.text, answer.findings, answer.remarks, coverage=answer.coverage
-        )
+        self.names |= result.names
         if self.fix or self.diff:
             from advisor.cli.fixing import apply_fixes, write_back
 
@@ -456,12 +453,12 @@ class Refusal:
     trace: str = ""
 
 
-def answer(task: Question) -> Answer | Refusal:
+def answer(task: Question) -> FileResult | Refusal:
     """Return what the engine finds, or its refusal as one line."""
     from costdb.machines import MachineError
 
     try:
-        result = engine.check_source(task.path, task.source, task.options)
+        return engine.check_source(task.path, task.source, task.options)
     except SourceProblem as problem:
         from advisor.notebook import placed_problem
 
@@ -474,10 +471,9 @@ def answer(task: Question) -> Answer | Refusal:
 
         told = f"advise: internal error in {task.path}: please report it with the lines above"
         return Refusal(told, format_exc())
-    return Answer(result.findings, result.remarks, result.names, result.coverage)
 
 
-def answers(tasks: Sequence[Question], jobs: int | None) -> Iterator[Answer | Refusal]:
+def answers(tasks: Sequence[Question], jobs: int | None) -> Iterator[FileResult | Refusal]:
     """Yield the answers in the order of the tasks.
 
     Parameters
@@ -501,7 +497,7 @@ def answers(tasks: Sequence[Question], jobs: int | None) -> Iterator[Answer | Re
     yield from map(answer, tasks[done:])
 
 
-def _side_by_side(tasks: Sequence[Question], workers: int) -> Iterator[Answer | Refusal]:
+def _side_by_side(tasks: Sequence[Question], workers: int) -> Iterator[FileResult | Refusal]:
     # imported here: one file in an editor or a hook must not pay for it
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from advisor import engine
-from advisor.cli.common import (
-    write_out,
-)
-from advisor.config.files import (
-    CommandError,
-    system_error,
-    wrong_use,
-)
+from advisor.cli.common import write_out
+from advisor.config.files import CommandError, system_error, wrong_use
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
-from advisor.finding import (
-    Applicability,
-    Finding,
-)
-from advisor.source import (
-    CellsLost,
-    EditError,
-    SourceProblem,
-    apply_edits,
-)
+from advisor.finding import Applicability, Finding
+from advisor.source import CellsLost, EditError, SourceProblem, apply_edits
 from costdb.records import dataclass
-
-_MOST_NAMES = 4
-_IDENTITY = ("path", "code", "span", "title")
-"""What a finding of a file is known by."""
-if TYPE_CHECKING:
-    pass
-
 
 SAFE = frozenset((Applicability.SAFE,))
 SAFE_AND_UNSAFE = frozenset((Applicability.SAFE, Applicability.UNSAFE))

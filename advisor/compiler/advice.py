@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeVar, get_args
 
 from advisor import engine
+from advisor.codec import encode
 from advisor.compiler.record import gathered, guarded, is_of_interest, is_taken, log
 from advisor.engine import FileResult
 from advisor.files import read_source
 from advisor.finding import Finding, Remark
-from advisor.observed import Seen, SeenMessages, to_document
+from advisor.observed import Seen, SeenMessages
 from advisor.source import SourceProblem
 from advisor.transform_registry import program_transforms
 from costdb.launch.space import ours
@@ -117,27 +118,33 @@ def _only(result: FileResult, names: Iterable[str], *, programs: bool) -> FileRe
     )
 
 
-def store(facts: Facts, program: str) -> int:
-    """Keep facts for the next ``advise FILE`` and the editor; return how many there were.
+def store(facts: Facts, program: str, traffic: Traffic = ()) -> int:
+    """Keep facts for later runs of the linter, and return how many.
 
     Raises
     ------
     StoreError
         The store cannot be written.
     """
-    from advisor.observed import FUNCTION
+    from advisor.observed import FUNCTION, MESSAGE, SEEN
     from costdb.store.database import writing
     from costdb.store.place import store_path
     from costdb.store.records import Observation, add_observations
 
     rows = [
-        Observation(file, FUNCTION, seen.function, to_document(seen), program)
+        Observation(file, FUNCTION, seen.function, {SEEN: encode(seen)}, program)
         for file, many in by_file(facts).items()
         for seen in many
     ]
-    if rows:
+    messages = [
+        Observation(file, MESSAGE, f"{sent.line}:{sent.method}", {SEEN: encode(sent)}, program)
+        for file, many in by_file(traffic).items()
+        for sent in many
+    ]
+    if rows or messages:
         with writing(store_path()) as connection:
             add_observations(connection, rows)
+            add_observations(connection, messages, whole=True)
     return len(rows)
 
 

@@ -545,7 +545,6 @@ class Configurations:
     command_line: Layer
     fixed: Configuration | None = None
     _resolved: dict[str, Path] = field(default_factory=dict)
-    _by_name: dict[str, Configuration] = field(default_factory=dict)
     _by_folder: dict[Path, Configuration] = field(default_factory=dict)
     _settled: dict[tuple[str, tuple[int, ...]], Settings] = field(default_factory=dict)
 
@@ -557,26 +556,17 @@ class Configurations:
         ConfigError
             The nearest file with a table ``[tool.advise]`` is wrong.
         """
-        if self.fixed is not None:
-            return self.fixed
-        if folder in self._by_name:
-            return self._by_name[folder]
-        passed = []
-        place = self._resolve(folder)
-        while (found := self._by_folder.get(place)) is None:
-            passed.append(place)
+        return self.fixed or self._at(self._resolve(folder))
+
+    def _at(self, place: Path) -> Configuration:
+        """Return the configuration of the nearest folder, from this one up, that has one."""
+        if place not in self._by_folder:
             file = place / FILE_NAME
-            if file.is_file() and (read := read_configuration(str(file))) is not None:
-                found = read
-                break
-            if place.parent == place:
-                found = without_file()
-                break
-            place = place.parent
-        for one in passed:
-            self._by_folder[one] = found
-        self._by_name[folder] = found
-        return found
+            found = read_configuration(str(file)) if file.is_file() else None
+            if found is None:
+                found = without_file() if place.parent == place else self._at(place.parent)
+            self._by_folder[place] = found
+        return self._by_folder[place]
 
     def of_file(self, path: str) -> Settings:
         """Return the settings for a file, overrides by path and command line included."""

@@ -19,8 +19,8 @@ from lsprotocol.types import (
 )
 
 from advisor import engine
-from advisor.engine import Options, Ranked, RankKernel
-from advisor.finding import ONE_PROCESS, Applicability, Finding, Remark
+from advisor.engine import Options, RankKernel
+from advisor.finding import ONE_PROCESS, Applicability, Finding, Ranked, Remark
 from advisor.ir.kernel import Kernel
 from advisor.lsp.document import Document
 from advisor.report.model import headline

@@ -23,12 +23,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from advisor.codec import encode
 from advisor.compiler.record import gathered, guarded, take_over
 from advisor.files import read_source
 from advisor.notebook import separate
 from advisor.observe import messages
 from advisor.observe.calls import Calls
-from advisor.observe.messages import Record, document_of, together
+from advisor.observe.messages import Record, together
 from advisor.source import NOTEBOOK
 from costdb.launch.space import give_way, ours
 
@@ -109,10 +110,10 @@ def main(arguments: list[str]) -> int:
             return
         written.append(True)
         mpi = sys.modules.get("mpi4py.MPI")
-        own = Record((*gathered(), *counted.gathered()), tuple(sent.by_place.items()))
+        own = Record((*gathered(), *counted.gathered()), sent.gathered())
         with guarded("bringing the records of the ranks together"), ours():
             record = together(mpi, own)
-            text = json.dumps(None if record is None else document_of(record))
+            text = json.dumps(None if record is None else encode(record))
             Path(output).write_text(text, "utf-8")
 
     take_over()

@@ -8,15 +8,14 @@ communicator of a module that was just imported is replaced by one of a class th
 
 from __future__ import annotations
 
+import linecache
 import sys
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable
 from typing import Any
 
 from advisor.compiler.record import guarded
-from advisor.observe.calls import layout_of
-from advisor.observed import Seen, SeenBinding, agreeing, from_document, to_document
+from advisor.observed import Seen, SeenBinding, SeenMessages, agreeing
 from costdb.records import dataclass, field, replace
 
 _OF_BUFFERS = """
@@ -43,76 +42,30 @@ Create_dist_graph_adjacent Dup Dup_with_info Clone Sub Create_from_group
 _MAKERS = frozenset(_OF_MAKERS.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A call of MPI in the source, and what it was given."""
-
-    file: str
-    line: int
-    method: str
-    dtype: str
-    layout: str
-    ranks: int
-
-
-@dataclass(slots=True)
-class Traffic:
-    """All calls at one place with buffers of one kind.
-
-    Attributes
-    ----------
-    calls : int
-    bytes_in_all, least_bytes, most_bytes : int
-        Of the buffer that was given; 0 where it did not tell.
-    shape, strides_bytes : tuple of int or None
-        Of the largest.
-    whole : tuple of int or None
-        Shape of the array that the largest is a part of, or is.
-    """
-
-    calls: int = 0
-    bytes_in_all: int = 0
-    least_bytes: int = 0
-    most_bytes: int = 0
-    shape: tuple[int, ...] | None = None
-    strides_bytes: tuple[int, ...] | None = None
-    whole: tuple[int, ...] | None = None
-
-    def add(self, size: int, shape: Any, strides: Any, whole: Any) -> None:
-        """Count one call."""
-        self.least_bytes = min(self.least_bytes, size) if self.calls else size
-        if not self.calls or size > self.most_bytes:
-            self.most_bytes, self.shape, self.strides_bytes = size, shape, strides
-            self.whole = whole
-        self.calls += 1
-        self.bytes_in_all += size
-
-    def merge(self, other: Traffic) -> None:
-        """Take in what another rank counted at the same place."""
-        self.least_bytes = min(self.least_bytes, other.least_bytes)
-        if other.most_bytes > self.most_bytes:
-            self.most_bytes, self.shape = other.most_bytes, other.shape
-            self.strides_bytes, self.whole = other.strides_bytes, other.whole
-        self.calls += other.calls
-        self.bytes_in_all += other.bytes_in_all
-
-
 @dataclass(slots=True)
 class Messages:
-    """Counts calls of MPI in this process."""
+    """What was sent and received so far, by file and what a call was given there."""
 
-    by_place: dict[Place, Traffic] = field(default_factory=dict)
+    by_place: dict[tuple[object, ...], SeenMessages] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, communicator: Any, method: str, args: tuple[Any, ...], named: Any) -> None:
-        """Count a call that the frame above the caller's makes."""
+        """Note one call, which the caller's caller makes."""
         frame = sys._getframe(2)
-        size, dtype, layout, *shapes = _described(args, named, pickled=method in OBJECTS)
-        place = Place(
-            frame.f_code.co_filename, frame.f_lineno, method, dtype, layout, communicator.size
-        )
+        size, dtype, shape, whole = _described(args, named, pickled=method in OBJECTS)
+        file, line, ranks = frame.f_code.co_filename, frame.f_lineno, communicator.size
+        seen = SeenMessages(line, "", method, dtype, shape, whole, size, size, 1, ranks, 1)
+        place = file, line, method, dtype, ranks
         with self._lock:
-            self.by_place.setdefault(place, Traffic()).add(size, *shapes)
+            known = self.by_place.get(place)
+            self.by_place[place] = seen if known is None else known.and_also(seen)
+
+    def gathered(self) -> tuple[tuple[str, SeenMessages], ...]:
+        """Return them with their files, and with the texts of their lines."""
+        return tuple(
+            (str(file), replace(one, text=linecache.getline(str(file), one.line).strip()))
+            for (file, *_), one in self.by_place.items()
+        )
 
 
 def _described(args: tuple[Any, ...], named: Any, *, pickled: bool) -> tuple[Any, ...]:
@@ -129,12 +82,10 @@ def _described(args: tuple[Any, ...], named: Any, *, pickled: bool) -> tuple[Any
         )
         if count is not None:
             size = count * dtype.itemsize
-        flags = getattr(buffer, "flags", None)
-        layout = "A" if flags is None else layout_of(flags)
         shape = tuple(buffer.shape)
         whole = getattr(getattr(buffer, "base", None), "shape", shape)
-        return size, str(dtype), layout, shape, getattr(buffer, "strides", None), whole
-    return 0, "object" if pickled else "", "", None, None, None
+        return size, str(dtype), shape, whole
+    return 0, "object" if pickled else "", None, None
 
 
 def install(mpi: Any, messages: Messages) -> None:
@@ -194,12 +145,12 @@ class Record:
     ----------
     facts : tuple of (str, Seen)
         Functions with their files.
-    messages : tuple of (Place, Traffic)
+    messages : tuple of (str, SeenMessages)
     ranks : int
     """
 
     facts: tuple[tuple[str, Seen], ...]
-    messages: tuple[tuple[Place, Traffic], ...]
+    messages: tuple[tuple[str, SeenMessages], ...]
     ranks: int = 1
 
 
@@ -212,40 +163,21 @@ def merged(records: Iterable[Record]) -> Record:
     records = tuple(records)
     calls: dict[tuple[str, Seen], int] = {}
     bindings: dict[tuple[str, Seen], tuple[SeenBinding, ...]] = {}
-    traffic: dict[Place, Traffic] = {}
+    traffic: dict[tuple[str, SeenMessages], SeenMessages] = {}
     for record in records:
         for file, seen in record.facts:
             key = file, replace(seen, calls=1, ranks=len(records), bindings=())
             calls[key] = max(calls.get(key, 0), seen.calls)
             bindings[key] = (*bindings.get(key, ()), *seen.bindings)
-        for place, counted in record.messages:
-            if place in traffic:
-                traffic[place].merge(counted)
-            else:
-                traffic[place] = replace(counted)
+        for file, sent in record.messages:
+            place, sent = (file, sent.place), replace(sent, world=len(records))
+            traffic[place] = traffic[place].and_also(sent) if place in traffic else sent
     facts = agreeing(
         (key[0], replace(key[1], calls=count, bindings=bindings[key]))
         for key, count in calls.items()
     )
-    return Record(facts, tuple(traffic.items()), len(records))
-
-
-def document_of(record: Record) -> dict[str, Any]:
-    """Return a value of JSON from which :func:`record_of` makes the same again."""
-    return {
-        "facts": [[file, to_document(seen)] for file, seen in record.facts],
-        "messages": [[asdict(place), asdict(traffic)] for place, traffic in record.messages],
-        "ranks": record.ranks,
-    }
-
-
-def record_of(document: Mapping[str, Any]) -> Record:
-    """Return the record that :func:`document_of` was given."""
-    return Record(
-        tuple((file, from_document(seen)) for file, seen in document["facts"]),
-        tuple((Place(**place), Traffic(**traffic)) for place, traffic in document["messages"]),
-        document["ranks"],
-    )
+    sent_by_all = tuple((file, sent) for (file, _), sent in traffic.items())
+    return Record(facts, sent_by_all, len(records))
 
 
 def together(mpi: Any, own: Record) -> Record | None:

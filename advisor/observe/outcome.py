@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import linecache
-import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Any
 
+from advisor.codec import decode
 from advisor.compiler.advice import Advice, advise_on, store
-from advisor.observe.messages import Record, record_of
-from advisor.observed import messages_from
+from advisor.observe.messages import Record
 from costdb.launch.space import command
 from costdb.records import dataclass
 from costdb.store.place import StoreError
@@ -74,7 +70,7 @@ def observe(program: str, arguments: Sequence[str], *, module: bool = False) -> 
         # what a program that was killed leaves is no record
         text = output.read_text("utf-8") if output.is_file() else "null"
         stated = json.loads(text)
-    record = None if stated is None else record_of(stated)
+    record = None if stated is None else decode(Record, stated)
     return Ended(code if code >= 0 else _BY_SIGNAL - code, record)
 
 
@@ -118,14 +114,12 @@ def conclude(
         Whether it goes into the store.
     """
     lines = [_summary(record, program)]
-    messages = _documents(record)
     if keep:
         try:
-            store(record.facts, program)
-            _store_messages(messages, program)
+            store(record.facts, program, record.messages)
         except StoreError as error:
             lines.append(f"advise: not kept: {error}")
-    if not (record.facts or messages):
+    if not (record.facts or record.messages):
         lines.append(
             f"advise: {program}: no function of its own was called with arrays:"
             f" `advise measure {program}` times its statements"
@@ -133,51 +127,19 @@ def conclude(
         return lines, ""
     if output_format == "none":
         return lines, ""
-    seen = [(file, messages_from(document)) for file, _, document in messages]
-    advice = advise_on(record.facts, machine, seen)
+    advice = advise_on(record.facts, machine, record.messages)
     lines += advice.problems
     return lines, _rendered(advice, output_format) if advice.results else ""
 
 
 def _summary(record: Record, program: str) -> str:
     functions = len({(file, seen.function) for file, seen in record.facts if seen.has_arrays})
-    places = len({(place.file, place.line) for place, _ in record.messages})
+    places = len({(file, sent.line) for file, sent in record.messages})
     counted = [f"{functions} function{'' if functions == 1 else 's'}"]
     if places:
         counted.append(f"{places} place{'' if places == 1 else 's'} with messages")
     ranks = f" on {record.ranks} ranks" if record.ranks > 1 else ""
     return f"advise: observed {' and '.join(counted)} in a run of {program}{ranks}"
-
-
-def _documents(record: Record) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return file, name and document of the messages at each place."""
-    return [
-        (
-            os.path.realpath(place.file),
-            f"{place.line}:{place.method}",
-            {
-                **asdict(place),
-                **asdict(traffic),
-                "text": linecache.getline(place.file, place.line).strip(),
-                "world": record.ranks,
-            },
-        )
-        for place, traffic in record.messages
-    ]
-
-
-def _store_messages(messages: list[tuple[str, str, dict[str, Any]]], program: str) -> None:
-    from advisor.observed import MESSAGE
-    from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.records import Observation, add_observations
-
-    rows = [
-        Observation(file, MESSAGE, name, document, program) for file, name, document in messages
-    ]
-    if rows:
-        with writing(store_path()) as connection:
-            add_observations(connection, rows, whole=True)
 
 
 def _rendered(advice: Advice, output_format: str) -> str:

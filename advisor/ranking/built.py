@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
@@ -52,6 +52,11 @@ class Plan:
     costed: Costed | None
     unknown: str = ""
 
+    @property
+    def told(self) -> str:
+        """Its steps, one after the other."""
+        return ", then ".join(f"{title} ({code})" for code, title in self.steps)
+
 
 def on_ranks(kernel: Kernel, ranks: int) -> Kernel:
     """Return a kernel on so many ranks: meshes of another number become grids of all of them."""
@@ -78,17 +83,15 @@ def _balanced(ranks: int, count: int) -> tuple[int, ...]:
     return (first, *_balanced(ranks // first, count - 1))
 
 
-def plan_of(
-    kernel: Kernel,
-    machine: Machine | None,
-    sizes: Mapping[str, int | float],
-    steps: tuple[tuple[str, str], ...] = (),
-) -> Plan:
+Price = Callable[[Kernel], Costed | Missing]
+
+
+def plan_of(kernel: Kernel, price: Price | None, steps: tuple[tuple[str, str], ...] = ()) -> Plan:
     """Return a plan with its price."""
-    if machine is None:
+    if price is None:
         return Plan(steps, kernel, None, "no machine is chosen")
     try:
-        costed = built_cost(kernel, machine, sizes)
+        costed = price(kernel)
     except NotBuiltError as error:
         return Plan(steps, kernel, None, f"not built: {error.why}")
     except (Unpriced, NotPriced, ShapeConflict, ExprError) as unknown:
@@ -126,7 +129,7 @@ def built_cost(
     found = cost_of(process, machine, kernel.span)
     if isinstance(found, Missing):
         return found
-    return Costed(process, _kept(found.formula), lambda _: _kept(found.priced))
+    return Costed(process, _kept(found.priced))
 
 
 def _fetched_bytes(process: Process) -> Iterable[Expr]:
@@ -164,12 +167,7 @@ def _kept(priced: Priced) -> Priced:
     )
 
 
-def proposed(
-    plan: Plan,
-    machine: Machine | None,
-    sizes: Mapping[str, int | float],
-    transforms: Sequence[Transform],
-) -> Iterator[Plan]:
+def proposed(plan: Plan, price: Price | None, transforms: Sequence[Transform]) -> Iterator[Plan]:
     """Yield a plan with one step more of each rule that it has not followed, each way once.
 
     A step that leaves what the kernel changes in arrays of its own is no plan for a program.
@@ -182,8 +180,7 @@ def proposed(
         for one in rule.propose(plan.kernel):
             if one.variant not in seen and _stored(plan.kernel) <= _stored(one.variant):
                 seen.append(one.variant)
-                steps = (*plan.steps, (rule.code, one.title))
-                yield plan_of(one.variant, machine, sizes, steps)
+                yield plan_of(one.variant, price, (*plan.steps, (rule.code, one.title)))
 
 
 def _stored(kernel: Kernel) -> frozenset[str]:
@@ -192,19 +189,14 @@ def _stored(kernel: Kernel) -> frozenset[str]:
 
 
 def best_plan(
-    kernel: Kernel,
-    machine: Machine,
+    best: Plan,
+    price: Price,
     sizes: Mapping[str, int | float],
     transforms: Sequence[Transform],
 ) -> Plan:
-    """Return the fastest plan: rule after rule, as long as each makes it faster."""
-    best = plan_of(kernel, machine, sizes)
-    for _ in range(_MOST_STEPS):
-        if best.costed is None:
-            break
-        priced = [
-            one for one in proposed(best, machine, sizes, transforms) if one.costed is not None
-        ]
+    """Return the fastest plan that goes on from one: rule after rule, while each is faster."""
+    while len(best.steps) < _MOST_STEPS and best.costed is not None:
+        priced = [one for one in proposed(best, price, transforms) if one.costed is not None]
         times = [time_s(one.costed, sizes) for one in priced if one.costed is not None]
         if not times or min(times) * WORTH > time_s(best.costed, sizes):
             break

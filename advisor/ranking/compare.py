@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placement import ranks_of as ranks_along
@@ -16,7 +15,7 @@ from costdb.estimate import Estimate, Missing, Priced, Ratio
 from costdb.evaluate import compare, evaluate_price, middle, middles
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, maximum
 from costdb.machines import Machine
-from costdb.pricing import price_time, with_parts
+from costdb.pricing import price_process
 from costdb.records import dataclass
 from costdb.work import Process
 
@@ -151,31 +150,15 @@ MOST_RUNS = 3
 
 @dataclass(frozen=True, eq=False)
 class Costed:
-    """A kernel with its work and its price; equal to itself alone.
-
-    Attributes
-    ----------
-    process : Process
-    formula : Priced
-        The price, maybe without its named parts.
-    parts : callable or None
-        Returns the price with them, which takes as long as the formula; None where it has them.
-        Raises `Unpriced` where one of them has no value.
-    """
+    """A kernel with its work and its price; equal to itself alone."""
 
     process: Process
-    formula: Priced
-    parts: Callable[[Priced], Priced] | None = None
-
-    @cached_property
-    def priced(self) -> Priced:
-        """The price with its named parts and the ranges that it relies on."""
-        return self.formula if self.parts is None else self.parts(self.formula)
+    priced: Priced
 
     @property
     def sizes(self) -> frozenset[str]:
         """The size symbols that the price depends on."""
-        return free_symbols(self.formula.microseconds) - self.formula.coefficients.keys()
+        return free_symbols(self.priced.microseconds) - self.priced.coefficients.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +170,8 @@ class Compared:
     ratio: Ratio
 
 
-def cost(kernel: Kernel, machine: Machine, *, parts: bool = True) -> Costed | Missing:
+def cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
     """Return the work of a kernel and its price.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    machine : Machine
-    parts : bool
-        Whether the parts of the price are certainly asked for.
 
     Raises
     ------
@@ -206,32 +182,12 @@ def cost(kernel: Kernel, machine: Machine, *, parts: bool = True) -> Costed | Mi
         process = lower(kernel, reuse=bool(machine.section("arrays")))
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
-    found = cost_of(process, machine, kernel.span)
-    if parts and isinstance(found, Costed):
-        in_parts(found)
-    return found
+    return cost_of(process, machine, kernel.span)
 
 
 def cost_at(kernel: Kernel, machine: Machine, sizes: Mapping[str, Number]) -> Costed | Missing:
-    """Return the price of a kernel at its sizes alone, of which most are only compared.
-
-    Raises
-    ------
-    Unpriced
-        As :func:`cost` does.
-    """
-    return cost(at_sizes(kernel, sizes), machine, parts=False)
-
-
-def in_parts(costed: Costed) -> Priced:
-    """Return a price with its parts.
-
-    Raises
-    ------
-    Unpriced
-        One of them has no value.
-    """
-    return costed.priced
+    """Return the price of a kernel at its sizes alone; see :func:`cost`."""
+    return cost(at_sizes(kernel, sizes), machine)
 
 
 def cost_of(process: Process, machine: Machine, span: Span) -> Costed | Missing:
@@ -243,24 +199,15 @@ def cost_of(process: Process, machine: Machine, span: Span) -> Costed | Missing:
         The formula has no value at the sizes that it has.
     """
     try:
-        priced = price_time(process, machine)
+        priced = price_process(process, machine)
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", span) from error
-    if isinstance(priced, Missing):
-        return priced
-    return Costed(process, priced, partial(_with_parts, process, machine, span))
-
-
-def _with_parts(process: Process, machine: Machine, span: Span, priced: Priced) -> Priced:
-    try:
-        return with_parts(priced, process, machine)
-    except ExprError as error:
-        raise Unpriced(f"its cost has no value: {error}", span) from error
+    return priced if isinstance(priced, Missing) else Costed(process, priced)
 
 
 def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     """Return the predicted time, rounded so that equal formulas written otherwise are equal."""
-    return _rounded(middle(costed.formula, sizes))
+    return _rounded(middle(costed.priced, sizes))
 
 
 def times_s(
@@ -270,7 +217,7 @@ def times_s(
 
     No more terms are enumerated than `most`, if that is told.
     """
-    at = middles([one.formula for one in several], most)
+    at = middles([one.priced for one in several], most)
     return lambda sizes: [_rounded(time) for time in at(sizes)]
 
 

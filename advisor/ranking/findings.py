@@ -11,7 +11,6 @@ from advisor.analysis.processes import transfers
 from advisor.files import lasting_name
 from advisor.finding import (
     Alternative,
-    Confidence,
     Crossover,
     Evidence,
     EvidenceTerm,
@@ -69,7 +68,7 @@ def with_prices(
     """
     candidates: list[tuple[Offered, Costed]] = []
     lost: list[Alternative] = []
-    known = set(before.formula.omitted)
+    known = set(before.priced.omitted)
     for proposal in proposals:
         try:
             after = price(proposal)
@@ -78,7 +77,7 @@ def with_prices(
         else:
             if isinstance(after, Missing):
                 reason = after.what
-            elif more := [one for one in after.formula.omitted if one not in known]:
+            elif more := [one for one in after.priced.omitted if one not in known]:
                 reason = f"line {more[0].line}: {more[0].reason}"
             else:
                 candidates.append((proposal, after))
@@ -168,21 +167,10 @@ def finding_about(
 
 
 def _prediction(found: Compared, lines: Sequence[str]) -> Prediction:
-    before, after, ratio = found.before, found.after, found.ratio
-    return Prediction(
-        before_s=before.mid,
-        after_s=after.mid,
-        speedup=ratio.mid,
-        low=ratio.low,
-        high=ratio.high,
-        before_low_s=before.low,
-        before_high_s=before.high,
-        after_low_s=after.low,
-        after_high_s=after.high,
-        confidence=Confidence.HIGH if ratio.low > 1 else Confidence.LOW,
-        in_range=before.in_range and after.in_range,
-        omitted=with_text(dict.fromkeys((*before.omitted, *after.omitted)), lines),
-    )
+    before, after = found.before, found.after
+    ends = ((one.low, one.mid, one.high) for one in (before, after, found.ratio))
+    omitted = with_text(dict.fromkeys((*before.omitted, *after.omitted)), lines)
+    return Prediction.of(*ends, in_range=before.in_range and after.in_range, omitted=omitted)
 
 
 def with_text(omitted: Iterable[Omission], lines: Sequence[str]) -> tuple[Omission, ...]:
@@ -341,39 +329,34 @@ class Subject:
     sizes: Sizes
 
 
-def judged_here(
+def judged(
     subject: Subject,
     rule: Transform,
     here: Costed,
     chosen: Candidate[Proposal],
     found: Compared,
     rivals: tuple[Alternative, ...],
+    *,
+    details: bool,
 ) -> Judged:
-    """Return what is told of a proposal at the sizes at hand."""
+    """Return what is told of a proposal at the sizes at hand.
+
+    With details also what it rests on and where else it pays, by the prices over all sizes.
+    """
+    before, best, lacking = here, chosen, ""
+    if details:
+        variant = chosen.proposal.variant
+        try:
+            before, after = (_over_sizes(one, subject.machine) for one in (subject.kernel, variant))
+            best = replace(chosen, costed=after)
+        except Unpriced as unknown:
+            lacking = unknown.reason
     about = subject.place, subject.machine, subject.sizes, rule
-    finding = finding_of(*about, here, chosen, found, rivals, details=False)
-    return Judged(finding, here.priced, chosen.costed.priced)
-
-
-def judged_in_full(
-    subject: Subject,
-    rule: Transform,
-    here: Costed,
-    chosen: Candidate[Proposal],
-    found: Compared,
-    rivals: tuple[Alternative, ...],
-) -> Judged:
-    """Return the same with what it rests on and where else it pays."""
-    kernel, variant, machine = subject.kernel, chosen.proposal.variant, subject.machine
-    try:
-        before, after = (_over_sizes(one, machine) for one in (kernel, variant))
-    except Unpriced as unknown:
-        at_hand = judged_here(subject, rule, here, chosen, found, rivals)
-        finding = _only_here(at_hand.finding, subject, variant, unknown.reason)
-        return replace(at_hand, finding=finding)
-    best = replace(chosen, costed=after)
-    finding = finding_of(subject.place, machine, subject.sizes, rule, before, best, found, rivals)
-    return Judged(finding, before.priced, after.priced)
+    shown = details and not lacking
+    finding = finding_of(*about, before, best, found, rivals, details=shown)
+    if lacking:
+        finding = _only_here(finding, subject, chosen.proposal.variant, lacking)
+    return Judged(finding, before.priced, best.costed.priced)
 
 
 def _over_sizes(kernel: Kernel, machine: Machine) -> Costed:

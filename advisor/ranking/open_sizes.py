@@ -34,7 +34,6 @@ from advisor.ranking.compare import (
     cost,
     crossing,
     pays_for,
-    time_s,
     times_s,
 )
 from advisor.ranking.findings import (
@@ -179,7 +178,7 @@ def _saved_s(before: Costed, after: Costed, point: Point) -> float:
 
 def _alike(costed: Costed, values: Mapping[str, Expr]) -> Costed:
     """Return a price with something in the place of sizes."""
-    price = costed.formula
+    price = costed.priced
     made = replace(price, microseconds=substitute(price.microseconds, values))
     return Costed(costed.process, made)
 
@@ -301,10 +300,12 @@ def _searched(
     least: float,
     terms: int | None,
 ) -> _Searched:
-    low = _first_possible(before, after, name, here, int(of_ranks))
-    if low is None:
+    low = 2 if of_ranks else 1
+    try:
+        found = crossing(before, after, name, here, low, TRIED_TO, least, terms)
+    except ExprError:
+        # sizes that small make no kernel
         return _Searched(name, "", str(TRIED_TO), False, None, None)
-    found = crossing(before, after, name, here, low, TRIED_TO, least, terms)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:
@@ -322,20 +323,6 @@ def _searched(
     return _Searched(
         name, text, end, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
     )
-
-
-def _first_possible(
-    before: Costed, after: Costed, name: str, here: Point, least: int
-) -> int | None:
-    """Return the least power of 2, from that of an exponent on, where both have a price."""
-    for exponent in range(least, TRIED_TO.bit_length()):
-        try:
-            for costed in (before, after):
-                time_s(costed, {**here, name: 1 << exponent})
-        except ExprError:
-            continue
-        return 1 << exponent
-    return None
 
 
 def _condition(found: Sequence[_Searched], here: Point) -> Condition:

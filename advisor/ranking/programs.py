@@ -17,6 +17,7 @@ from advisor.finding import (
     Coverage,
     Finding,
     NotUnderstood,
+    Ranked,
     Remark,
 )
 from advisor.frontend.seen import solved
@@ -36,7 +37,7 @@ from advisor.ranking.compare import Costed, Number, Sizes, compared, time_s
 from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of, with_prices
 from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_of_opened
 from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
-from advisor.ranking.rank import Ranked, Worth, always
+from advisor.ranking.rank import Worth, always
 from advisor.ranking.worth import Whole, priced_as, weighed
 from advisor.source import SourceProblem, Span
 from advisor.unread import NO_RULE
@@ -172,7 +173,13 @@ def rank_program(
     weighed = tuple(one for one in each if one is not None)
     told = {one.finding.kernel for one in judged} | {one.kernel for one in weighed}
     coverage = whole.coverage(frozenset(told), loops) if details else NOTHING_SEEN
-    return Ranked(tuple(judged), tuple(remarks.values()), coverage=coverage, loops=weighed)
+    return Ranked(
+        (*weighed, *(one.finding for one in judged)),
+        tuple(remarks.values()),
+        coverage=coverage,
+        names=frozenset({RANKS, *program.sizes}),
+        judged=tuple(judged),
+    )
 
 
 def _best(
@@ -261,15 +268,9 @@ def _stand_ins(program: Program, unbound: Sequence[str]) -> dict[str, Number]:
     def usual(name: str) -> int:
         if is_ranks(name):
             return RANKS_STAND_IN
-        return EXTENT if name in of_arrays or _is_extent(name) else OTHER
+        return EXTENT if name in of_arrays else OTHER
 
     return {name: usual(name) for name in unbound}
-
-
-def _is_extent(name: str) -> bool:
-    """Return whether a symbol was made for the shape of an array of unknown origin."""
-    last = name.rpartition(".")[2]
-    return last == "size" or (last[:1] == "n" and last[1:].isdigit())
 
 
 # Whole programs: what their parts take, how often places run in them, and what was not seen.

@@ -12,8 +12,8 @@ from advisor.finding import (
     Alternative,
     Applicability,
     Coverage,
-    Finding,
     NotUnderstood,
+    Ranked,
     Remark,
     Untold,
 )
@@ -32,13 +32,12 @@ from advisor.ir.statements import (
 from advisor.ir.waiting import what_waits
 from advisor.ranking.compare import (
     WORTH,
-    Compared,
     Costed,
     Sizes,
+    bindable,
     compared,
     cost,
     cost_at,
-    in_parts,
     open_sizes,
     ranks_of,
     time_s,
@@ -48,12 +47,11 @@ from advisor.ranking.findings import (
     Judged,
     Place,
     Subject,
-    judged_here,
-    judged_in_full,
     rivals_of,
     with_prices,
     with_text,
 )
+from advisor.ranking.findings import judged as judged_of
 from advisor.ranking.worth import (
     Whole,
     as_given,
@@ -68,95 +66,9 @@ from advisor.source import Span
 from advisor.unread import NO_RULE
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
-from costdb.expr import ExprError
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 from costdb.wording import some
-
-# Plans of several steps: each is the fastest that rules propose for what those before leave.
-
-Step = tuple[str, Candidate[Proposal]]
-"""The code of a rule, and its proposal for what the steps before it leave."""
-
-
-@dataclass(frozen=True, slots=True)
-class JointPlan:
-    """Several steps, and how the last kernel compares with the one as written."""
-
-    steps: tuple[Step, ...]
-    compared: Compared
-
-    def __str__(self) -> str:
-        """Describe the plan in one line, gain first."""
-        ratio = self.compared.ratio
-        steps = ", then ".join(f"{one.proposal.title} ({code})" for code, one in self.steps)
-        return f"{ratio.mid:.2f}x faster ({ratio.low:.2f}x to {ratio.high:.2f}x): {steps}"
-
-
-def best_plan(
-    subject: Subject, before: Costed, transforms: Sequence[Transform], singles: Sequence[Step]
-) -> JointPlan | None:
-    """Return the plan of two steps or more that is found step by step, if it beats every single.
-
-    Parameters
-    ----------
-    subject : Subject
-    before : Costed
-        The kernel as written.
-    transforms : sequence of Transform
-        Each is used once at most.
-    singles : sequence of (str, Candidate)
-        The fastest proposal of each rule for the kernel as written.
-    """
-    steps: list[Step] = []
-    found = list(singles)
-    while found:
-        following = min(found, key=lambda step: step[1].time_s)
-        if steps and following[1].time_s >= steps[-1][1].time_s:
-            break
-        steps.append(following)
-        found = list(_steps_after(steps, subject, transforms))
-    if len(steps) < 2 or steps[-1][1].time_s * WORTH > steps[0][1].time_s:
-        return None
-    try:
-        against = compared(before, steps[-1][1].costed, subject.sizes.values)
-    except Unpriced:
-        return None
-    return JointPlan(tuple(steps), against)
-
-
-def _steps_after(
-    steps: Sequence[Step], subject: Subject, transforms: Sequence[Transform]
-) -> Iterator[Step]:
-    """Yield what rules that were not followed yet propose, with its price."""
-    used, kernel = {code for code, _ in steps}, steps[-1][1].proposal.variant
-    values = subject.sizes.values
-    for transform in transforms:
-        if transform.code in used:
-            continue
-        for proposal in transform.propose(kernel):
-            try:
-                after = cost_at(proposal.variant, subject.machine, values)
-                if not isinstance(after, Missing):
-                    yield transform.code, Candidate(proposal, after, time_s(after, values))
-            except (Unpriced, ExprError):
-                continue
-
-
-def as_built(plan: JointPlan, subject: Subject) -> str | None:
-    """Return what a plan of a distributed kernel gains as a built program, or why it has no such.
-
-    None where the program that is built of it is no faster.
-    """
-    from advisor.ranking.built import plan_of
-
-    values, last = subject.sizes.values, plan.steps[-1][1].proposal.variant
-    before, after = (plan_of(one, subject.machine, values) for one in (subject.kernel, last))
-    if before.costed is None or after.costed is None:
-        return f"as modelled: {before.unknown or after.unknown}"
-    gain = time_s(before.costed, values) / time_s(after.costed, values)
-    return f"{gain:.2f}x of the built program" if gain >= WORTH else None
-
 
 _MILLISECOND = 1e-3
 # What predictions of loops leave out that threads share.
@@ -190,28 +102,14 @@ Worth = Callable[[str, float], bool]
 """Whether to report a rule's gain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """What is to be said of one kernel.
-
-    Attributes
-    ----------
-    judged, remarks, untold : tuple
-    coverage : Coverage
-    loops : tuple of Finding
-        About loops of a program that were read alone.
-    """
-
-    judged: tuple[Judged, ...]
-    remarks: tuple[Remark, ...]
-    untold: tuple[Untold, ...] = ()
-    coverage: Coverage = NOTHING_SEEN
-    loops: tuple[Finding, ...] = ()
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings alone."""
-        return (*self.loops, *(one.finding for one in self.judged))
+def _told(
+    judged: Sequence[Judged] = (),
+    remarks: Iterable[Remark] = (),
+    untold: Iterable[Untold] = (),
+    coverage: Coverage = NOTHING_SEEN,
+) -> Ranked:
+    findings = tuple(one.finding for one in judged)
+    return Ranked(findings, tuple(remarks), tuple(untold), coverage, judged=tuple(judged))
 
 
 def always(code: str, speedup: float) -> bool:
@@ -265,11 +163,12 @@ def rank(
     ranked = _Ranking(subject, transforms, worth, details, plans).ranked()
     lines = (*about_threads(kernel.body), *_assumed(kernel))
     if lines:
-        ranked = replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
+        judged = [_cautioned(one, lines) for one in ranked.judged]
+        ranked = _told(judged, ranked.remarks, ranked.untold, ranked.coverage)
     if ranked.coverage == NOTHING_SEEN:
         seen = (kernel.name,)
         ranked = replace(ranked, coverage=Coverage(seen, () if ranked.judged else seen))
-    return ranked
+    return replace(ranked, names=bindable(kernel))
 
 
 def _assumed(kernel: Kernel) -> Iterator[str]:
@@ -339,7 +238,7 @@ class _Ranking:
         """Return findings at the sizes at hand."""
         subject, kernel, values = self.subject, self.subject.kernel, self.subject.sizes.values
         now = time_s(here, values)
-        around = Whole(now, not here.formula.omitted, 1.0, self._priced_as())
+        around = Whole(now, not here.priced.omitted, 1.0, self._priced_as())
         judged: list[Judged] = []
         unpriced: list[Remark] = []
         untold: list[Untold] = []
@@ -361,11 +260,7 @@ class _Ranking:
             if candidates[0].time_s >= now:
                 continue
             for number, chosen in enumerate(_to_tell(candidates, now)):
-                try:
-                    found = compared(here, chosen.costed, values)
-                except Unpriced:
-                    # it has a time, as a rival of the first one
-                    continue
+                found = compared(here, chosen.costed, values)
                 speedup, saved_s = chosen.proposal.least
                 if found.ratio.mid <= speedup or now - chosen.time_s < saved_s:
                     continue
@@ -376,13 +271,13 @@ class _Ranking:
                 others = [chosen, *(one for one in candidates if one is not chosen)]
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
                 given = subject, transform, here, chosen, found, rivals
-                told = (judged_in_full if self.details else judged_here)(*given)
+                told = judged_of(*given, details=self.details)
                 judged.append(self._valued(told, transform, chosen.proposal, around))
         judged.sort(key=lambda one: one.finding.order)
         coverage = _left_out(subject, here)
         if coverage == NOTHING_SEEN and not gains:
             coverage = _left_interpreted(subject, here, now)
-        ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold), coverage=coverage)
+        ranked = _told(judged, unpriced, untold, coverage)
         if gains < 2 or not self.plans:
             return ranked
         plan = self._plan(here, fastest)
@@ -408,13 +303,6 @@ class _Ranking:
             else:
                 candidates.append(Candidate(proposal, after, time_s(after, sizes.values)))
         candidates.sort(key=lambda candidate: candidate.time_s)
-        while candidates:
-            try:
-                in_parts(candidates[0].costed)
-                break
-            except Unpriced as unknown:
-                title = candidates.pop(0).proposal.title
-                lost.append(Alternative(title, None, f"no prediction: {unknown.reason}"))
         return candidates, lost
 
     def _priced_as(self) -> str:
@@ -435,18 +323,35 @@ class _Ranking:
     def _plan(
         self, before: Costed, singles: Sequence[tuple[str, Candidate[Proposal]]]
     ) -> Remark | None:
-        """Return the best plan of several steps, if there is one that is worth telling."""
-        from advisor.ranking.rank import as_built, best_plan
+        """Return the plan of several steps that beats every single one, if there is one."""
+        from advisor.ranking.built import Plan, best_plan, built_cost, plan_of
 
-        subject = self.subject
-        plan = best_plan(subject, before, self.transforms, singles)
-        if plan is None or not self.worth("", plan.compared.ratio.mid):
+        subject, kernel, machine = self.subject, self.subject.kernel, self.subject.machine
+        values = subject.sizes.values
+        code, one = min(singles, key=lambda single: single[1].time_s)
+        first = Plan(((code, one.proposal.title),), one.proposal.variant, one.costed)
+        rules = self.transforms
+        plan = best_plan(first, lambda kernel: cost_at(kernel, machine, values), values, rules)
+        if plan is first or plan.costed is None:
             return None
-        built = as_built(plan, subject) if is_distributed(subject.kernel) else ""
-        if built is None:
+        ratio = compared(before, plan.costed, values).ratio
+        if not self.worth("", ratio.mid):
             return None
-        text = f"best plan for kernel `{subject.kernel.name}`, {plan}"
-        return _remark(subject, f"{text} ({built})" if built else text)
+        gain = f"{ratio.mid:.2f}x faster ({ratio.low:.2f}x to {ratio.high:.2f}x)"
+        text = f"best plan for kernel `{kernel.name}`, {gain}: {plan.told}"
+        if is_distributed(kernel):
+            # what is modelled is worth a word only where the program that is built gains as well
+            own, made = (
+                plan_of(one, lambda kernel: built_cost(kernel, machine, values))
+                for one in (kernel, plan.kernel)
+            )
+            if own.costed is None or made.costed is None:
+                text += f" (as modelled: {own.unknown or made.unknown})"
+            elif (gain_built := time_s(own.costed, values) / time_s(made.costed, values)) < WORTH:
+                return None
+            else:
+                text += f" ({gain_built:.2f}x of the built program)"
+        return _remark(subject, text)
 
     def _open(self, before: Costed) -> Ranked:
         """Return findings that say where they pay, as nothing binds some size."""
@@ -469,7 +374,7 @@ class _Ranking:
         judged.sort(key=lambda one: one.finding.code)
         left = _left_out(subject, before)
         if judged:
-            return Ranked(tuple(judged), (), tuple(untold), coverage=left)
+            return _told(judged, (), untold, left)
         names = ", ".join(open_sizes(before, subject.sizes))
         first = names.partition(",")[0]
         message = (
@@ -477,7 +382,7 @@ class _Ranking:
             f" any value searched: write `@kernel({first}=...)` or `# advise: kernel {first}=...`,"
             f" or pass -D {first}=..., for a prediction"
         )
-        return Ranked((), (_remark(subject, message),), tuple(untold), coverage=left)
+        return _told((), [_remark(subject, message)], untold, left)
 
 
 def _by_place(kernel: Kernel, proposals: Iterable[Proposal]) -> list[list[Proposal]]:
@@ -526,7 +431,7 @@ def _is_written(proposal: Proposal) -> bool:
 
 def _left_out(subject: Subject, here: Costed) -> Coverage:
     """Return which parts have no price, so that nobody takes what is left for the whole."""
-    omitted, name = here.formula.omitted, subject.kernel.name
+    omitted, name = here.priced.omitted, subject.kernel.name
     if not omitted:
         return NOTHING_SEEN
     gaps = tuple(
@@ -556,7 +461,7 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
 
     if not subject.machine.section(INTERPRETER):
         return NOTHING_SEEN
-    if fixed_part(in_parts(here), subject.sizes.values) < now / 2:
+    if fixed_part(here.priced, subject.sizes.values) < now / 2:
         return NOTHING_SEEN
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
@@ -586,7 +491,7 @@ def _not_understood(subject: Subject, unknown: Unpriced, when: str = "") -> Rank
     text = kernel.context.lines[line - 1].strip()
     gap = NotUnderstood(subject.place.path, line, text, unknown.reason)
     coverage = Coverage(not_understood=(gap,), incomplete=(kernel.name,))
-    return Ranked((), (_remark(subject, message, unknown.span),), coverage=coverage)
+    return _told(remarks=[_remark(subject, message, unknown.span)], coverage=coverage)
 
 
 def _missing(subject: Subject, missing: Missing) -> Ranked:
@@ -594,4 +499,4 @@ def _missing(subject: Subject, missing: Missing) -> Ranked:
     message = f"no advice for kernel `{name}`: {missing.what}; {missing.remedy}"
     told = f"{name}, no price on {subject.machine.name}: {missing.what}"
     coverage = Coverage(unpriced=(told,), incomplete=(name,))
-    return Ranked((), (_remark(subject, message),), coverage=coverage)
+    return _told(remarks=[_remark(subject, message)], coverage=coverage)

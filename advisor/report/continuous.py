@@ -96,7 +96,8 @@ def values(value: Any) -> Any:
         case tuple():
             return list(map(values, value))
         case Prediction():
-            return {"complete": value.complete, **_of_fields(value)}
+            told = {"complete": value.complete, "confidence": value.confidence}
+            return {**told, **_of_fields(value)}
     return _of_fields(value) if is_dataclass(value) else value
 
 

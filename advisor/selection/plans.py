@@ -232,7 +232,7 @@ def _price(kernel: Kernel, machine: Machine) -> Priced:
         raise NoPrice(f"`{kernel.name}` has no price: {error}") from error
     if isinstance(found, Missing):
         raise NoPrice(f"`{kernel.name}` has no price: {found.what}; {found.remedy}")
-    for one in found.formula.omitted:
+    for one in found.priced.omitted:
         # a lower bound is never taken for less than a price that is complete
         raise NoPrice(f"`{kernel.name}` has no price: {one.reason} (line {one.line})")
     return found.priced

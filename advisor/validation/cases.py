@@ -21,12 +21,12 @@ from advisor.validation.experiments import (
     Way,
 )
 from advisor.verify.cases import case_of
-from advisor.verify.running import Compared, Effort, keep, measure, speed_up
+from advisor.verify.running import Effort, measure
 from costdb.calibration.section import typical
 from costdb.choosing import SubjectError
 from costdb.documents import load_description
-from costdb.estimate import Estimate, Missing, Priced, Seconds
-from costdb.evaluate import compare, evaluate_price
+from costdb.estimate import Estimate, Missing, Seconds
+from costdb.evaluate import evaluate_price
 from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, answers
 from costdb.machines import Machine
 from costdb.pricing import price_process
@@ -88,19 +88,13 @@ def outcomes(
     progress: Callable[[float], object],
     skip: Callable[[str], None],
 ) -> Iterator[Outcome]:
-    """Yield what becomes of all cases; `skip` is told why those on some ranks have nothing.
-
-    What was measured of two ways of a kernel is kept as evidence.
-    """
+    """Yield what becomes of all cases; `skip` is told why those on some ranks have nothing."""
     for ranks in dict.fromkeys(case.ranks for case in experiment.cases):
         cases = [case for case in experiment.cases if case.ranks == ranks]
         try:
-            made = list(_on_ranks(experiment, cases, ranks, machine, progress))
+            yield from list(_on_ranks(experiment, cases, ranks, machine, progress))
         except (CannotValidateError, SubjectError) as problem:
             skip(str(problem))
-            continue
-        keep(machine, ranks, (one for _, one in made if one is not None))
-        yield from (outcome for outcome, _ in made)
 
 
 def _on_ranks(
@@ -109,9 +103,9 @@ def _on_ranks(
     ranks: int,
     machine: Machine,
     progress: Callable[[float], object],
-) -> Iterator[tuple[Outcome, Compared | None]]:
-    each = [(case, sizes) for case in cases for sizes in case.sizes]
-    priced = [tuple(_price(case, way, sizes, machine) for way in case.ways) for case, sizes in each]
+) -> Iterator[Outcome]:
+    each = [(case, sizes) for case in cases for sizes in case.points]
+    prices = [[_price(case, way, sizes, machine) for way in case.ways] for case, sizes in each]
     if all(way.program for case in cases for way in case.ways):
         jobs = [Job(_programs(case), sizes) for case, sizes in each]
         found = run_in_rounds(jobs, ranks, experiment.seconds, experiment.rounds, progress)
@@ -120,15 +114,12 @@ def _on_ranks(
         for case, sizes in each:
             found.append(_rewritten(case, sizes, machine))
             progress(len(found) / len(each))
-    for (case, sizes), prices, times in zip(each, priced, found, strict=True):
-        predicted = [evaluate_price(price, sizes) for price in prices]
+    for (case, sizes), predicted, times in zip(each, prices, found, strict=True):
         private = iter(times[len(case.ways) :])
         for number, way in enumerate(case.ways):
             if way.private:
                 predicted[number] = _with(predicted[number], next(private))
-        measured = times[: len(case.ways)]
-        outcome = Outcome(case, sizes, tuple(predicted), measured)
-        yield outcome, _compared(case, sizes, prices, measured)
+        yield Outcome(case, sizes, tuple(predicted), times[: len(case.ways)])
 
 
 def _programs(case: Case) -> tuple[str, ...]:
@@ -146,7 +137,7 @@ def _with(price: Estimate, own: Times) -> Estimate:
     )
 
 
-def _price(case: Case, way: Way, sizes: Sizes, machine: Machine) -> Priced:
+def _price(case: Case, way: Way, sizes: Sizes, machine: Machine) -> Estimate:
     if way.references:
         found = price_process(Sequential(tuple(map(Leaf, way.references))), machine)
     elif case.subject.endswith(".toml"):
@@ -163,7 +154,7 @@ def _price(case: Case, way: Way, sizes: Sizes, machine: Machine) -> Priced:
         found = costed if isinstance(costed, Missing) else costed.priced
     if isinstance(found, Missing):
         raise CannotValidateError(f"{case.operation}: {found.what}; {found.remedy}")
-    return found
+    return evaluate_price(found, sizes)
 
 
 def kernel_of(case: Case, way: Way) -> Kernel:
@@ -214,36 +205,6 @@ def _rewritten(case: Case, sizes: Sizes, machine: Machine) -> tuple[Times, ...]:
     if failed or len(taken) < len(case.ways):
         raise CannotValidateError(f"{case.operation}: {(failed or ['no rewrite is proposed'])[0]}")
     return tuple(Times(one.seconds, one.times_s) for one in taken)
-
-
-def _compared(
-    case: Case, sizes: Sizes, prices: Sequence[Priced], measured: Sequence[Times]
-) -> Compared | None:
-    """Return two ways of a kernel as evidence for the rule that makes one of the other."""
-    if not case.rule:
-        return None
-    title = title_of(case)
-    if not title:
-        return None
-    file, _, kernel = case.subject.partition(":")
-    predicted = compare(prices[0], prices[1], sizes)
-    first, second = ((one.taken_s[0], one.seconds, one.taken_s[-1]) for one in measured)
-    return Compared(file, kernel, case.rule, title, sizes, predicted, speed_up(first, second))
-
-
-def title_of(case: Case) -> str:
-    """Return what a rule calls the step from the first way to the second; empty where it has none.
-
-    Evidence is found again by it.
-    """
-    one, other = (kernel_of(case, way) for way in case.ways)
-    for rule in _rules(case):
-        for proposal in rule.propose(one):
-            made = proposal.variant
-            same = all(made.arrays[name].spec == other.arrays[name].spec for name in other.arrays)
-            if same and made.body == other.body:
-                return proposal.title
-    return ""
 
 
 # Processes that run programs of the examples, and what they measured.

@@ -12,17 +12,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING
+from dataclasses import asdict
 from enum import StrEnum
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from types import UnionType
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from advisor.report.style import Style, labelled, table
 from costdb.choosing import SubjectError
+from costdb.expr import Expr
 from costdb.phases.document import Node, read_content
-from costdb.records import dataclass, field, fields
+from costdb.records import dataclass, field, fields, is_dataclass
 from costdb.work import Pattern, RemoteGroup
 
 # What a validation says: published figures, figures of this machine, and verdicts.
@@ -37,13 +39,16 @@ class Verdict(StrEnum):
     """Whether what a paper claims is so here."""
 
     HOLDS = "holds"
-    MISSES = "MISSES"
-    UNJUDGED = "-"
+    MISSES = "misses"
+    UNJUDGED = "unjudged"
 
     @staticmethod
     def of(holds: bool) -> Verdict:
         """Return the verdict on a claim."""
         return Verdict.HOLDS if holds else Verdict.MISSES
+
+
+_SHOWN = {Verdict.HOLDS: "holds", Verdict.MISSES: "MISSES", Verdict.UNJUDGED: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,11 @@ class Row:
         What the numbers are: ``"faster way"``.
     paper, source : str
         What is printed, as text, and where; empty where nothing is.
-    ours : str
+    here : str
         The same of this machine, as text.
     verdict : Verdict
     values : mapping of str to float
-        The numbers behind `ours`, units in the names.
+        The numbers behind `here`, units in the names.
     remark : str
         Why it misses, where that is known, or what else must be said.
     """
@@ -74,7 +79,7 @@ class Row:
     figure: str
     paper: str
     source: str
-    ours: str
+    here: str
     verdict: Verdict
     values: Mapping[str, float] = field(default_factory=dict)
     remark: str = ""
@@ -146,7 +151,7 @@ def _section(section: Section, style: Style) -> Iterator[str]:
     if section.rows:
         heads = ("operation", "figure", "paper", "here", "verdict")
         cells = [
-            (row.operation, row.figure, row.paper or "-", row.ours, str(row.verdict))
+            (row.operation, row.figure, row.paper or "-", row.here, _SHOWN[row.verdict])
             for row in section.rows
         ]
         yield from table(heads, cells, len(heads), style).splitlines()
@@ -179,38 +184,19 @@ def as_json(report: ValidationReport) -> str:
 
 
 def section_document(section: Section) -> dict[str, Any]:
-    """Return a section as it stands in the document."""
-    return {
-        "name": section.name,
-        "title": section.title,
-        "skipped": section.skipped,
-        "notes": list(section.notes),
-        "others_busy_cores": section.busy_cores,
-        "rows": [_row_document(row) for row in section.rows],
-    }
-
-
-def _row_document(row: Row) -> dict[str, Any]:
-    return {
-        "model": row.model,
-        "operation": row.operation,
-        "figure": row.figure,
-        "paper": row.paper,
-        "source": row.source,
-        "here": row.ours,
-        "verdict": "unjudged" if row.verdict is Verdict.UNJUDGED else row.verdict.value.lower(),
-        "values": {
-            name: value if math.isfinite(value) else None for name, value in row.values.items()
-        },
-        "remark": row.remark,
-    }
+    """Return a section as JSON values."""
+    document = asdict(section)
+    document["others_busy_cores"] = document.pop("busy_cores")
+    for row in document["rows"]:
+        finite = {name: math.isfinite(value) for name, value in row["values"].items()}
+        row["values"] = {name: row["values"][name] if finite[name] else None for name in finite}
+    return document
 
 
 SECTIONS: Final = ("lines", "smp", "sorts", "crossover", "pgas", "choices")
 """The documents that come with the package, in the order of a report."""
 
-FIGURES: Final = ("order", "error", "within", "inside", "threshold")
-_T = TypeVar("_T")
+Kind = Literal["order", "error", "within", "inside", "threshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +233,7 @@ class Figure:
 
     Attributes
     ----------
-    kind : str
-        One of `FIGURES`.
+    kind : Kind
     paper : str
         What is published, as text.
     at_most : float
@@ -257,7 +242,7 @@ class Figure:
         The size that a threshold is of.
     """
 
-    kind: str
+    kind: Kind
     paper: str = ""
     at_most: float = 0.0
     over: str = ""
@@ -269,23 +254,31 @@ class Case:
 
     Attributes
     ----------
+    sizes : mapping of str to tuple of int
+        Each with each of the others.
     subject : str
         ``FILE:KERNEL`` or a description, of the examples; empty where ways have references.
     rule : str
-        The code under which what was measured is evidence.
+        The code of the rule that rewrites the kernel.
     """
 
     operation: str
-    sizes: tuple[Mapping[str, int], ...]
+    sizes: Mapping[str, tuple[int, ...]]
     ways: tuple[Way, ...]
     figures: tuple[Figure, ...]
     subject: str = ""
     rule: str = ""
     ranks: int = 1
 
+    @property
+    def points(self) -> tuple[Mapping[str, int], ...]:
+        """The sizes at which it is done."""
+        each = product(*self.sizes.values())
+        return tuple(dict(zip(self.sizes, chosen, strict=True)) for chosen in each)
+
     def at(self, sizes: Mapping[str, int]) -> str:
         """Return what is done at some of the sizes, by those of them that differ."""
-        differ = [name for name in sizes if len({one[name] for one in self.sizes}) > 1]
+        differ = [name for name in sizes if len(self.sizes[name]) > 1]
         return ", ".join([self.operation, *(f"{name} = {sizes[name]}" for name in differ)])
 
 
@@ -342,89 +335,43 @@ def load_experiment(name: str) -> Experiment:
     if name in SECTIONS:
         path = str(files("advisor") / "validation" / "experiments" / f"{name}.json")
     try:
-        document = json.loads(read_content(path))
-        return _experiment(Node(document, "", path))
+        top = Node(json.loads(read_content(path)), "", path)
+        found: Experiment = _record(Experiment, top, name=Path(path).stem)
+        return found
     except SubjectError as error:
         raise CannotValidateError(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise CannotValidateError(f"{path}: not JSON: {error}") from error
 
 
-def _experiment(top: Node) -> Experiment:
-    readers = {
-        **{"title": Node.text, "model": Node.text, "source": Node.text, "notes": _many(Node.text)},
-        **{"cores": Node.whole, "rounds": Node.whole, "seconds": _real},
-        **{"cases": _many(_case), "samples": _samples},
-    }
-    return _record(Experiment, top, readers, name=Path(top.origin).stem)
+def _read(kind: Any, node: Node) -> Any:
+    """Return what a value of the document says, as the type that a field is declared with."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return _read(parts[0], node)
+    if origin is tuple:
+        return tuple(_read(parts[0], one) for one in node.items())
+    if origin is Literal:
+        if node.text() not in parts:
+            raise node.refuse(f"{node.text()} is not one of {', '.join(parts)}")
+        return node.text()
+    if origin is not None:
+        return {name: _read(parts[1], one) for name, one in node.table().items()}
+    return _record(kind, node) if is_dataclass(kind) and kind not in _PLAIN else _PLAIN[kind](node)
 
 
-def _samples(node: Node) -> Samples:
-    texts = _many(Node.text)
-    readers = {"sections": texts, "paper": Node.text, "at_most": _real}
-    return _record(Samples, node, readers)
+_PLAIN: Mapping[Any, Callable[[Node], Any]] = {
+    **{str: Node.text, int: Node.whole, bool: Node.flag, Expr: Node.expression},
+    **{float: lambda node: float(node.number()), Pattern: lambda node: Pattern(node.text())},
+}
 
 
-def _case(node: Node) -> Case:
-    readers = {
-        **{"operation": Node.text, "sizes": _sizes, "ways": _many(_way)},
-        **{"figures": _many(_figure), "subject": Node.text, "rule": Node.text, "ranks": Node.whole},
-    }
-    return _record(Case, node, readers)
-
-
-def _sizes(node: Node) -> tuple[Mapping[str, int], ...]:
-    sizes = {name: _many(Node.whole)(values) for name, values in node.table().items()}
-    return tuple(dict(zip(sizes, chosen, strict=True)) for chosen in product(*sizes.values()))
-
-
-def _way(node: Node) -> Way:
-    readers = {
-        **{"name": Node.text, "changes": _many(_many(Node.text)), "rewritten": Node.flag},
-        "choose": lambda one: {name: value.text() for name, value in one.table().items()},
-        **{"references": _many(_group), "program": Node.text, "private": Node.text},
-    }
-    return _record(Way, node, readers)
-
-
-def _group(node: Node) -> RemoteGroup:
-    count = Node.expression
-    readers = {
-        **{"count": count, "threads": count, "pattern": lambda one: Pattern(one.text())},
-        **{"store": Node.flag, "calls": count},
-    }
-    return _record(RemoteGroup, node, readers)
-
-
-def _figure(node: Node) -> Figure:
-    readers = {"kind": _kind, "paper": Node.text, "at_most": _real, "over": Node.text}
-    return _record(Figure, node, readers)
-
-
-def _kind(node: Node) -> str:
-    if node.text() not in FIGURES:
-        raise node.refuse(f"{node.text()} is not one of {', '.join(FIGURES)}")
-    return node.text()
-
-
-def _real(node: Node) -> float:
-    return float(node.number())
-
-
-def _many(read: Callable[[Node], _T]) -> Callable[[Node], tuple[_T, ...]]:
-    return lambda node: tuple(map(read, node.items()))
-
-
-def _record(
-    kind: Callable[..., _T], node: Node, readers: Mapping[str, Callable[[Node], Any]], **more: str
-) -> _T:
+def _record(kind: Any, node: Node, **more: str) -> Any:
     """Return a dataclass of what a table says; fields without a default must be there."""
-    needed = {
-        one.name
-        for one in fields(kind)  # type: ignore[arg-type]
-        if one.default is MISSING and one.default_factory is MISSING
-    }
-    required = tuple(name for name in readers if name in needed)
-    optional = tuple(name for name in readers if name not in needed)
+    stated = [one for one in fields(kind) if one.name not in more]
+    needed = [one for one in stated if one.default is one.default_factory]  # both are missing
+    required = tuple(one.name for one in needed)
+    optional = tuple(one.name for one in stated if one not in needed)
+    hints = get_type_hints(kind)
     keys = node.known(required, optional)
-    return kind(**more, **{name: readers[name](one) for name, one in keys.items()})
+    return kind(**more, **{name: _read(hints[name], one) for name, one in keys.items()})

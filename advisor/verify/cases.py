@@ -16,12 +16,12 @@ from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, ProgramTransform
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Point, Read, Value, operands
-from advisor.ranking.compare import Costed, cost
+from advisor.ranking.compare import Compared, Costed, compared, cost
 from advisor.ranking.programs import bind_program, cost_steps
 from advisor.ranking.worth import as_one_process
 from advisor.source import EditError, apply_edits
-from costdb.estimate import Estimate, Missing, Ratio
-from costdb.evaluate import compare, evaluate_price
+from costdb.estimate import Estimate, Missing
+from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError, evaluate
 from costdb.machines import Machine
 from costdb.records import dataclass
@@ -87,15 +87,6 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a rewrite changes of a program: predicted before and after, for the slowest rank."""
-
-    before: Estimate
-    after: Estimate
-    ratio: Ratio
-
-
-@dataclass(frozen=True, slots=True)
 class Rewrite:
     """One way to write a program otherwise.
 
@@ -108,7 +99,7 @@ class Rewrite:
     source : str
     exact : bool
         Whether results must be equal to the last bit.
-    change : Change or None
+    change : Compared or None
         None where there is no prediction, for the reason in `unknown`.
     unknown : str
     """
@@ -118,7 +109,7 @@ class Rewrite:
     function: str
     source: str
     exact: bool
-    change: Change | None
+    change: Compared | None
     unknown: str = ""
 
 
@@ -258,14 +249,13 @@ def _costed(found: _Found | Missing) -> _Found:
     return found
 
 
-def _change(proposal: ProgramProposal, sizes: Sizes, machine: Machine) -> Change:
+def _change(proposal: ProgramProposal, sizes: Sizes, machine: Machine) -> Compared:
     try:
         before, after = (
-            _costed(cost_steps(steps, machine, proposal.loops)).costed.priced
+            _costed(cost_steps(steps, machine, proposal.loops)).costed
             for steps in (proposal.before, proposal.after)
         )
-        ends = evaluate_price(before, sizes), evaluate_price(after, sizes)
-        return Change(*ends, compare(before, after, sizes))
+        return compared(before, after, sizes)
     except ExprError as error:
         raise _Unknown(str(error)) from error
 

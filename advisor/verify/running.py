@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from advisor.build.program import NotBuiltError, build
 from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
-from advisor.ranking.built import Plan, on_ranks, plan_of, proposed
+from advisor.ranking.built import Plan, built_cost, on_ranks, plan_of, proposed
 from advisor.ranking.compare import time_s
 from advisor.verify.cases import ORIGINAL, ArrayInput, Case, ProgramCase, Variant, inputs_of
 from costdb.calibration.section import typical
@@ -29,7 +30,6 @@ from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path
 
-_TOLERANCE = 1e-6
 _PATIENCE_S = 120.0
 
 
@@ -140,16 +140,10 @@ def measure(case: Case, effort: Effort) -> list[Measured]:
 def _equal(one: Path, other: Path, exact: bool) -> bool:
     import numpy as np
 
+    from advisor.verify.worker import alike
+
     with np.load(one) as left, np.load(other) as right:
-        if left.files != right.files:
-            return False
-        pairs = [(left[name], right[name]) for name in left.files]
-    if exact:
-        return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
-    return all(
-        a.shape == b.shape and np.allclose(a, b, _TOLERANCE, _TOLERANCE, equal_nan=True)
-        for a, b in pairs
-    )
+        return alike({**left}, {**right}, exact=exact)
 
 
 def measure_program(case: ProgramCase, effort: Effort) -> tuple[Turns, ...]:
@@ -284,7 +278,7 @@ def distributed_case(
     path: str,
     kernel: Kernel,
     sizes: Mapping[str, int | float],
-    machine: Machine | None,
+    machine: Machine,
     transforms: Sequence[Transform],
     ranks: int,
 ) -> Case:
@@ -298,9 +292,10 @@ def distributed_case(
         The kernel as written cannot be built.
     """
     here = {**sizes, "P": ranks}
-    written = plan_of(on_ranks(kernel, ranks), machine, here)
+    price = partial(built_cost, machine=machine, sizes=here)
+    written = plan_of(on_ranks(kernel, ranks), price)
     variants = [_variant(path, written, here)]
-    plans = proposed(written, machine, here, transforms)
+    plans = proposed(written, price, transforms)
     for plan in sorted(plans, key=lambda one: _time(one, here)):
         try:
             made = _variant(path, plan, here)

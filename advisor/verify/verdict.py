@@ -9,8 +9,9 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
+from advisor.ranking.compare import Compared
 from advisor.report.style import Style, duration, table
-from advisor.verify.cases import ORIGINAL, Case, Change, ProgramCase, Rewrite, Variant
+from advisor.verify.cases import ORIGINAL, Case, ProgramCase, Rewrite, Variant
 from advisor.verify.running import Measured, Turns
 from costdb.estimate import Estimate
 from costdb.records import dataclass
@@ -192,7 +193,7 @@ class ProgramVerdict:
     turns: Turns
 
     @property
-    def change(self) -> Change | None:
+    def change(self) -> Compared | None:
         """What the rewrite is predicted to change; None where there is no prediction."""
         return None if self.rewrite is None else self.rewrite.change
 

@@ -194,12 +194,12 @@ def _in_turn(comm: Any, runs: list[Run], job: Mapping[str, Any]) -> dict[str, An
     samples: list[list[float]] = [[], []]
     first = runs[0]()
     again = runs[0]()
-    stable = [name for name in first if _alike(first[name], again.get(name), exact=True)]
+    stable = [name for name in first if alike(first[name], again.get(name), exact=True)]
     then = runs[1]()
     exact = bool(job["exact"])
     # a name that a rewrite does away with is no result
     common = [name for name in stable if name in then]
-    equal = all(_alike(first[name], then[name], exact=exact) for name in common)
+    equal = all(alike(first[name], then[name], exact=exact) for name in common)
     told = sum(1 for name in common if not (name == "printed" and not first[name]))
     deadline = time.perf_counter() + float(job["seconds"]) * len(runs)
     for turn in range(int(job["repetitions"])):
@@ -263,16 +263,17 @@ def _is_result(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic | int | float | complex)
 
 
-def _alike(one: Any, other: Any, *, exact: bool) -> bool:
+def alike(one: Any, other: Any, *, exact: bool) -> bool:
+    """Return whether results are the same: to the bit, or but for rounding."""
     import numpy as np
 
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(
-            _alike(one[key], other[key], exact=exact) for key in one
+            alike(one[key], other[key], exact=exact) for key in one
         )
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(
-            _alike(a, b, exact=exact) for a, b in zip(one, other, strict=True)
+            alike(a, b, exact=exact) for a, b in zip(one, other, strict=True)
         )
     if isinstance(one, str) and isinstance(other, str):
         return one == other or (not exact and _close_words(one, other))
@@ -281,8 +282,10 @@ def _alike(one: Any, other: Any, *, exact: bool) -> bool:
     left, right = np.asarray(one), np.asarray(other)
     if left.shape != right.shape:
         return False
-    if exact or left.dtype.kind not in "fc":
-        return bool(np.array_equal(left, right, equal_nan=left.dtype.kind in "fc"))
+    if exact and not left.dtype.hasobject:
+        return left.dtype == right.dtype and left.tobytes() == right.tobytes()
+    if left.dtype.kind not in "fc":
+        return bool(np.array_equal(left, right))
     return bool(np.allclose(left, right, _TOLERANCE, _TOLERANCE, equal_nan=True))
 
 

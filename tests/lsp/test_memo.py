@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from advisor import engine
-from advisor.engine import FileResult, Options, Ranked, check_source
+from advisor.engine import FileResult, Options, check_source
+from advisor.finding import Ranked
 from advisor.ir.kernel import Kernel
 from advisor.lsp.analyses import KernelMemo
 from tests.lsp.typed_files import PLANNED

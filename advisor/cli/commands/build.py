@@ -15,6 +15,8 @@ from advisor.config.files import choose_machine, wrong_use
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
+    from advisor.ranking.compare import Costed
+    from costdb.estimate import Missing
 
 
 def build(
@@ -87,20 +89,23 @@ def _best(
 ) -> tuple[list[Kernel], str]:
     """Return kernels as the rules would have them on a machine, and what they say."""
     from advisor.cli.subjects import settings_of
-    from advisor.ranking.built import best_plan, on_ranks
+    from advisor.ranking.built import best_plan, built_cost, on_ranks, plan_of
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 
     chosen = load_machine(choose_machine(machine or settings_of(file).machine))
     made, said = [], []
+
+    def price(kernel: Kernel) -> Costed | Missing:
+        return built_cost(kernel, chosen, sizes)
+
     for kernel in kernels:
         here = kernel if ranks is None else on_ranks(kernel, ranks)
-        plan = best_plan(here, chosen, sizes, transforms())
+        plan = best_plan(plan_of(here, price), price, sizes, transforms())
         if plan.costed is None:
             raise wrong_use(
                 f"{file}: `{kernel.name}` has no price on {chosen.name}: {plan.unknown}"
             )
         made.append(plan.kernel)
-        steps = ", then ".join(f"{title} ({code})" for code, title in plan.steps)
-        said.append(f"{kernel.name}: {steps or 'as written'}")
+        said.append(f"{kernel.name}: {plan.told or 'as written'}")
     return made, f"as is best on {chosen.name}: {'; '.join(said)}"

@@ -71,7 +71,7 @@ def test_plans_of_every_rule_are_the_kernels_they_stand_for() -> None:
         own = {**SMALL, "P": ranks, **dict.fromkeys(LENGTHS, 13)}
         plans = [
             plan.kernel
-            for plan in proposed(plan_of(kernel, None, own), None, own, transforms())
+            for plan in proposed(plan_of(kernel, None), None, transforms())
             if not plan.steps[-1][0].startswith("ADV1")
         ]
         if plans:

@@ -85,7 +85,7 @@ def example(name: str, rule: str = "", title: str = "") -> Kernel:
     kernel = read_kernels(str(path), path.read_text())[0]
     if not rule:
         return kernel
-    plans = proposed(plan_of(kernel, None, {}), None, {}, transforms())
+    plans = proposed(plan_of(kernel, None), None, transforms())
     return next(p.kernel for p in plans if p.steps[-1][0] == rule and title in p.steps[-1][1])
 
 

@@ -108,7 +108,7 @@ def test_examples_and_what_rules_propose(cluster: Any) -> None:
             known = frozenset(kernel.sizes) | {"b", "steps", "width"}
             sizes = {**SMALL, "N": 13, "M": 11, "R": 5, "P": 3}
             own = {name: value for name, value in sizes.items() if name in known}
-            plans = proposed(plan_of(here, None, own), None, own, transforms())
+            plans = proposed(plan_of(here, None), None, transforms())
             variants = [here, *(plan.kernel for plan in plans)][:6]
             built += check(path, kernel, own, variants) if kernel.arrays else 0
     assert built > 15

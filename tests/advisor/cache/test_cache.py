@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor import cache as cache_module
-from advisor.cache import Answer, Cache, ForeignFolderError, decode, encode
+from advisor.cache import Cache, ForeignFolderError
+from advisor.codec import decode, encode
+from advisor.engine import FileResult
 from tests.advisor.report.report_samples import FINDINGS, REMARKS, SAMPLE
 
 ROOT = Path(__file__).parents[3]
@@ -20,15 +22,15 @@ ROOT = Path(__file__).parents[3]
 @given(st.lists(FINDINGS, max_size=2), st.lists(REMARKS, max_size=2))
 @settings(max_examples=40, deadline=None)
 def test_answers_come_back_exactly(findings: list, remarks: list) -> None:
-    answer = Answer(tuple(findings), tuple(remarks))
-    again = decode(json.loads(json.dumps(encode(answer))))
+    answer = FileResult("", "", tuple(findings), tuple(remarks))
+    again = decode(FileResult, json.loads(json.dumps(encode(answer))))
     # by text, because NaN is not equal to itself
     assert repr(again) == repr(answer)
 
 
 def test_every_field_is_kept() -> None:
-    answer = Answer(SAMPLE.findings, SAMPLE.remarks)
-    assert decode(json.loads(json.dumps(encode(answer)))) == answer
+    answer = FileResult("", "", SAMPLE.findings, SAMPLE.remarks)
+    assert decode(FileResult, json.loads(json.dumps(encode(answer)))) == answer
     assert SAMPLE.findings[0].fix is not None and SAMPLE.findings[0].fix.edits
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cache import Answer, Question
+from advisor.cache import Question
 from advisor.cli import checking, common
 from advisor.cli.checking import FEWEST_FILES, Refusal, answers
-from advisor.engine import Options
+from advisor.engine import FileResult, Options
 
 ROOT = Path(__file__).parents[3]
 PAGE = """\
@@ -43,7 +43,7 @@ def test_processes_answer_as_one_does() -> None:
     # a pool that still closes its pipes while the interpreter ends writes a traceback
     assert threading.active_count() == threads
     assert isinstance(serial[1], Refusal) and serial[1].line.startswith("1.py:2:")
-    assert all(isinstance(one, Answer) for one in serial[2:])
+    assert all(isinstance(one, FileResult) for one in serial[2:])
 
 
 class _EndsItsReader(str):

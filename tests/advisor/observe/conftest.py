@@ -8,10 +8,13 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from advisor.cli.app import main
+from advisor.codec import decode
+from advisor.observed import FUNCTION, MESSAGE, SEEN, Seen, SeenMessages
 
 BIN = Path(sys.executable).parent
 RANKS = [str(BIN / "mpiexec"), "-n", "2"]
@@ -66,10 +69,15 @@ class User:
         (self.folder / name).write_text(text)
         return name
 
-    def observed(self, kind: str = "") -> dict[str, dict[str, object]]:
+    def observed(self, kind: str = "") -> dict[str, Any]:
         with sqlite3.connect(self.folder / "kept" / "data" / "advise.sqlite3") as store:
             rows = store.execute("SELECT kind, name, document FROM observations")
-            return {name: json.loads(text) for of, name, text in rows if kind in ("", of)}
+            kinds = {FUNCTION: Seen, MESSAGE: SeenMessages}
+            return {
+                name: decode(kinds[of], json.loads(text)[SEEN])
+                for of, name, text in rows
+                if kind in ("", of)
+            }
 
 
 @pytest.fixture

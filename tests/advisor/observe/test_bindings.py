@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from advisor.codec import decode, encode
 from advisor.observe.bindings import MOST_CALLS, MOST_TIMES
 from advisor.observe.calls import Calls
 from advisor.observed import (
@@ -19,8 +20,6 @@ from advisor.observed import (
     SeenArray,
     SeenNumber,
     What,
-    from_document,
-    to_document,
 )
 
 PROGRAM = """\
@@ -144,7 +143,7 @@ def test_each_name_is_what_the_line_made_of_it(watched: Any) -> None:
     assert [one.name for one in seen.arrays] == ["x", "TABLE"]
     assert {one.name: one.value for one in seen.numbers} == {"COUNT": 7}
     assert ("w", "z") in {tuple(sorted(pair)) for pair in seen.overlaps}
-    assert from_document(to_document(seen)) == seen
+    assert decode(Seen, encode(seen)) == seen
 
 
 def test_calls_of_one_kind_agree_or_nothing_is_told(watched: Any) -> None:

@@ -100,8 +100,8 @@ def test_a_program_runs_as_it_does_without_us_and_is_advised_on(
     expected = {"scaled"} if not own_advisor else set()
     assert found == (expected | {"Allreduce"} if ranks > 1 else expected)
     if ranks > 1:
-        (sent,) = [document for name, document in kept.items() if name.endswith("Allreduce")]
-        assert (sent["calls"], sent["most_bytes"], sent["world"]) == (2, 400, 2)
+        (sent,) = [one for name, one in kept.items() if name.endswith("Allreduce")]
+        assert (sent.calls, sent.most_bytes, sent.world) == (2, 400, 2)
 
 
 @pytest.mark.parametrize("own_advisor", [False, True], ids=["ours", "own"])

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from advisor.codec import decode, encode
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.statements import Store, Unknown, Unrolled, walk
 from advisor.observed import (
     FUNCTION,
+    SEEN,
     Observations,
     Seen,
     SeenArray,
     SeenLoop,
     SeenNumber,
     by_signature,
-    from_document,
-    to_document,
 )
 from costdb.expr import num, sym
 from costdb.store.database import writing
@@ -161,7 +161,7 @@ def test_documents_keep_everything_and_signatures_keep_the_heaviest() -> None:
         scale("C"), scale("C", (9, 9)), scale("C", (9, 10)), scale("F", None, ranks=4),
         scale("F", (2, 2), calls=3, loops=loops), replace(scale("C"), function="A.g"),
     ]  # fmt: skip
-    assert [from_document(json.loads(json.dumps(to_document(one)))) for one in many] == many
+    assert [decode(Seen, json.loads(json.dumps(encode(one)))) for one in many] == many
     kept = by_signature(many)
     assert {one.typed for one in kept} == {one.typed for one in many}
     assert len(kept) == len({one.typed for one in kept})
@@ -180,7 +180,7 @@ def keep(path: Path, *observed: Seen) -> None:
         add_observations(
             connection,
             [
-                Observation(str(path), FUNCTION, s.function, to_document(s), "p.py")
+                Observation(str(path), FUNCTION, s.function, {SEEN: encode(s)}, "p.py")
                 for s in observed
             ],
         )

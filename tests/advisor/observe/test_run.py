@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.observed import SeenArray, SeenNumber
 from tests.advisor.observe.conftest import User
 
 ROOT = Path(__file__).parents[3]
@@ -46,9 +47,9 @@ def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(user: User)
     messages = user.observed("message")
     (exchanged,) = [m for name, m in messages.items() if name.endswith(":Sendrecv")]
     # 4 exchanges of one row on each of 2 ranks
-    assert (exchanged["calls"], exchanged["most_bytes"], exchanged["dtype"]) == (8, 4800, "int64")
-    assert (exchanged["shape"], exchanged["layout"], exchanged["ranks"]) == ([1, 600], "C", 2)
-    assert "Sendrecv" in text.splitlines()[exchanged["line"] - 1]
+    assert (exchanged.calls, exchanged.most_bytes, exchanged.dtype) == (8, 4800, "int64")
+    assert (exchanged.shape, exchanged.ranks) == ((1, 600), 2)
+    assert exchanged.text == text.splitlines()[exchanged.line - 1].strip()
     found = user.advises("predict", file).stdout
     assert "with N=600 b=5 P=2" in found
     assert "N = 600: observed on 2 ranks" in found
@@ -114,12 +115,10 @@ def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     done = user.advises("run", file)
     assert done.stdout == "1200.0 4 1160 40.0 (30, 40) 1200\n"
     seen = user.observed("function").values()
-    assert {one["function"] for one in seen if one["arrays"]} == {
+    assert {one.function for one in seen if one.arrays} == {
         "columns", "Field.__init__", "Field.total", "once", "scaled",
     }  # fmt: skip
-    sizes = {
-        tuple(one["arrays"][0][4]): one["calls"] for one in seen if one["function"] == "columns"
-    }
+    sizes = {one.arrays[0].shape: one.calls for one in seen if one.function == "columns"}
     assert sizes == {(30, 20): 5}
 
     document = json.loads(user.advises(file, "--output-format", "json", code=1).stdout)
@@ -272,8 +271,8 @@ def test_communicators_that_a_program_makes_are_followed_however_it_ends(
     assert "advisor/" not in done.stderr
     found = {name.split(":")[1]: message for name, message in user.observed("message").items()}
     assert set(found) == {"Sendrecv", "isend", "recv", "Allreduce"}
-    assert {m["calls"] for m in found.values()} == {2}
-    assert (found["Sendrecv"]["most_bytes"], found["isend"]["dtype"]) == (48, "object")
+    assert {m.calls for m in found.values()} == {2}
+    assert (found["Sendrecv"].most_bytes, found["isend"].dtype) == (48, "object")
 
 
 KERNELS = """\
@@ -307,13 +306,13 @@ def test_marked_and_compiled_functions_work_as_before_and_are_seen(user: User) -
     assert done.stdout == "6.0 11.0 -D --machine x __main__\n"
     functions = user.observed("function")
     assert set(functions) == {"inner", "outer", "plain"}
-    assert {name: f["source"] for name, f in functions.items()} == {
+    assert {name: f.source for name, f in functions.items()} == {
         "inner": "numba",
         "outer": "numba",
         "plain": "call",
     }
-    assert functions["plain"]["arrays"] == [["a", "float64", 2, "F", [2, 3], [8, 16]]]
-    assert functions["plain"]["numbers"] == [["n", "int64", 4], ["b", "int64", 1]]
+    assert functions["plain"].arrays == (SeenArray("a", "float64", 2, "F", (2, 3), (8, 16)),)
+    assert functions["plain"].numbers == (SeenNumber("n", "int64", 4), SeenNumber("b", "int64", 1))
 
 
 def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(user: User) -> None:

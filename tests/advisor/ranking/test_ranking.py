@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
-from advisor.finding import ONE_EACH_CORE, Finding, Verdict
-from advisor.ranking.rank import Ranked, rank
+from advisor.finding import ONE_EACH_CORE, Finding, Ranked, Verdict
+from advisor.ranking.rank import rank
 from advisor.transform_registry import transforms
 from costdb.machines import machine_of
 from tests.advisor.ranking.priced_kernels import (

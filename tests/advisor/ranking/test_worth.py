@@ -16,7 +16,6 @@ from advisor.finding import (
     NOISE_S,
     SEEN_S,
     SMALL_SHARE,
-    Confidence,
     Finding,
     Prediction,
     Verdict,
@@ -38,7 +37,7 @@ def checked(source: str, machine: str = "t3e", *, everything: bool = False, **si
 def predicted(before_s: float, after_s: float, low: float, high: float) -> Prediction:
     speedup = before_s / after_s
     ends = (before_s, before_s, after_s, after_s)
-    return Prediction(before_s, after_s, speedup, low, high, *ends, Confidence.HIGH, True)
+    return Prediction(before_s, after_s, speedup, low, high, *ends, True)
 
 
 @given(

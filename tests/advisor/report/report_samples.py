@@ -13,7 +13,6 @@ from advisor.finding import (
     Applicability,
     Assumption,
     Condition,
-    Confidence,
     Coverage,
     Crossover,
     Evidence,
@@ -61,7 +60,6 @@ SHIFTS = Finding(
         before_high_s=3.5e-3,
         after_low_s=1.6e-3,
         after_high_s=2.1e-3,
-        confidence=Confidence.HIGH,
         in_range=True,
     ),
     assumptions=(
@@ -117,7 +115,6 @@ COLUMN = replace(
         before_high_s=1.2e-3,
         after_low_s=7e-4,
         after_high_s=1.1e-3,
-        confidence=Confidence.LOW,
         in_range=False,
     ),
     evidence=replace(SHIFTS.evidence, terms=(), facts=(), remarks=()),
@@ -177,7 +174,7 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     **{"str": TEXT, "int": st.integers(1, 99), "bool": st.booleans(), "Span": _spans()},
     "float": st.floats(),
     "int | float | str": st.integers() | st.floats() | TEXT,
-    **{kind.__name__: st.sampled_from(kind) for kind in (Applicability, Confidence, Verdict)},
+    **{kind.__name__: st.sampled_from(kind) for kind in (Applicability, Verdict)},
 }
 
 

@@ -152,7 +152,7 @@ def test_outside_the_calibrated_range_the_first_is_taken(monkeypatch: pytest.Mon
     def bounded(kernel: object, machine: object) -> object:
         found = priced(kernel, machine)
         only = Domain("elements of a row", sym("image.axis1"), 2, 50)
-        return replace(found, formula=replace(found.priced, domains=(only,)), parts=None)
+        return replace(found, priced=replace(found.priced, domains=(only,)))
 
     monkeypatch.setattr(plans, "cost", bounded)
     best = select(kernels.many_passes, kernels.few_passes, machine="t3e")

@@ -14,7 +14,7 @@ from advisor.transform_registry import program_transforms
 from advisor.verify.cases import ProgramCase, program_case
 from advisor.verify.running import Effort, Measured, Turns, measure_program
 from advisor.verify.verdict import ProgramVerdict
-from advisor.verify.worker import _alike
+from advisor.verify.worker import alike
 from costdb.machines import load_machine
 from costdb.store.database import reading
 from costdb.store.place import store_path
@@ -86,7 +86,7 @@ def test_a_program_and_its_rewrite_run_in_turn_and_agree(
     assert kept.measured.mid == pytest.approx(gain)
 
 
-def test_a_script_is_compared_by_what_it_gives_twice_alike(tmp_path: Path) -> None:
+def test_a_script_is_compared_by_what_it_gives_twicealike(tmp_path: Path) -> None:
     script = case(SCRIPT, tmp_path)
     assert script.rewrites == ()
     (alone,) = measure_program(script, QUICK)
@@ -129,10 +129,10 @@ def test_only_changes_that_matter_are_decisions(
 
 
 def test_results_are_the_same_to_the_last_bit_or_nearly() -> None:
-    assert _alike((1, [2.0]), (1, [2.0]), exact=True)
-    assert not _alike([1.0], [1.0 + 1e-9], exact=True)
-    assert _alike([1.0], [1.0 + 1e-9], exact=False)
-    assert not _alike([1], [2], exact=False)
-    assert _alike("[1.0,", "[1.0000001,", exact=False)
-    assert not _alike("one", "two", exact=False)
-    assert not _alike([1.0], [1.0, 2.0], exact=False)
+    assert alike((1, [2.0]), (1, [2.0]), exact=True)
+    assert not alike([1.0], [1.0 + 1e-9], exact=True)
+    assert alike([1.0], [1.0 + 1e-9], exact=False)
+    assert not alike([1], [2], exact=False)
+    assert alike("[1.0,", "[1.0000001,", exact=False)
+    assert not alike("one", "two", exact=False)
+    assert not alike([1.0], [1.0, 2.0], exact=False)
