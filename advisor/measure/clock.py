@@ -22,7 +22,7 @@ WHOLE_S: Final = 0.03
 """Loops that take no longer run whole; within loops a fifth of it for each of those around."""
 PART_S: Final = 2e-4
 """Parts that are timed take so long, where an iteration does not take longer."""
-_SHARES: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)
+_SHARES: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
 _EMPTY: Final = 500
 _MOST_SEEN: Final = 6
 LONG_S: Final = 2e-3
@@ -272,7 +272,8 @@ class Loop:
                 return
             size = size if done < 3 else size * 2
         self.counted = first = done
-        self.points.append((done - size / 2, rate))
+        if many == 1:
+            self.points.append((done - size / 2, rate))
         for share in shares:
             opened = (many + 1) * width
             middle = first + share * (length - first)
