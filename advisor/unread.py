@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 from advisor.finding import MODULE, NOTHING_SEEN, Coverage, NotUnderstood
+from advisor.frontend.assumed import imports_of
 from costdb.records import replace
 
 LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "paddle", "mlx")
@@ -58,7 +59,8 @@ def coverage_of(
         return not_read(path, "it does not parse as Python")
     if _NUMPY.search(source) is None:
         return Coverage(unsupported=libraries)
-    lines, names = source.splitlines(), _numpy_names(tree)
+    lines, imports = source.splitlines(), imports_of(tree)
+    names = frozenset(n for n, full in imports.items() if full.partition(".")[0] == "numpy")
     unknown = NOT_CALLED if called else SIZES
     found = tuple(
         NotUnderstood(
@@ -107,21 +109,6 @@ def _is_python(path: str, source: str) -> bool:
     """Return whether a file is Python by its suffix, or else by its first line."""
     _, dot, suffix = path.rpartition("/")[2].rpartition(".")
     return suffix in ("py", "pyi", "pyw", "ipynb") if dot else "python" in source.partition("\n")[0]
-
-
-def _numpy_names(tree: ast.Module) -> frozenset[str]:
-    """Return what the names of NumPy and of its functions are in a module."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {
-                alias.asname or alias.name.partition(".")[0]
-                for alias in node.names
-                if alias.name.partition(".")[0] == "numpy"
-            }
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numpy":
-            names |= {alias.asname or alias.name for alias in node.names}
-    return frozenset(names)
 
 
 def _why(node: ast.stmt, unknown: str, called: Collection[str]) -> str:

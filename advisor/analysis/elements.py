@@ -30,11 +30,8 @@ from costdb.expr import (
     ZERO,
     Expr,
     ceil_div,
-    evaluate,
     free_symbols,
     maximum,
-    num,
-    substitute,
     sym,
     to_text,
 )
@@ -174,10 +171,6 @@ class Shares:
         return frozenset(waiting)
 
 
-MOST_DISTANCES = 64
-"""Distances of one reference, along a distributed dimension, that are followed one by one."""
-
-
 def remote_elements(shares: Shares, trips: Mapping[str, Expr]) -> list[Process]:
     """Return the references that other ranks serve, of all iterations.
 
@@ -205,31 +198,30 @@ class _Remote:
 
     def at_distances(self) -> list[Process]:
         """Return the references to elements at known distances, or of known owners."""
-        away: dict[tuple[str, int, str, str], list[SharedReference]] = {}
+        away: dict[tuple[str, int, str], list[SharedReference]] = {}
         for read in self.shares.touched():
             placement = self.shares.arrays.placement(read.array)
             found = [
                 (dimension, served)
                 for dimension in range(len(read.region))
                 if placement.is_spread(dimension)
-                for served in self._owners(read, dimension)
+                and (served := self._owner(read, dimension)) is not None
             ]
             if len({dimension for dimension, _ in found}) > 1:
                 raise NotPriced("an element that other ranks own along two dimensions")
-            for dimension, (owner, affinity, followed) in found:
+            for dimension, (owner, affinity) in found:
                 subscripts = [self._subscript(part) for part in read.region]
                 subscripts[dimension] = owner
                 reference = SharedReference(read.array, tuple(subscripts), "store")
-                away.setdefault((read.array, dimension, affinity, followed), []).append(reference)
+                away.setdefault((read.array, dimension, affinity), []).append(reference)
         return [
             process
-            for (array, dimension, affinity, followed), references in away.items()
+            for (array, dimension, affinity), references in away.items()
             for process in self._groups(
                 array,
                 dimension,
                 affinity,
                 references,
-                {v: count for v, count in self.trips.items() if v != followed},
             )
         ]
 
@@ -310,34 +302,6 @@ class _Remote:
             if alike and slope.get(index, 0) > 0:
                 raise NotPriced("elements of blocks that are not cut as those computed are")
 
-    def _owners(self, read: Read, dimension: int) -> list[tuple[SharedSubscript, str, str]]:
-        """Return whose elements are read: as `_owner`, and the loop that is followed.
-
-        A loop that goes through distances from the index that is shared out is followed step by
-        step, so that each of its references is one of its own.
-        """
-        part = read.region[dimension]
-        assert isinstance(part, Point)
-        slope = slopes(part, self.shares.nest.variables) or {}
-        shared = [v for v in slope if v in self.shares.driven and slope[v] == 1]
-        loops = [
-            loop for loop in self.shares.nest.loops if loop.variable in slope.keys() - {*shared}
-        ]
-        if len(shared) != 1 or len(loops) != 1 or not _is_known(loops[0]):
-            served = self._owner(read, dimension)
-            return [] if served is None else [(*served, "")]
-        (loop,) = loops
-        indices = range(int(evaluate(loop.low, {})), int(evaluate(loop.high, {})), loop.step)
-        if len(indices) > MOST_DISTANCES:
-            raise NotPriced("references at more distances than are followed")
-        found: list[tuple[SharedSubscript, str, str]] = []
-        for index in indices:
-            at = Point(substitute(part.at, {loop.variable: num(index)}))
-            region = (*read.region[:dimension], at, *read.region[dimension + 1 :])
-            served = self._owner(Read(read.array, region), dimension)
-            found += [] if served is None else [(*served, loop.variable)]
-        return found
-
     def _subscript(self, part: Subscript) -> SharedSubscript:
         slope = slopes(part, self.shares.nest.variables)
         assert isinstance(part, Point)
@@ -354,19 +318,18 @@ class _Remote:
         dimension: int,
         affinity: str,
         references: list[SharedReference],
-        trips: Mapping[str, Expr],
     ) -> list[Process]:
         placement, found = self.shares.arrays.placement(array), self.shares.arrays.type_of(array)
         dim, ranks = placement.dims[dimension], placement.ranks(dimension)
         spread = Spread.CYCLIC if isinstance(dim, CyclicDim) else Spread.BLOCK
         fastest = 0 if placement.order == "F" else len(found.extents) - 1
-        used = frozenset().union(*map(free_symbols, trips.values()))
+        used = frozenset().union(*map(free_symbols, self.trips.values()))
         outside = [loop for loop in self.shares.nest.loops if loop.variable in used]
-        inside = [v for v in trips if v not in {loop.variable for loop in outside}]
+        inside = [v for v in self.trips if v not in {loop.variable for loop in outside}]
         interval = Interval(
             threads=ranks,
             arrays=(SharedArray(array, spread, dimension, fastest),),
-            loops=tuple(Trips(variable, trips[variable]) for variable in inside),
+            loops=tuple(Trips(variable, self.trips[variable]) for variable in inside),
             references=tuple(references),
             affinity=affinity,
         )
@@ -385,10 +348,6 @@ class _Remote:
                 process = SeqLoop(loop.variable, loop.low, loop.high - 1, process)
             made.append(process)
         return made
-
-
-def _is_known(loop: Loop) -> bool:
-    return isinstance(loop.low, Num) and isinstance(loop.high, Num)
 
 
 LABEL = "element loops"

@@ -521,14 +521,6 @@ def exchange(
                 return NOTHING
             ranks = owners(minimum(at, along.low), maximum(at + 1, along.high), along)
         return collective(CollectiveKind.BROADCAST, ranks)
-    if goes_to is not None and goes_to in users:
-        if isinstance(part, Strided) or isinstance(region[goes_to], Strided):
-            raise NotPriced("a slice with a step that is dealt out otherwise than its target")
-        if placement.template[dimension] != target.template[goes_to]:
-            raise NotPriced("an array is dealt out otherwise than what is computed from it")
-        # dealt out otherwise along the same dimension: all exchange with all
-        counts[dimension] = ceil_div(counts[dimension], ranks)
-        return collective(CollectiveKind.ALLTOALL, ranks)
     if goes_to is not None and target.is_spread(goes_to):
         raise NotPriced("an array is spread over other ranks than what is computed from it")
     partners = [own for own, t in going.items() if t in users]

@@ -464,17 +464,9 @@ def scattered_at_once(loop: Loop) -> Statement:
     if only.others or only.operation == SET:
         return loop
     places, value = _widened(only.places, loop), _widened(only.value, loop)
-    if value is None and loop.variable not in symbols(only.value) and not _counts(only, loop):
-        value = only.value
     if places is None or value is None:
         return loop
     return replace(only, places=places, value=value, span=loop.span)
-
-
-def _counts(scatter: Scatter, loop: Loop) -> bool:
-    """Return whether what is added is computed from the index of a loop as a number."""
-    texts = (part.text for part in parts_of(scatter.value) if isinstance(part, Scalar))
-    return any(index_name(loop.variable) in _WORD.findall(text) for text in texts)
 
 
 def _widened(value: Value, loop: Loop) -> Value | None:

@@ -39,7 +39,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     outside = [one for one in tree.body if not isinstance(one, _Function | ast.ClassDef)]
-    lines, around, imports = source.splitlines(), _bound_once(outside), _imports(tree)
+    lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(tree)
     reached = _reached(tree, outside)
     found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
     found += (
@@ -88,7 +88,7 @@ def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _imports(tree: ast.Module) -> dict[str, str]:
+def imports_of(tree: ast.Module) -> dict[str, str]:
     """Return modules and functions that a file imports, by their names in it."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):

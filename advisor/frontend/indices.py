@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator as of_python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice, pairwise, product
+from itertools import islice, pairwise
 
 import libcst as cst
 
@@ -199,18 +199,12 @@ _READ = frozenset({"len", "int", "min", "max", "enumerate", "range", "reversed",
 def _called(node: cst.Call, scope: Scope) -> Known:
     """Return what builtin functions make of whole numbers and of tuples."""
     name = node.func.value if isinstance(node.func, cst.Name) else ""
-    in_tuples = resolve(node.func, scope.imports) == "itertools.product"
-    if (name not in _READ and not in_tuples) or any(argument.star for argument in node.args):
+    if name not in _READ or any(argument.star for argument in node.args):
         return node
     given = [known(one.value, scope) for one in node.args if one.keyword is None]
     named = {one.keyword.value: known(one.value, scope) for one in node.args if one.keyword}
     rows = [one for one in given if isinstance(one, tuple)]
     numbers = [one for one in given if isinstance(one, Expr)]
-    if in_tuples and len(rows) == len(given):
-        times = whole_number(named.pop("repeat", ONE))
-        if named or times is None or not 1 <= times * len(rows) <= MOST_ITERATIONS:
-            return node
-        return tuple(islice(product(*rows, repeat=times), MOST_ITERATIONS + 1))
     if scope.not_builtin(name) or named.keys() - {"start"} or (named and name != "enumerate"):
         return node
     match name, given:

@@ -28,7 +28,7 @@ from advisor.ir.masks import unchosen
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import CONDITION, SET, ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
-from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, broadcast
+from advisor.numpy_table import ShapeConflict, broadcast
 from advisor.source import Span
 from costdb.expr import Expr, equal, num
 
@@ -257,37 +257,12 @@ def chosen_stores(
         one, other = (way.get(place) for way in ways)
         known = one or other
         assert known is not None
-        if not is_of_elements(known.value):
+        if not place.region or not is_of_elements(known.value):
             return None
-        if not place.region:
-            total = _chosen_terms(condition, place, one, other)
-            if total is None:
-                return None
-            made.append(replace(known, value=total))
-            continue
         values = (one.value if one else place, other.value if other else place)
         value = Elementwise("where", (condition, *values))
         made.append(replace(known, value=value, in_place=False))
     return tuple(made)
-
-
-def _chosen_terms(
-    condition: Value, total: Read, one: Store | None, other: Store | None
-) -> Value | None:
-    """Return what a number is combined with where a condition chooses; None where with no term."""
-    found: list[Value] = []
-    operations = set()
-    for way in (one, other):
-        match None if way is None else way.value:
-            case Elementwise("add" | "subtract" as operation, (own, term)) if own == total:
-                operations.add(operation)
-                found.append(term)
-            case None:
-                found.append(Scalar("0", PYTHON_INTEGER))
-            case _:
-                return None
-    chosen = Elementwise("where", (condition, *found))
-    return Elementwise(operations.pop(), (total, chosen)) if len(operations) == 1 else None
 
 
 def _may_be_in_order(stores: Mapping[Read, Store], order: Sequence[Read]) -> bool:

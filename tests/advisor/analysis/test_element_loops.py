@@ -207,22 +207,6 @@ def test_the_interpreter_costs_what_a_profile_states_and_nothing_else() -> None:
     assert found.coefficients["python.iteration"].provenance is Provenance.MEASURED
 
 
-@pytest.mark.parametrize("dims", ["block(p), none", "none, block(p)"])
-def test_a_window_reaches_only_over_the_edges_of_blocks(dims: str) -> None:
-    """Distances that an inner loop goes through are as many references as it has trips."""
-    declared = f"f8[N, N] over ({dims}) on mesh(p=4)"
-    head = f"# advise: kernel\n# advise: x: {declared}\n# advise: y: {declared}\n"
-    loops = "    for i in range(1, N - 1):\n        for j in range(1, N - 1):\n"
-    window = "            for d in range(3):\n                y[i, j] += x[{}]\n"
-    index = "i + d - 1, j" if dims.startswith("block") else "i, j + d - 1"
-    source = head + "def f(x, y, N: int):\n" + loops + window.format(index)
-    (kernel,) = read_kernels("f.py", source)
-    found = tally(lower(kernel), {"N": 16})
-    # the busiest rank reads a row, or a column, of each neighbour
-    assert not found["mixed"]
-    assert found["remote"] == 2 * 14
-
-
 # Loops that run backwards: what they do is what the mirrored loop does that runs forwards.
 
 

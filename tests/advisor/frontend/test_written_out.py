@@ -95,19 +95,6 @@ def test_sums_of_neighbours_are_sums_of_elements(
         assert lower(looped) == lower(apart)
 
 
-def test_combinations_are_written_out_too() -> None:
-    body = (
-        "    if a == 0 and b == 0:\n        continue\n"
-        "    v += np.roll(np.roll(u, a, axis=0), b, axis=1)\n"
-    )
-    looped = kernel_of(f"for a, b in itertools.product((-1, 0, 1), repeat=2):\n{body}")
-    around = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
-    apart = kernel_of(
-        "".join(f"v += np.roll(np.roll(u, {a}, axis=0), {b}, axis=1)\n" for a, b in around)
-    )
-    assert lower(looped) == lower(apart)
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
