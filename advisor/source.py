@@ -6,6 +6,7 @@ Reports and protocols convert at their own edge.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -185,3 +186,17 @@ def _offset(lines: Sequence[str], offsets: Sequence[int], line: int, column: int
     if not 0 <= column <= len(text.rstrip("\r\n")):
         raise EditError(f"an edit names column {column + 1}, beyond the end of line {line}")
     return offsets[line - 1] + column
+
+
+def imports_of(tree: ast.Module) -> dict[str, str]:
+    """Return modules and functions that a file imports, by their names in it."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found |= {one.asname: one.name for one in names if one.asname}
+                roots = (one.name.partition(".")[0] for one in names if not one.asname)
+                found |= {root: root for root in roots}
+            case ast.ImportFrom(module=str(module), names=names):
+                found |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
+    return found

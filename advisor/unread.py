@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 
 from advisor.finding import MODULE, NOTHING_SEEN, Coverage, NotUnderstood
-from advisor.frontend.assumed import imports_of
+from advisor.source import imports_of
 from costdb.records import replace
 
 LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "paddle", "mlx")

@@ -23,6 +23,7 @@ from advisor.frontend.parts import NUMPY, OF_ARRAYS
 from advisor.frontend.ranks import Part, solve
 from advisor.ir.kernel import COMPILERS
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
+from advisor.source import imports_of
 from costdb.records import replace
 
 _TRIES = 8
@@ -86,20 +87,6 @@ def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
         found |= new
         pending += (defined[name] for name in new)
     return frozenset(found)
-
-
-def imports_of(tree: ast.Module) -> dict[str, str]:
-    """Return modules and functions that a file imports, by their names in it."""
-    found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Import(names=names):
-                found |= {one.asname: one.name for one in names if one.asname}
-                roots = (one.name.partition(".")[0] for one in names if not one.asname)
-                found |= {root: root for root in roots}
-            case ast.ImportFrom(module=str(module), names=names):
-                found |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
-    return found
 
 
 def _is_worth_reading(node: ast.stmt) -> bool:
