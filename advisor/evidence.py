@@ -15,9 +15,9 @@ from advisor.finding import (
     Applicability,
     Finding,
     Prediction,
+    Times,
     Verdict,
 )
-from advisor.finding import Times as Times
 from advisor.report.style import ratio
 from costdb.store.evidence import StoredEvidence, stored_evidence
 from costdb.store.place import StoreError

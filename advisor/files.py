@@ -101,7 +101,7 @@ def read_bytes(path: str) -> bytes:
             raise OSError(errno.EINVAL, "Not a regular file", path)
         os.set_blocking(handle, True)
         # a file that grows or shrinks meanwhile is read as far as it goes
-        parts, total = [os.read(handle, status.st_size + 1)], 0
+        parts, total = [os.read(handle, min(status.st_size, LARGEST_BYTES) + 1)], 0
         while parts[-1]:
             total += len(parts[-1])
             if total > LARGEST_BYTES:

@@ -217,12 +217,7 @@ class _Remote:
         return [
             process
             for (array, dimension, affinity), references in away.items()
-            for process in self._groups(
-                array,
-                dimension,
-                affinity,
-                references,
-            )
+            for process in self._groups(array, dimension, affinity, references)
         ]
 
     def anywhere(self) -> list[Process]:

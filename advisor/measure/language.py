@@ -583,9 +583,7 @@ class _Writer:
             case ast.Call(
                 func=ast.Name() | ast.Attribute() | ast.Lambda() | ast.Call() as function
             ):
-                imported = self.known.path(function) is not None
-                name = "" if imported else getattr(function, "attr", getattr(function, "id", ""))
-                named = [self.keyword(one, name) for one in node.keywords]
+                named = [self.keyword(one, self.asked(node)) for one in node.keywords]
                 return ast.Call(self.expression(function, called=True), self.part(node.args), named)
             case ast.Call():
                 raise self.refused(node.func, f"`{self.shown(node.func)}` is called")
@@ -625,6 +623,13 @@ class _Writer:
         if name not in pure.MEMBERS and not of_mpi:
             raise self.refused(node, f"`.{name}` has no row among what is sampled")
         return name
+
+    def asked(self, call: ast.Call) -> str:
+        """Return the name of the function of the file that takes what a call gives, if any."""
+        function, path = call.func, self.known.path(call.func)
+        if path == "functools.partial" and call.args:
+            function, path = call.args[0], self.known.path(call.args[0])
+        return "" if path is not None else getattr(function, "attr", getattr(function, "id", ""))
 
     def keyword(self, word: ast.keyword, function: str) -> ast.keyword:
         if word.arg is None:

@@ -12,7 +12,8 @@ from importlib.metadata import version
 from statistics import median
 from typing import Any, Final
 
-from advisor.evidence import Sizes, Times
+from advisor.evidence import Sizes
+from advisor.finding import Times
 from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
 from advisor.verify.cases import ORIGINAL, Case, ProgramCase
 from costdb.calibration.section import this_host

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
-from advisor.evidence import Times, between
+from advisor.evidence import between
 from advisor.files import read_source
-from advisor.finding import INTERPOLATED, MEASURED, MODULE
+from advisor.finding import INTERPOLATED, MEASURED, MODULE, Times
 from advisor.ir.spmd.program import RANKS
 from advisor.measure.language import Refused, sampled_function
 from advisor.measure.local import ENTRY, NotLocalError, local_parts

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
+from operator import itemgetter
 from types import MappingProxyType
 
 from advisor.analysis.arrays import Arrays
@@ -196,9 +198,14 @@ def best_plan(
 ) -> Plan:
     """Return the fastest plan that goes on from one: rule after rule, while each is faster."""
     while len(best.steps) < _MOST_STEPS and best.costed is not None:
-        priced = [one for one in proposed(best, price, transforms) if one.costed is not None]
-        times = [time_s(one.costed, sizes) for one in priced if one.costed is not None]
-        if not times or min(times) * WORTH > time_s(best.costed, sizes):
+        timed = []
+        for one in proposed(best, price, transforms):
+            # what takes too long to add up takes longer to run
+            with suppress(ExprError):
+                if one.costed is not None:
+                    timed.append((time_s(one.costed, sizes), one))
+        least_s, faster = min(timed, key=itemgetter(0), default=(inf, best))
+        if least_s * WORTH > time_s(best.costed, sizes):
             break
-        best = priced[times.index(min(times))]
+        best = faster
     return best

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Generic
 
 from advisor.finding import (
@@ -300,12 +301,10 @@ def _searched(
     least: float,
     terms: int | None,
 ) -> _Searched:
-    low = 2 if of_ranks else 1
-    try:
-        found = crossing(before, after, name, here, low, TRIED_TO, least, terms)
-    except ExprError:
-        # sizes that small make no kernel
+    low = _first_possible(before, after, name, here, int(of_ranks))
+    if low is None:
         return _Searched(name, "", str(TRIED_TO), False, None, None)
+    found = crossing(before, after, name, here, low, TRIED_TO, least, terms)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:
@@ -323,6 +322,18 @@ def _searched(
     return _Searched(
         name, text, end, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
     )
+
+
+def _first_possible(
+    before: Costed, after: Costed, name: str, here: Point, least: int
+) -> int | None:
+    """Return the least power of 2, from that of an exponent on, where both have a price."""
+    times_at = times_s((before, after))
+    for exponent in range(least, TRIED_TO.bit_length()):
+        with suppress(ExprError):
+            times_at({**here, name: 1 << exponent})
+            return 1 << exponent
+    return None
 
 
 def _condition(found: Sequence[_Searched], here: Point) -> Condition:

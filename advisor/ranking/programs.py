@@ -268,9 +268,15 @@ def _stand_ins(program: Program, unbound: Sequence[str]) -> dict[str, Number]:
     def usual(name: str) -> int:
         if is_ranks(name):
             return RANKS_STAND_IN
-        return EXTENT if name in of_arrays else OTHER
+        return EXTENT if name in of_arrays or _is_extent(name) else OTHER
 
     return {name: usual(name) for name in unbound}
+
+
+def _is_extent(name: str) -> bool:
+    """Return whether a symbol was made for the shape of an array of unknown origin."""
+    last = name.rpartition(".")[2]
+    return last == "size" or (last[:1] == "n" and last[1:].isdigit())
 
 
 # Whole programs: what their parts take, how often places run in them, and what was not seen.

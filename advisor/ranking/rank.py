@@ -288,8 +288,7 @@ class _Ranking:
     ) -> tuple[list[Candidate[Proposal]], list[Alternative]]:
         """Return the proposals that have a price, the fastest first, and why others have none.
 
-        Of equally fast ones the one proposed first, which its rule prefers, comes first. Its price
-        can be told in parts.
+        Of equally fast ones the one proposed first, which its rule prefers, comes first.
         """
         machine, sizes = self.subject.machine, self.subject.sizes
         priced, lost = with_prices(

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from advisor.build.program import NotBuiltError, build
-from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS, Times
+from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS
+from advisor.finding import Times
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ranking.built import Plan, built_cost, on_ranks, plan_of, proposed

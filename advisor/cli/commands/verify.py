@@ -25,7 +25,7 @@ from advisor.cli.options import option
 from advisor.config.files import CommandError, choose_machine, wrong_use
 
 if TYPE_CHECKING:
-    from advisor.evidence import Times
+    from advisor.finding import Times
     from advisor.verify.cases import Case, ProgramCase, Rewrite, Variant
     from advisor.verify.running import Compared, Effort
     from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict

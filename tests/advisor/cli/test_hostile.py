@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.files import LARGEST_BYTES, read_bytes
+from advisor.files import read_bytes
 from advisor.frontend.trees import (
     MOST_BRACKETS,
     MOST_CHAINED,
@@ -136,7 +136,7 @@ def test_unreadable_files_are_told_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "box.py").write_text(GOOD)
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "huge.py").touch()
-    os.truncate(tmp_path / "huge.py", LARGEST_BYTES + 1)
+    os.truncate(tmp_path / "huge.py", 1 << 40)
     locked = tmp_path / "locked.py"
     locked.write_text(GOOD)
     locked.chmod(0)

@@ -11,12 +11,16 @@ import pytest
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.compare import Costed, bind_sizes, cost
+from advisor.ranking.compare import Costed, Sizes, bind_sizes, cost
+from advisor.ranking.open_sizes import best_where_open
 from advisor.ranking.rank import rank
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
+from costdb.estimate import Priced
+from costdb.expr import parse
 from costdb.machines import load_machine
+from costdb.work import NOTHING
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -105,3 +109,12 @@ def test_no_plan_where_one_step_does_it_all() -> None:
     rules = [t for t in transforms() if t.code == "ADV201"]
     told = rank("f.py", kernel, MACHINE, bind_sizes(kernel, {}, {}), rules)
     assert told.findings and not told.remarks
+
+
+def test_what_has_no_price_at_small_sizes_is_searched_from_where_it_has() -> None:
+    (kernel,) = read_kernels("k.py", MOVING_SUM)
+    proposal = next(one for rule in transforms() for one in rule.propose(kernel))
+    steep, flat = (Costed(NOTHING, Priced(parse(text))) for text in ("100*log2(N - 4)", "10*N"))
+    for before, after, pays in ((steep, flat, "N < "), (flat, steep, "N >= ")):
+        best = best_where_open(before, [(proposal, after)], [], Sizes({}, {}), {"N": 64})
+        assert best is not None and pays in best.condition.text
