@@ -223,15 +223,6 @@ def price_process(process: Process, machine: Machine) -> Priced | Missing:
     MachineError, ExprError
         As :func:`price_work`; or the process is not well formed.
     """
-    found = price_time(process, machine)
-    return found if isinstance(found, Missing) else with_parts(found, process, machine)
-
-
-def price_time(process: Process, machine: Machine) -> Priced | Missing:
-    """Price a process as :func:`price_process` does, without named parts and ranges.
-
-    Whoever compares many variants looks at those of a few.
-    """
     found = price_known(process, machine)
     return found if not found.lacking else _together(found.lacking)
 
@@ -247,6 +238,7 @@ def price_known(process: Process, machine: Machine) -> Known:
     """Price what a machine has coefficients for; what it lacks counts as omitted."""
     prices: dict[Work, Priced] = {}
     lacking: dict[Missing, None] = {}
+    taken: dict[tuple[str, str], dict[Work, Expr]] = {}
     leaves = tuple(_leaves(process))
     repeated = {work for work, again in leaves if again}
     for work in dict.fromkeys(work for work, _ in leaves):
@@ -258,11 +250,16 @@ def price_known(process: Process, machine: Machine) -> Known:
             omitted = tuple(replace(one, once=False) for one in price.omitted)
             price = replace(price, omitted=omitted)
         prices[work] = price
+        for term in price.terms:
+            of_label = taken.setdefault((term.label, term.model), {})
+            of_label[work] = of_label.get(work, ZERO) + term.microseconds
     time = _time(process, {work: price.microseconds for work, price in prices.items()})
     coefficients = [price.coefficients for price in prices.values()]
     return Known(
         time,
+        tuple(Term(*label, _time(process, times)) for label, times in taken.items()),
         coefficients=merge_coefficients([*coefficients, _chances(time)]),
+        domains=tuple(dict.fromkeys(_domains(process, prices))),
         repeats=repeats_of(prices, machine),
         omitted=tuple(dict.fromkeys(one for price in prices.values() for one in price.omitted)),
         lacking=tuple(lacking),
@@ -292,29 +289,6 @@ def _chances(time: Expr) -> dict[str, Quantity]:
         for name in sorted(free_symbols(time))
         if name.startswith(CHANCE)
     }
-
-
-def with_parts(priced: Priced, process: Process, machine: Machine) -> Priced:
-    """Return a price from :func:`price_time` with the named parts and ranges of its process.
-
-    Raises
-    ------
-    MachineError, ExprError
-        As :func:`price_process`.
-    """
-    prices: dict[Work, Priced] = {}
-    taken: dict[tuple[str, str], dict[Work, Expr]] = {}
-    for work in dict.fromkeys(work for work, _ in _leaves(process)):
-        price = price_work(work, machine)
-        # all of it had a price before
-        assert isinstance(price, Priced)
-        prices[work] = price
-        for term in price.terms:
-            of_label = taken.setdefault((term.label, term.model), {})
-            of_label[work] = of_label.get(work, ZERO) + term.microseconds
-    terms = (Term(*label, _time(process, times)) for label, times in taken.items())
-    domains = dict.fromkeys(_domains(process, prices))
-    return replace(priced, terms=tuple(terms), domains=tuple(domains))
 
 
 def _together(lacking: Iterable[Missing]) -> Missing:
