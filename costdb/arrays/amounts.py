@@ -449,9 +449,27 @@ def _work_each(call: ArrayCall) -> Expr:
     match call.operation:
         case ArrayOperation.MATMUL:
             return length
+        case ArrayOperation.FFT if isinstance(length, Num):
+            return num(_passes(max(2, int(length.value))))
         case ArrayOperation.FFT | ArrayOperation.SORT:
             if isinstance(length, Num):
                 return num(log2_of(max(2, length.value)))
             return log2(maximum(2, length))
         case _:
             return ONE
+
+
+def _passes(length: int) -> float:
+    """Return what a transform does for each element: for powers of two, their logarithm.
+
+    A pass for each prime factor combines as many elements as the factor. A length with a large one
+    is a convolution instead (Bluestein's algorithm): three transforms of twice the length.
+    """
+    convolved, combined, rest, factor = 6 * (log2_of(length) + 1), 0, length, 2
+    while rest > 1 and combined / 2 < convolved:
+        while rest % factor == 0:
+            rest //= factor
+            combined += factor
+        # no factor is left below the root of what is
+        factor = factor + 1 if factor * factor <= rest else max(rest, 2)
+    return min(combined / 2, convolved)

@@ -39,7 +39,6 @@ LEAST_US_PER_BYTE = 1e-6
 
 TOO_FEW = "too few points were measured for a fit: give it more time"
 _QUANTILES = (0.04, 0.96)
-"""Of times that were seen, so that few of them do not narrow what holds nine in ten."""
 _LAUNCHES_HELD = 0.9
 
 
@@ -140,7 +139,12 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
     """
     if not np.all(predicted_us > 0):
         raise ValueError(TOO_FEW)
-    return quantity_of_ratios(1.0, "1", ratios_of(timings, predicted_us.tolist()))
+    ratios = ratios_of(timings, predicted_us.tolist())
+    # "lower" and "higher" take times that were seen, so that few of them do not narrow it
+    low = float(np.quantile(ratios, _QUANTILES[0], method="lower"))
+    high = float(np.quantile(ratios, _QUANTILES[1], method="higher"))
+    note = "holds nine in ten launches' times of the points that were kept from the fit"
+    return measured(1.0, "1", min(low, 1.0), max(high, 1.0), note)
 
 
 def ratios_of(timings: Sequence[Timing], predicted_us: Sequence[float]) -> list[float]:
@@ -231,6 +235,7 @@ _FOLDS = 10
 _ROUNDS = 8
 _NEAR_ERROR = 0.05
 """Relative errors below it count by their squares, larger ones by their size."""
+_ARRAY_QUANTILES = (0.05, 0.95)
 _FEW, _UNSURE = 6, (0.5, 2.0)
 """So few points may agree by chance: these ends count with theirs."""
 _TOGETHER = {APART_ELEMENT: ELEMENT, APART_LINE: LINE}
@@ -411,6 +416,5 @@ def ends_of(timing: Timing) -> tuple[float, float, float]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    low = float(np.quantile(values, _QUANTILES[0], method="lower"))
-    high = float(np.quantile(values, _QUANTILES[1], method="higher"))
+    low, high = (float(np.quantile(values, q)) for q in _ARRAY_QUANTILES)
     return low, high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import log2, prod
 from random import Random
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from costdb.arrays.amounts import (
     Hierarchy,
+    _passes,
     _walked_across,
     amounts,
     inner_runs,
@@ -204,6 +205,19 @@ def test_random_places_of_larger_tables_are_farther(table: int, more: int) -> No
         return sum(float(evaluate(share, {})) for _, share in CACHES.shares_anywhere(num(size)))
 
     assert 0 <= beyond(table) <= beyond(table + more) < 1
+
+
+@given(st.integers(2, 5000), st.integers(2, 5000))
+def test_transforms_take_passes_for_their_factors_and_no_more_than_a_convolution(
+    one: int, other: int
+) -> None:
+    both = _passes(one * other)
+    assert 0 < both <= 6 * (log2(one * other) + 1)
+    # factors' passes follow one another
+    assert both == pytest.approx(
+        min(_passes(one) + _passes(other), 6 * (log2(one * other) + 1))
+    ) or max(_passes(one) / (log2(one) + 1), _passes(other) / (log2(other) + 1)) == pytest.approx(6)
+    assert _passes(2**10) == 10
 
 
 def stored(order: str, counts: tuple[int, ...]) -> tuple[NDArray[np.float64], Visit]:
