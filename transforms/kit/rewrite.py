@@ -136,7 +136,7 @@ def statements_at(context: SourceContext) -> Mapping[tuple[int, int], ast.stmt]:
 @lru_cache(maxsize=4)
 def _statements_of(source: str) -> Mapping[tuple[int, int], ast.stmt]:
     lines = lines_of(source)
-    found = ((span_of(n, lines), n) for n in ast.walk(tree_of(source)) if isinstance(n, ast.stmt))
+    found = ((span_of(n, lines), n) for n in nodes_of(source) if isinstance(n, ast.stmt))
     return {(span.start_line, span.start_column): node for span, node in found}
 
 
@@ -151,10 +151,16 @@ def tree_of(source: str) -> ast.Module:
 
 
 @lru_cache(maxsize=4)
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """Return every node of a file's tree, as `ast.walk` has them."""
+    return tuple(ast.walk(tree_of(source)))
+
+
+@lru_cache(maxsize=4)
 def _suites_of(source: str) -> Mapping[tuple[int, int], tuple[list[ast.stmt], int]]:
     found: dict[tuple[int, int], tuple[list[ast.stmt], int]] = {}
     lines = lines_of(source)
-    for parent in ast.walk(tree_of(source)):
+    for parent in nodes_of(source):
         for part in ("body", "orelse", "finalbody"):
             nodes = getattr(parent, part, None)
             if not isinstance(nodes, list):

@@ -48,6 +48,7 @@ from costdb.expr.polynomials import affine_in
 from transforms.kit.kernels import compiled, with_statement
 from transforms.kit.rewrite import (
     first_line,
+    nodes_of,
     python_text,
     replace_statement,
     span_of,
@@ -438,9 +439,10 @@ def _is_all_of(
     if (own - bound).intersection(WORD.findall(text)):
         return False
     first, last = context.whole
+    own -= indices
 
     def is_outside(part: ast.AST) -> bool:
-        if not isinstance(part, ast.Name) or part.id not in own - indices:
+        if not isinstance(part, ast.Name) or part.id not in own:
             return False
         place: Span = span_of(part, context.lines)
         if part.id in begun and place.start_line < loop.span.start_line:
@@ -448,7 +450,7 @@ def _is_all_of(
             return False
         return first <= place.start_line <= last and not loop.span.contains(place)
 
-    return not any(is_outside(part) for part in ast.walk(ast.parse(context.source)))
+    return not own or not any(is_outside(part) for part in nodes_of(context.source))
 
 
 def _kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:

@@ -15,7 +15,7 @@ from advisor.source import Edit, Span
 from costdb.expr import ONE
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import type_of
-from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
+from transforms.kit.rewrite import nodes_of, replace_statement, span_of, stands_alone, statements_at
 from transforms.loops.lift import NotRaised
 from transforms.loops.masked import always, guarded, is_loud
 
@@ -187,7 +187,7 @@ def edits_of(stores: tuple[Store, ...], kernel: Kernel) -> Iterator[Edit]:
         match node:
             case ast.Assign([ast.Name(name)]) if inside and name in names:
                 yield replace_statement(span_of(node, context.lines), [], context)
-    for part in ast.walk(ast.parse(context.source)) if names else ():
+    for part in nodes_of(context.source) if names else ():
         match part:
             case ast.Call(
                 ast.Attribute(ast.Name(module), "array" | "asarray"), [ast.Name(name)], []
