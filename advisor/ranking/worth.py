@@ -312,7 +312,8 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
 
 def as_given(kernel: Kernel, names: frozenset[str]) -> str:
     """Return what those of some names have to be that a kernel is given: nothing makes sure."""
-    arrays = sorted(kernel.shown & names - kernel.numbers.keys())
+    known = kernel.arrays.keys() | kernel.locals.keys()
+    arrays = sorted(kernel.shown & names & known - kernel.numbers.keys())
     ranks = dict.fromkeys(f"{len(kernel.extents(name))}-d" for name in arrays)
     each = [f"{len(kernel.extents(name))}-d" for name in arrays]
     told = [f"{', '.join(arrays)} {_are(arrays, 'plain array')}"] if arrays else []

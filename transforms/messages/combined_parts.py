@@ -2,14 +2,16 @@
 
 The root gathers and adds, and every rank gets the sum: that is `Allreduce`. In general:
 
-=============== ========================== ================ =========
+=============== ========================== ================ ===========
 brought by      what is made of the parts  goes back to all stays
-=============== ========================== ================ =========
+=============== ========================== ================ ===========
 `gather`        their sum, of arrays       `Allreduce`      `Reduce`
 `allgather`     their sum, of arrays                        `Allreduce`
+`gather`        sum, extreme of numbers    `allreduce`      `reduce`
+`allgather`     sum, extreme of numbers                     `allreduce`
 `gather`        anything else              `allgather`
 `reduce`        anything                   `allreduce`
-=============== ========================== ================ =========
+=============== ========================== ================ ===========
 
 What goes back is made on every rank, of what every rank has then.
 """
@@ -21,6 +23,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
 from advisor.source import Span
@@ -39,6 +42,7 @@ from transforms.kit.programs import collective, offer, sent_text
 from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
 from transforms.kit.rewrite import (
     Edits,
+    fresh_name,
     in_place_of,
     span_of,
     stands_alone,
@@ -62,7 +66,8 @@ class _Made:
     name : str
     value : ast.expr or None
         By which expression; None where a loop adds parts up, or they go on as they are.
-    is_sum : bool
+    operation : str
+        Which of MPI's operations combines the parts to it; empty where none does.
     start : str
         What a sum begins with.
     nodes : list of ast.stmt
@@ -71,7 +76,7 @@ class _Made:
 
     name: str
     value: ast.expr | None = None
-    is_sum: bool = False
+    operation: str = ""
     start: str = "0"
     nodes: list[ast.stmt] = field(default_factory=list)
 
@@ -84,6 +89,7 @@ class _Way:
     made: _Made
     back: Communicate | None
     place: Span
+    returned: bool = False
 
     @property
     def target(self) -> str:
@@ -93,8 +99,7 @@ class _Way:
     @property
     def ended(self) -> list[str]:
         """What is done with it in the end."""
-        returned = self.back is not None and self.back.result is None
-        return [f"return {self.target}"] * returned
+        return [f"return {self.target}"] * self.returned
 
 
 def combined_parts(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
@@ -217,7 +222,7 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     if behind and step.op is not Op.ALLGATHER:
         back = steps.get(span_of(behind[0], context.lines))
         back = back if _is_back(step, back, made.name, behind[0]) else None
-    if not made.is_sum and back is None:
+    if not made.operation and back is None:
         return None
     ended = [nodes[at], *made.nodes, *(behind[:1] if back is not None else [])][-1]
     place = stretch(step.statement, span_of(ended, context.lines))
@@ -230,7 +235,8 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
         places = occurrences(name, function, program)
         if any(not place.contains(one) and not is_binding(one, program) for one in places):
             return None
-    return _Way(brought, made, back, place)
+    returned = isinstance(ended, ast.Return)
+    return _Way(brought, made, back, place, returned)
 
 
 def _is_back(step: Communicate, back: Communicate | None, name: str, node: ast.stmt) -> bool:
@@ -250,6 +256,12 @@ def _made(
 ) -> _Made | None:
     """Return what is made of parts behind the collective that brought them, where they are."""
     if step.op is Op.ALLGATHER:
+        match rest:
+            case [ast.Return(value=ast.expr() as value), *_]:
+                numpy, context = str(program.context.array_module), program.context
+                operation = combining(step, names[0], numpy).get(ast.unparse(value), "")
+                name = fresh_name("combined", context.identifiers)
+                return _Made(name, value, operation, "0", rest[:1])
         return next(filter(None, (_of(rest[:n], names, step, program) for n in (1, 2))), None)
     if len(names) == 1 and rest and _is_bcast(rest[0], names[0]):
         return _Made(names[0])
@@ -284,20 +296,26 @@ def _on_root(
             used = 1
         case _:
             return [], 0, none
+    if not _is_of_root(program, visit, step, branch):
+        return [], 0, none
+    for other in branch.orelse:
+        if isinstance(other, ast.Assign) and _is_none(other.value):
+            none |= {ast.unparse(target) for target in other.targets}
+        elif not isinstance(other, ast.Pass):
+            return [], 0, none
+    return branch.body, used, none
+
+
+def _is_of_root(program: Program, visit: Visit, step: Communicate, branch: ast.If) -> bool:
+    """Return whether the root alone goes into the first arm of a branch."""
     place = span_of(branch, program.context.lines)
-    start = (place.start_line, place.start_column)
-    for step_ in visit.block:
-        if isinstance(step_, Branch) and (step_.span.start_line, step_.span.start_column) == start:
-            arms = None if step.root is None else root_arms(step_, step.communicator, step.root)
-            if arms is None or arms[0] != step_.then or step_.then == step_.orelse:
-                break
-            for other in branch.orelse:
-                if isinstance(other, ast.Assign) and _is_none(other.value):
-                    none |= {ast.unparse(target) for target in other.targets}
-                elif not isinstance(other, ast.Pass):
-                    return [], 0, none
-            return branch.body, used, none
-    return [], 0, none
+    for one in visit.block:
+        if isinstance(one, Branch) and one.span.start_line == place.start_line:
+            arms = None if step.root is None else root_arms(one, step.communicator, step.root)
+            if arms is not None and arms[0] == one.then != one.orelse:
+                return True
+    # a branch without a step is none
+    return _asks_for_root(branch.test, step, program)
 
 
 def _of(
@@ -313,9 +331,8 @@ def _of(
                 ".random" in c or not (c.startswith(pure) or c in _PURE) for c in calls
             ):
                 return None
-            parts, text = names[0], ast.unparse(value)
-            sums = (f"sum({parts})", f"{numpy}.sum({parts}, axis=0)", f"{numpy}.sum({parts}, 0)")
-            return _Made(name, value, text in sums and step.op is not Op.REDUCE, "0", body)
+            operation = combining(step, names[0], numpy).get(ast.unparse(value), "")
+            return _Made(name, value, "" if step.op is Op.REDUCE else operation, "0", body)
         case [
             ast.Assign(targets=[ast.Name(id=total)], value=start),
             ast.For(
@@ -327,8 +344,20 @@ def _of(
         ] if (sum_, p, [parts]) == (total, part, names):
             text = ast.unparse(start)
             if text.startswith((f"{numpy}.zeros(", f"{numpy}.zeros_like(")) or text in ("0", "0.0"):
-                return _Made(total, None, True, text, body)
+                return _Made(total, None, "SUM", text, body)
     return None
+
+
+def combining(step: Communicate, parts: str, numpy: str) -> dict[str, str]:
+    """Return expressions that combine all of a list of arrays, or of numbers, for one of MPI's."""
+    numbers, names = _is_of_numbers(step), ("sum", "max", "min")
+    axes = (", axis=0", ", 0", "")[: 2 + numbers]
+    found = {f"{name}({parts})": name.upper() for name in names if numbers or name == "sum"}
+    return found | {f"{numpy}.{n}({parts}{axis})": n.upper() for n in names for axis in axes}
+
+
+def _is_of_numbers(step: Communicate) -> bool:
+    return step.send is not None and step.send.kind is PayloadKind.SCALAR
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -366,16 +395,27 @@ _Found = tuple[tuple[Step, ...], list[str] | None, str, str]
 def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
     step, made = way.brought[0], way.made
     view, sent = array_payload(step.send), sent_text(step)
-    if made.is_sum and view is not None and _keeps_type(program, way, view):
-        op = Op.REDUCE if way.back is None and step.op is not Op.ALLGATHER else Op.ALLREDUCE
+    op = Op.REDUCE if way.back is None and step.op is not Op.ALLGATHER else Op.ALLREDUCE
+    writer = Writer(program, step, op, None if view is None else view.dtype)
+    if made.operation == "SUM" and view is not None and _keeps_type(program, way, view):
         return (
             as_buffers(step, view, op, "SUM"),
-            Writer(program, step, op, view.dtype).alike(view, way.target, "same", way.ended),
+            writer.alike(view, way.target, "same", way.ended),
             f"let `{op.value.capitalize()}` add up `{sent}`, do not gather it to add",
             "the same terms are added, in another order: sums of floating-point numbers agree to"
             " rounding; parts of different shapes, which are added with broadcasting, are not",
         )
-    if way.back is None or (made.is_sum and made.value is None):
+    if made.operation and _is_of_numbers(step):
+        given = argument(step, "sendobj", program), f"op={program.mpi_module}.{made.operation}"
+        line = f"{way.target} = {writer.call(op.value, *map(str, given))}"
+        return (
+            (replace(step, op=op, method=op.value, operation=made.operation),),
+            [line, *way.ended] if program.mpi_module is not None else None,
+            f"let `{op.value}` combine `{sent}` of all ranks, do not gather it",
+            "the same numbers are combined, in another order: sums of floating-point numbers agree"
+            " to rounding; where some are not numbers (NaN) MPI does not say what an extreme is",
+        )
+    if way.back is None or (made.operation and made.value is None):
         return None
     return _on_all(program, visit, way)
 

@@ -35,13 +35,14 @@ from transforms.kit.names import (
     bound_in_lines,
     is_name,
     is_simple,
+    keywords,
     occurrences,
     suite_of,
     uses_of,
     words,
 )
 from transforms.kit.programs import offer
-from transforms.kit.ranks import root_only
+from transforms.kit.ranks import on_all_ranks, root_only
 from transforms.kit.rewrite import (
     Edits,
     fresh_name,
@@ -52,6 +53,7 @@ from transforms.kit.rewrite import (
     together,
     tree_of,
 )
+from transforms.messages.combined_parts import combined, combining
 
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 
@@ -63,6 +65,8 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
             continue
         if visit.loops:
             yield from _once_behind(program, function, visit, step)
+        if step.pickled and step.send is not None and step.send.kind is PayloadKind.SCALAR:
+            yield from _numbers(program, function, visit, step)
         if step.pickled or step.varying or not _is_field(step):
             continue
         assert step.receive is not None and step.receive.view is not None
@@ -124,6 +128,29 @@ def _statistic(
     return None
 
 
+def _numbers(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield a reduction for a list of all ranks' numbers of which one number is made.
+
+    Where the root alone has the list, nobody else gets to what makes a number of it.
+    """
+    name, context = step.result or "", program.context
+    places = occurrences(name, function, program)
+    uses = [one for one in places if not step.statement.contains(one)]
+    if len(uses) != 1 or name in function.returned or not on_all_ranks(function.visits(), visit):
+        return
+    if step.span in combined(program):
+        return  # what is made of it goes on to all
+    texts = combining(step, name, str(context.array_module))
+    calls = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.Call))
+    for call in calls:
+        place, operation = span_of(call, context.lines), texts.get(ast.unparse(call))
+        if operation is not None and place.contains(uses[0]):
+            given = argument(step, "sendobj", program) or ""
+            yield _combined(program, function, visit, step, operation, given, place)
+
+
 def _reduced(
     program: Program,
     function: SpmdFunction,
@@ -135,28 +162,38 @@ def _reduced(
 ) -> ProgramProposal:
     sent = step.send
     assert sent is not None and sent.view is not None
-    operation, context = _OPERATIONS[statistic], program.context
-    op = Op.REDUCE if step.op is Op.GATHER else Op.ALLREDUCE
+    given = f"{program.context.array_module}.{statistic}({sent.text})"
     own = replace(made, reads=(sent.view,))
+    return _combined(
+        program, function, visit, step, _OPERATIONS[statistic], given, place, (made,), (own,)
+    )
+
+
+def _combined(
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    step: Communicate,
+    operation: str,
+    given: str,
+    place: Span,
+    made: tuple[Compute, ...] = (),
+    own: tuple[Compute, ...] = (),
+) -> ProgramProposal:
+    """Return the reduction of a number of each rank, which work of its own may make."""
+    sent, context = step.send, program.context
+    assert sent is not None
+    op = Op.REDUCE if step.op is Op.GATHER else Op.ALLREDUCE
     number = Payload(PayloadKind.SCALAR, "number", step.span, dtype=sent.dtype, count=num(1))
     combine = replace(
-        step,
-        op=op,
-        method=op.value,
-        pickled=True,
-        send=number,
-        receive=None,
-        operation=operation,
+        step, op=op, method=op.value, pickled=True, send=number, receive=None, operation=operation
     )
     edits: Edits | str = "the call shares its statement"
     if is_simple(step, program) and program.mpi_module is not None:
-        name = fresh_name(f"{statistic}_of_all", context.identifiers)
-        given = [f"{context.array_module}.{statistic}({sent.text})"]
-        given.append(f"op={program.mpi_module}.{operation}")
-        root = argument(step, "root", program)
-        if op is Op.REDUCE and root is not None:
-            given.append(f"root={root}")
-        call = f"{name} = {step.receiver}.{op.value}({', '.join(given)})"
+        name = fresh_name(f"{operation.lower()}_of_all", context.identifiers)
+        operand = f"op={program.mpi_module}.{operation}"
+        rooted = keywords(step, ("root",) if op is Op.REDUCE else (), program)
+        call = f"{name} = {step.receiver}.{op.value}({', '.join([given, operand, *rooted])})"
         edits = together(in_place_of(step.statement, [call], context), lambda: (Edit(place, name),))
     if operation == "SUM" and sent.dtype not in INTEGERS:
         argued = "the sum of the ranks' sums agrees with the sum of all to rounding"
@@ -167,11 +204,11 @@ def _reduced(
         function,
         visit,
         step.span,
-        f"reduce each rank's part, do not gather the field for `{context.text(place)}`",
-        "the whole field goes to one place for a single number, which each rank can make of its"
-        " own part",
-        (step, made),
-        (own, combine),
+        f"reduce each rank's part, do not gather for `{context.text(place)}`",
+        "what all ranks have goes to one place for a single number, which each rank can make of"
+        " its own part",
+        (step, *made),
+        (*own, combine),
         argued,
         edits,
     )

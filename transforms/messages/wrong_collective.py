@@ -29,8 +29,8 @@ comm.Allgather(MPI.IN_PLACE, full)
 
 **When it stays quiet.** Arrays of which anything else is used anywhere in the function, or that it
 returns or was given; blocks of different lengths, or that are not in the order of ranks; parts
-that are used for anything else; numbers that are added in the order of ranks, are made of more than
-one field, or in more than one step; gathers that not every iteration does, or behind which what was
+that are used for anything else; numbers that are made of more than one field, or in more than one
+step; gathers that not every iteration does, or behind which what was
 sent is changed; reductions in place, or by an operation of the program's own.
 
 **Fix safety.** Sums of floating-point numbers are collected in another order and agree to
