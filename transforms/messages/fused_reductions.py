@@ -23,8 +23,8 @@ error, norm = reduced
 ```
 
 **When it stays quiet.** Numbers whose type the source does not tell, or that are not all
-floating-point; other operations or communicators; anything between the calls; reductions outside
-loops.
+floating-point; other operations or communicators; numbers that what stands between the calls asks
+for or changes, work that writes to arrays, and messages; reductions outside loops.
 
 **Fix safety.** Unsafe: sums may be collected in another order, so that they agree to rounding.
 
@@ -35,49 +35,85 @@ loops.
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from advisor.ir.spmd.memory import Buffer, View
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Interpret, Op, Visit
+from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Interpret, Op, Step, Visit
 from advisor.source import Span
 from costdb.expr import num
 from transforms.kit.memory import new_array, payload_of
-from transforms.kit.names import argument, is_simple
+from transforms.kit.names import argument, bound_names, is_simple, loaded_names
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.rewrite import fresh_name, in_place_of, stretch
+from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at
 
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN"})
 _NUMBERS = frozenset({"float", "float64"})
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield one reduction for every run of independent ones that follow one another."""
+    """Yield one reduction for all those that none of them, and nothing in between, waits for."""
     for function in program.functions:
         taken: set[Span] = set()
         for visit, step in function.operations():
-            if step.span in taken:
+            if step.span in taken or not _is_number(program, step):
                 continue
-            run = _run(program, visit)
+            run, between = _run(program, visit, step)
             taken |= {one.span for one in run}
             if len(run) > 1:
-                yield _proposal(program, function, visit, run)
+                yield _proposal(program, function, visit, run, between)
 
 
-def _run(program: Program, visit: Visit) -> list[Communicate]:
-    """Return the reductions from a step on that could be one."""
-    found: list[Communicate] = []
-    for step in visit.block[visit.position :]:
-        if isinstance(step, Compute | Allocate | Interpret):
-            continue  # of an argument: the calls stand on lines that follow one another
-        if not isinstance(step, Communicate) or not _is_number(program, step):
+def _run(
+    program: Program, visit: Visit, first: Communicate
+) -> tuple[list[Communicate], list[ast.stmt]]:
+    """Return the reductions from one on that could be one, and what else stands among them."""
+    context = program.context
+    nodes, at = suite_at(first.statement, context) or ([], 0)
+    steps: dict[int, list[Step]] = {}
+    for one in visit.block[visit.position :]:
+        steps.setdefault(one.span.start_line, []).append(one)
+    run, between, passed = [first], list[ast.stmt](), list[ast.stmt]()
+    for node in nodes[at + 1 :]:
+        place = span_of(node, context.lines)
+        lines = range(place.start_line, place.end_line + 1)
+        held = [one for line in lines for one in steps.get(line, ())]
+        calls = [one for one in held if isinstance(one, Communicate)]
+        harmless = all(_changes_nothing(one, place) for one in held)
+        if not isinstance(node, ast.Assign) or not harmless:
             break
-        if found and not _follows(program, found, step):
+        if not all(isinstance(one, ast.Name | ast.Tuple) for one in node.targets):
             break
-        found.append(step)
-    return found
+        if not all(_is_number(program, one) for one in calls):
+            break
+        given = loaded_names(_sent(one, program) for one in run)
+        results = {str(one.result) for one in run}
+        if loaded_names([node.value]) & results or bound_names([node]) & (given | results):
+            break
+        if [one.statement for one in calls] == [place] and _is_alike(first, calls[0]):
+            run.append(calls[0])
+            between += passed
+            passed = []
+        else:
+            passed.append(node)
+    return run, between
+
+
+def _changes_nothing(step: Step, place: Span) -> bool:
+    """Return whether a step at a place writes to no memory that was there before."""
+    match step:
+        case Compute(target=View(buffer=Buffer(allocation=made))):
+            return place.contains(made.span)
+        case Copy(allocates=allocates):
+            return allocates
+    return isinstance(step, Compute | Allocate | Interpret | Communicate)
+
+
+def _sent(step: Communicate, program: Program) -> ast.AST:
+    return ast.parse(argument(step, "sendobj", program) or "", mode="eval")
 
 
 def _is_number(program: Program, step: Communicate) -> bool:
@@ -96,17 +132,11 @@ def _is_number(program: Program, step: Communicate) -> bool:
     )
 
 
-def _follows(program: Program, before: list[Communicate], step: Communicate) -> bool:
-    last = before[-1]
-    text = argument(step, "sendobj", program) or ""
-    results = [one.result for one in before]
-    return (
-        step.statement.start_line == last.statement.end_line + 1
-        and step.communicator.text == last.communicator.text
-        and step.receiver == last.receiver
-        and step.operation == last.operation
-        and step.result not in results
-        and not any(re.search(rf"\b{re.escape(str(name))}\b", text) for name in results)
+def _is_alike(first: Communicate, step: Communicate) -> bool:
+    return (first.communicator.text, first.receiver, first.operation) == (
+        step.communicator.text,
+        step.receiver,
+        step.operation,
     )
 
 
@@ -120,7 +150,11 @@ def _results(name: str, run: list[Communicate]) -> str:
 
 
 def _proposal(
-    program: Program, function: SpmdFunction, visit: Visit, run: list[Communicate]
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    run: list[Communicate],
+    between: list[ast.stmt],
 ) -> ProgramProposal:
     first, context = run[0], program.context
     together = payload_of(new_array("reduced", "float64", (num(len(run)),), first.span), first.span)
@@ -132,6 +166,7 @@ def _proposal(
     operation = argument(first, "op", program)
     given = "" if operation is None else f", op={operation}"
     lines = [
+        *(context.text(span_of(node, context.lines)) for node in between),
         f"{name} = {context.array_module}.array([{sent}])",
         f"{first.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {name}{given})",
         f"{', '.join(str(step.result) for step in run)} = {_results(name, run)}",
