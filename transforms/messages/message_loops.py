@@ -74,6 +74,7 @@ from transforms.kit.rewrite import (
     Edits,
     fresh_name,
     in_place_of,
+    python_text,
     span_of,
     starts_line,
     statement_at,
@@ -83,7 +84,7 @@ from transforms.messages.repeated_collectives import repeated_collectives
 
 _ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
 """Collectives that do the same with every element, whatever else they carry."""
-_FIXED = ("root", "op", "dest", "source", "tag")
+_FIXED = ("root", "op", "dest", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,8 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
     if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
         return None
+    if step.tag is None and words(argument(step, "tag", program) or "") & bound_in(program, loop):
+        return None
     texts: dict[Span, str] = {}
     wholes: dict[Span, Payload] = {}
     for one in payloads:
@@ -254,9 +257,18 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     )
     edits: Edits | str = "all that the loop carries has no name"
     if len(texts) == len(payloads):
-        edits = _edits(program, end, loop, texts)
+        edits = _edits(program, end, loop, texts | _first_tag(program, step, loop))
     piece = payloads[0].text
     return _Sweep(end, loop, call, piece, texts.get(payloads[0].span, piece), edits)
+
+
+def _first_tag(program: Program, step: Communicate, loop: Loop) -> dict[Span, str]:
+    """Return the tag of the first of a loop's messages, where it counts them."""
+    if step.tag is None or loop.variable not in free_symbols(step.tag):
+        return {}
+    place, text = step.places["tag"], argument(step, "tag", program) or ""
+    first = python_text(substitute(step.tag, {loop.variable: loop.low}), {})
+    return {place: program.context.text(place).removesuffix(text) + (first or text)}
 
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
@@ -298,6 +310,9 @@ def _edits(program: Program, end: End, loop: Loop, texts: dict[Span, str]) -> Ed
 def _agree(giver: _Sweep, taker: _Sweep) -> bool:
     """Return whether both ends pass on as many elements, of the same type, equally often."""
     sent, got = giver.end.payload, taker.end.payload
+    one, other = (_tag(each.end.step, each.loop) for each in (giver, taker))
+    if "tag" in taker.end.step.places and (one != other or giver.loop.low != taker.loop.low):
+        return False
     return (
         sent is not None
         and got is not None
@@ -305,6 +320,11 @@ def _agree(giver: _Sweep, taker: _Sweep) -> bool:
         and (sent.count, sent.dtype) == (got.count, got.dtype)
         and len(giver.end.visit.loops) == len(taker.end.visit.loops)
     )
+
+
+def _tag(step: Communicate, loop: Loop) -> Expr | None:
+    """Return the tag of the message in an iteration, which is `k`."""
+    return None if step.tag is None else substitute(step.tag, {loop.variable: sym("k")})
 
 
 def _one_message(giver: _Sweep, taker: _Sweep) -> ProgramProposal:
@@ -342,10 +362,7 @@ def _one_list(program: Program, send: End, receive: End) -> Iterator[ProgramProp
     sent, step = send.step.send, send.step
     if giver is None or taker is None or sent is None or giver.trips != taker.trips:
         return
-    tags = [
-        None if end.step.tag is None else substitute(end.step.tag, {loop.variable: sym("k")})
-        for end, loop in ((send, giver), (receive, taker))
-    ]
+    tags = [_tag(send.step, giver), _tag(receive.step, taker)]
     if "tag" in receive.step.places and (tags[0] != tags[1] or giver.low != taker.low):
         return
     # a tag that counts messages is no longer needed where nothing else may take the list
