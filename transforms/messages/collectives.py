@@ -8,7 +8,7 @@ import re
 from advisor.ir.spmd.memory import View, extent_of
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.steps import Branch, Communicate, Compute, Copy, Loop, Op, walk
+from advisor.ir.spmd.steps import Allocate, Branch, Communicate, Compute, Copy, Loop, Op, walk
 from advisor.ir.values import Point, Subscript
 from costdb.expr import free_symbols, sym
 from costdb.records import dataclass, replace
@@ -209,8 +209,12 @@ def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
 
 def _handled(end: End) -> Compute | Copy | None:
     """Return how a root adds what comes to an array, or copies it to its place."""
-    body, got = () if end.loop is None else end.loop.body, end.step.receive
-    if len(body) != 2 or body[0] != end.step or got is None or got.view is None:
+    got, steps = end.step.receive, () if end.loop is None else end.loop.body
+    if got is None or got.view is None:
+        return None
+    # where it is received may be made anew for every rank
+    body = [one for one in steps if one != Allocate(got.view.buffer, one.span, filled=False)]
+    if len(body) != 2 or body[0] != end.step:
         return None
     match body[1]:
         case Compute(operation="add", target=View() as total, reads=(_, _) as terms) as added:
@@ -241,7 +245,18 @@ def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
     Whether it should take arrays as they are in memory is another question, and another rule's.
     """
     sent, gathers = pattern.send.step.send, pattern.kind is Kind.FROM_ALL
-    if sent is None or sent.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
+    if sent is None:
+        return None
+    if sent.kind is PayloadKind.OBJECT:
+        # the same for all, where nothing else happens on the way
+        loop = pattern.inner.loop
+        node = None if loop is None else statement_at(loop.span, program.context)
+        if gathers or loop is None or not isinstance(node, ast.For) or len(node.body) > 1:
+            return None
+        if words(sent.text) & bound_in(program, loop):
+            return None
+        return Instead(replace(_call(pattern, Op.BCAST, sent, None), method="bcast"))
+    if sent.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
         return None
     if sent.count is None or (not gathers and sent.view is None):
         return None  # a number may be another one for each rank

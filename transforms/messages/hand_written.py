@@ -56,7 +56,7 @@ import ast
 from collections.abc import Iterator
 
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Op, Step, walk
+from advisor.ir.spmd.steps import Allocate, Communicate, Loop, LoopKind, Op, Step, walk
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.records import replace
@@ -211,6 +211,10 @@ def _edits_of_buffers(
         return f"`{kept}` is used elsewhere"
     inner = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
     held = [*inner, *node.body[1:]] if inner is not node.body else inner
+    if found.handled is not None:
+        made = [one.span for one in loop.body if isinstance(one, Allocate)]
+        places = [span_of(one, context.lines) for one in held]
+        gone += (place for place in places for one in made if place.contains(one))
     place, there_ = span_of(node, context.lines), in_place_of(other.statement, [there], context)
     if all(span_of(one, context.lines) in gone for one in held):
         return together(in_place_of(place, [here], context), there_)

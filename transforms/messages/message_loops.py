@@ -39,8 +39,9 @@ for j, one in zip(range(n), received):
 
 **When it stays quiet.** Loops of messages that do anything besides; loops of collectives that end
 early, send the same each time, differ from rank to rank, or use in one iteration what an earlier
-one received; other ends that are not found or may be others; tags or partners that change from
-message to message; elements that do not lie one after another in memory.
+one received; other ends that are not found or may be others; partners that change from message to
+message, tags that do not count them alike at both ends; elements that do not lie one after another
+in memory.
 
 **Fix safety.** The same elements come to the same places. The fix is unsafe, because one large
 message waits for its receiver where small ones may be buffered: a program that relies on that,
