@@ -26,6 +26,8 @@ SHOWN_ONLY = {
     "# advise: x: f8[900]\ndef f(a, x):\n    return 2.5 * a @ x\n",
     "ADV605": f"# mpirun -n 12 python program.py\n{HEADER}{START}{mesh()}",
     "ADV609": f"{HEADER}{START}{STRIDED}",
+    "ADV610": f"{HEADER}comm, total = MPI.COMM_WORLD, 0.0\nfor step in range(100):\n"
+    "    comm.Barrier()\n    total = comm.allreduce(total + 1.5, op=MPI.SUM)\n",
 }
 """Programs for rules of which no frozen decision tells."""
 

@@ -114,6 +114,12 @@ IDIOMS: dict[str, tuple[str, str, bool]] = {
         total[1] = second""",
         True,
     ),
+    "barrier": (
+        "ADV610",
+        """        comm.Barrier()  # all
+        total[0] = comm.allreduce(float(x[0]), op=MPI.SUM)""",
+        False,
+    ),
 }
 
 

@@ -24,6 +24,7 @@ from transforms.messages import (
     halo_faces,
     hand_written,
     message_loops,
+    needless_barriers,
     partition_axis,
     pickled_array,
     wrong_collective,
@@ -36,6 +37,7 @@ MODULES = (
     wrong_collective,
     hand_written,
     fused_reductions,
+    needless_barriers,
     partition_axis,
 )
 RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
