@@ -21,13 +21,14 @@ from advisor.frontend.spmd.functions import is_kernel_as_called
 from advisor.frontend.spmd.parts import loops_alone
 from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Defined, Run
-from advisor.frontend.spmd.values import Array, Number, Opaque, Value
+from advisor.frontend.spmd.values import Array, Number, Opaque, Range, Record, Sequence, Text, Value
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber, Source
 from costdb.expr import Expr, free_symbols, to_text
 
 _TEXT_LENGTH = 60
+_NO_ARRAY = Sequence | Record | Text | Range
 
 
 def called(
@@ -96,6 +97,7 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
     call = f"call in line {defined.sites[0].span.start_line}"
     arrays: list[SeenArray] = []
     numbers: list[SeenNumber] = []
+    others: list[tuple[str, str]] = []
     for parameter in _parameters(node):
         value = names.get(parameter)
         if isinstance(value, Array):
@@ -107,14 +109,25 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers.append(_number(parameter, value, call, run))
         elif _is_an_array_elsewhere(parameter, defined):
             return None
-    if not arrays:
+        elif isinstance(value, _NO_ARRAY) and getattr(value, "cls", None) is None:
+            others.append((parameter, type(value).__name__.lower()))
+    if not arrays and not others:
         return None
     ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
     overlaps = tuple(dict.fromkeys(pair for way in ways for pair in way))
     if overlaps and node.decorators:
         return None
     calls = len(defined.sites)
-    return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=calls, overlaps=overlaps)
+    return Seen(
+        name,
+        line,
+        "text",
+        tuple(arrays),
+        tuple(numbers),
+        calls=calls,
+        overlaps=overlaps,
+        others=tuple(others),
+    )
 
 
 def _loop(function: str, node: cst.For, run: Run) -> Seen:
