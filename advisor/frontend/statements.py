@@ -11,6 +11,7 @@ import libcst as cst
 from advisor.frontend.accumulations import (
     only_statement,
     search,
+    smalls_of,
 )
 from advisor.frontend.bindings import (
     assigned_names,
@@ -397,10 +398,8 @@ def _is_unread(statement: Statement) -> bool:
 
 def _ends(node: cst.If) -> bool:
     """Return whether a condition without else ends with an iteration, the loop or the function."""
-    body = node.body.body if node.orelse is None else ()
-    last = body[-1] if body else None
-    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    return isinstance(small, cst.Continue | cst.Break | cst.Return)
+    smalls = smalls_of(node.body) if node.orelse is None else []
+    return bool(smalls) and isinstance(smalls[-1], cst.Continue | cst.Break | cst.Return)
 
 
 def _before_continue(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:

@@ -58,11 +58,6 @@ def mpirun_ranks(lines: list[str]) -> Iterator[tuple[int, int]]:
                 yield number, int(found[1])
 
 
-def new_parser(run: Run) -> Value:
-    """Return an ``argparse.ArgumentParser``."""
-    return run.record(Class(PARSER))
-
-
 def parser_method(parser: Record, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a method of an argument parser gives."""
     match name:
@@ -180,7 +175,7 @@ def call(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
             run.emit(Leave("exit", span))
             return Nothing()
         case "argparse.ArgumentParser":
-            return new_parser(run)
+            return run.record(Class(PARSER))
         case "copy.deepcopy" | "copy.copy" if isinstance(first, Array):
             return numpy_calls.method(first.view, "copy", Arguments(), run, span)
         case "copy.deepcopy" | "copy.copy":

@@ -15,6 +15,7 @@ from advisor.frontend.spmd.numpy_created import (
     flatten,
     parts_of,
     permuted,
+    unknown_length,
 )
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -117,11 +118,6 @@ class ProgramDoor:
     def text(self, argument: Value) -> str | None:
         """Return a text."""
         return argument.value if isinstance(argument, Text) else None
-
-    def truth(self, argument: Value) -> bool | None:
-        """Return a truth value."""
-        found = self.run.integer(argument)
-        return None if found is None else bool(found)
 
     def is_none(self, argument: Value) -> bool:
         """Return whether it is None."""
@@ -277,9 +273,7 @@ class ProgramDoor:
 
     def vector(self, extent: Expr | None, dtype: str) -> forms.Value:
         """Return a new vector, whose length may be a symbol of its own."""
-        if extent is None:
-            why = "its length is not known"
-            extent = self.run.symbols.unknown(f"{self.run.target or 'array'}.n0", why, self.span)
+        extent = unknown_length(self.run, self.span) if extent is None else extent
         return self.fill("arange", (extent,), dtype, "C")
 
     def _seen(self, operand: forms.Value, found: ArrayType, *, kept: bool) -> Value:
@@ -325,15 +319,7 @@ class ProgramDoor:
             return self.value(Array(made))
         dtype = reduce(promote, [strong(one or UNKNOWN_DTYPE) for one in dtypes])
         leaves = tuple(self.value(Array(view)) for view in views)
-        return self.called(forms.Called(name, leaves, shape, dtype, (("axis", str(axis)),)))
-
-    def called(self, form: forms.Called) -> forms.Value:
-        """Return a result of known shape and type."""
-        return self.value(self.computed(form))
-
-    def along(self, form: forms.Along) -> forms.Value:
-        """Return what a function makes of the elements along axes."""
-        return self.value(self.computed(form))
+        return self.made(forms.Called(name, leaves, shape, dtype, (("axis", str(axis)),)))
 
     def _fresh(self, dtype: str, shape: Shape | None, order: Order = Order.C) -> View:
         known = None if dtype == UNKNOWN_DTYPE else dtype

@@ -14,7 +14,6 @@ from advisor.frontend.spmd.numpy_created import (
     BY_KEYWORD,
     allocated,
     array,
-    array_of_nothing,
     copied_array,
     dtype_name,
     flatten,
@@ -25,6 +24,7 @@ from advisor.frontend.spmd.numpy_created import (
     reshape,
     stated_dtype,
     unknown_function,
+    unknown_length,
 )
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.subscripts import subscript
@@ -159,20 +159,21 @@ def _python_number(dtype: str | None) -> str:
 
 # Functions.
 
-_CONSTANTS = frozenset({"pi", "e", "inf", "nan"})
+CONSTANTS = frozenset({"numpy.pi", "numpy.e", "numpy.inf", "numpy.nan"})
 _OF_FILES = frozenset({"save", "savetxt", "savez", "set_printoptions", "seterr"})
 
 
 def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of NumPy gives, by its name below ``numpy``."""
     first = arguments.at(0)
-    if name in _OF_ARRAYS and not isinstance(first, Array):
-        if isinstance(first, Number):
+    match first:
+        case Array(view) if name in _OF_ARRAYS:
+            found = attribute(view, name, run, span)
+            return found or method(view, name, arguments.behind(1), run, span)
+        case Number() if name in _OF_ARRAYS:
             return of_numbers(name, [first], run)
+    if name in _OF_ARRAYS:
         return Opaque(f"numpy.{name} of no array")
-    if isinstance(first, Array) and name in _OF_ARRAYS:
-        found = attribute(first.view, name, run, span)
-        return found or method(first.view, name, arguments.behind(1), run, span)
     if name == "append" and isinstance(first, Array):
         return called(name, None, arguments, run, span)
     if name in _HANDLERS:
@@ -241,7 +242,7 @@ _OF_ARRAYS = frozenset({"real", "imag", "shape", "size", "reshape", "ravel"})
 _OF_LISTS = frozenset({"asanyarray", *COPIES} - {"astype"})
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "ndarray": over_memory,
-    "append": lambda a, r, s: array_of_nothing(r, s, None, None),
+    "append": lambda a, r, s: allocated(r, s, None, (unknown_length(r, s),)),
     "array_split": partial(split, "array_split"),
     "split": partial(split, "split"),
     "dtype": _dtype,
@@ -253,11 +254,6 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "genfromtxt": from_file,
     "fromfile": from_file,
 }
-
-
-def constant(path: str) -> Value | None:
-    """Return what a constant of NumPy denotes."""
-    return Number(None, "float") if path.removeprefix("numpy.") in _CONSTANTS else None
 
 
 # Results, under the names that they are given.

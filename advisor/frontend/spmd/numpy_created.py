@@ -22,6 +22,7 @@ from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
 from costdb.expr import Expr, num
+from costdb.records import replace
 
 # Arrays made of the elements of others: copied, reshaped, transposed, joined, split.
 
@@ -111,9 +112,7 @@ def flatten(view: View, run: Run, span: Span, *, copies: bool, order: Value | No
     if not copies and view.contiguity is Contiguity.YES and _is_read_through(view, read):
         if len(view.shape or ()) == 1:
             return Array(view)
-        return Array(
-            View(view.buffer, view.region, run.text_of(span), span, view.transposed, flat=True)
-        )
+        return Array(replace(view, text=run.text_of(span), span=span, flat=True, shown=None))
     shape = None if view.count is None else (view.count,)
     within = None if copies else view.buffer
     return copied_array(view, run, span, shape=shape, within=within)
@@ -121,15 +120,15 @@ def flatten(view: View, run: Run, span: Span, *, copies: bool, order: Value | No
 
 def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
     """Return a view of an array with its axes in another order."""
-    shape = view.shape
+    shape, made = view.shape, replace(view, text=run.text_of(span), span=span)
     if shape is None:
-        return Array(View(view.buffer, None, run.text_of(span), span))
+        return Array(replace(made, region=None))
     if axes == tuple(range(len(shape))):
         return Array(view)
     if axes == tuple(range(len(shape)))[::-1] and not view.flat:
-        return Array(View(view.buffer, view.region, run.text_of(span), span, not view.transposed))
+        return Array(replace(made, transposed=not view.transposed))
     shown = tuple(shape[axis] for axis in axes)
-    return Array(View(view.buffer, None, run.text_of(span), span, flat=True, shown=shown))
+    return Array(replace(made, region=None, transposed=False, flat=True, shown=shown))
 
 
 # What a function of NumPy is given: values by place or name, element types, orders.
@@ -191,12 +190,10 @@ def over_memory(arguments: Arguments, run: Run, span: Span) -> Value:
     return Array(view)
 
 
-def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | None) -> Value:
-    """Return a new vector or array whose elements come from nowhere."""
-    if shape is None:
-        name = f"{run.target or 'array'}.n0"
-        shape = (run.symbols.unknown(name, "its length is not known", span),)
-    return allocated(run, span, dtype, shape)
+def unknown_length(run: Run, span: Span) -> Expr:
+    """Return the length of a new vector, which nothing tells."""
+    name = f"{run.target or 'array'}.n0"
+    return run.symbols.unknown(name, "its length is not known", span)
 
 
 def allocated(
@@ -245,11 +242,9 @@ def frombuffer(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return a vector of the bytes of a buffer."""
     dtype, memory = stated_dtype(arguments, 1, "float64"), arguments.at(0, "buffer")
     if not isinstance(memory, Array):
-        return array_of_nothing(run, span, dtype, None)
-    count = memory.view.count
-    if memory.view.dtype != dtype:
-        name = f"{run.target or 'array'}.n0"
-        count = run.symbols.unknown(name, "its length is not known", span)
+        return allocated(run, span, dtype, (unknown_length(run, span),))
+    alike = memory.view.dtype == dtype
+    count = memory.view.count if alike else unknown_length(run, span)
     shape = None if count is None else (count,)
     origin = memory.view.buffer.allocation.origin
     return Array(run.fresh(run.text_of(span), dtype, shape, origin, span))
