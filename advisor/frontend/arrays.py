@@ -13,13 +13,7 @@ from advisor.dtypes import Kind, UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.arguments import Given, function_of
 from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.calls import METHODS, Calls
-from advisor.frontend.indices import (
-    Known,
-    known,
-    scalar,
-    selection,
-    whole_number,
-)
+from advisor.frontend.indices import Known, known, scalar, selection, whole_number
 from advisor.frontend.scope import Scope
 from advisor.frontend.selections import Selection
 from advisor.frontend.splits import decided

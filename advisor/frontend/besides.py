@@ -9,16 +9,11 @@ from typing import Any
 import libcst as cst
 
 from advisor.frontend.arrays import value_of
-from advisor.frontend.bindings import (
-    assigned_names,
-    names_in,
-)
+from advisor.frontend.bindings import assigned_names, names_in
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas
 from advisor.frontend.effects import Effects, Reading, effects_of, roots
-from advisor.frontend.indices import (
-    known,
-)
+from advisor.frontend.indices import known
 from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to, is_conditional
 from advisor.frontend.others import Work, kind_of, work_of
 from advisor.frontend.scope import KINDS, OBJECT, Scope
@@ -221,14 +216,7 @@ class Besides(SimpleStatements):
             self.causes.setdefault(name, root or (span.start_line, reason))
         return reason
 
-    def _rebound(
-        self,
-        node: cst.CSTNode,
-        span: Span,
-        found: Effects,
-        *,
-        plain: bool,
-    ) -> None:
+    def _rebound(self, node: cst.CSTNode, span: Span, found: Effects, *, plain: bool) -> None:
         """Let names that a statement binds be what a run showed, or what they are seen to be."""
         scope = self.scope
         for name in assigned_names(node):
@@ -317,12 +305,7 @@ class Besides(SimpleStatements):
         return made
 
     def _bound_as_seen(
-        self,
-        names: Iterable[str],
-        node: cst.CSTNode,
-        span: Span,
-        *,
-        plain: bool = False,
+        self, names: Iterable[str], node: cst.CSTNode, span: Span, *, plain: bool = False
     ) -> None:
         """Let what a statement binds be what a run showed, or no array where it surely is none."""
         scope = self.scope

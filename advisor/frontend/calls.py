@@ -61,17 +61,9 @@ _OF_DATA = frozenset(
 _FILLED = {"zeros": "0", "ones": "1", "empty": ""}
 METHODS = frozenset(
     [
-        "copy",
-        "astype",
-        "transpose",
-        "dot",
-        "conj",
-        "conjugate",
-        "clip",
-        "round",
-        "take",
-        "swapaxes",
-        *("argsort", "argpartition", "diagonal", "ravel", "repeat", "searchsorted", "trace"),
+        *("copy", "astype", "transpose", "dot", "conj", "conjugate", "clip", "round", "take"),
+        *("swapaxes", "argsort", "argpartition", "diagonal", "ravel", "repeat", "searchsorted"),
+        *("trace",),
     ]
 ).union(SCANS, REDUCTIONS.keys() - {"count_nonzero", "linalg.norm"})
 _METHOD_PARAMETERS = {
@@ -524,12 +516,7 @@ class Calls(Generic[A]):
         return made
 
     def _reduced(
-        self,
-        operand: Value,
-        axes: tuple[int, ...] | None,
-        kept: bool,
-        operation: str,
-        dtype: str,
+        self, operand: Value, axes: tuple[int, ...] | None, kept: bool, operation: str, dtype: str
     ) -> Value:
         """Return a reduction, however many axes, that is not made yet."""
         dimensions = self._dimensions(operand)

@@ -50,14 +50,7 @@ from advisor.ir.statements import (
     Store,
     Unrolled,
 )
-from advisor.ir.values import (
-    Copy,
-    Elementwise,
-    Point,
-    Read,
-    Scalar,
-    Value,
-)
+from advisor.ir.values import Copy, Elementwise, Point, Read, Scalar, Value
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
 from costdb.expr import Expr, num

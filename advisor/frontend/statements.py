@@ -8,29 +8,15 @@ from functools import partial
 
 import libcst as cst
 
-from advisor.frontend.accumulations import (
-    only_statement,
-    search,
-    smalls_of,
-)
-from advisor.frontend.bindings import (
-    assigned_names,
-    names_in,
-    resolve,
-    target_names,
-)
+from advisor.frontend.accumulations import only_statement, search, smalls_of
+from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.comprehensions import comprehension
 from advisor.frontend.directives import spoken_of
 from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.loops import Loops
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import decided
-from advisor.frontend.stores import (
-    chosen_stores,
-    extreme,
-    mask_of,
-    truth,
-)
+from advisor.frontend.stores import chosen_stores, extreme, mask_of, truth
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import FilledList
 from advisor.ir.nests import is_of_elements
@@ -276,11 +262,7 @@ class Body(Loops):
         return range(first, self.scope.span(inner).start_line + 1)
 
     def _if(
-        self,
-        node: cst.If,
-        lines: range,
-        span: Span,
-        rest: Sequence[cst.CSTNode] | None = None,
+        self, node: cst.If, lines: range, span: Span, rest: Sequence[cst.CSTNode] | None = None
     ) -> Sequence[Statement]:
         """Read a condition; with `rest`, one that leaves out those for one iteration."""
         holds = decided(node.test, self.scope)

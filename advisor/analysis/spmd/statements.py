@@ -173,10 +173,7 @@ _COLLECTIVES = {
     Op.EXSCAN: CollectiveKind.PREFIX,
 }
 
-_VARYING = {
-    Op.ALLGATHER: CollectiveKind.ALLGATHERV,
-    Op.ALLTOALL: CollectiveKind.ALLTOALLV,
-}
+_VARYING = {Op.ALLGATHER: CollectiveKind.ALLGATHERV, Op.ALLTOALL: CollectiveKind.ALLTOALLV}
 
 _PICKLED = {
     **{op: kind for op, kind in _COLLECTIVES.items() if kind in PICKLED_KINDS},

@@ -341,12 +341,7 @@ def _math(name: str, first: Value | None, run: Run) -> Value:
 
 
 def method(
-    owner: Value,
-    name: str,
-    arguments: Arguments,
-    run: Run,
-    span: Span,
-    target: cst.BaseExpression,
+    owner: Value, name: str, arguments: Arguments, run: Run, span: Span, target: cst.BaseExpression
 ) -> Value:
     """Return what a method of a value gives that is neither array nor communicator."""
     match owner:

@@ -18,15 +18,7 @@ from advisor.frontend.spmd.numpy_created import (
     unknown_length,
 )
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    Array,
-    Nothing,
-    Number,
-    Opaque,
-    Sequence,
-    Text,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, Nothing, Number, Opaque, Sequence, Text, Value
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.concrete import mapped, rebuilt
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole

@@ -257,9 +257,7 @@ def from_file(arguments: Arguments, run: Run, span: Span, *, binary: bool = Fals
     return Array(run.fresh(run.text_of(span), dtype, None, Origin.NEW, span, Order.UNKNOWN))
 
 
-def parts_of(
-    parts: Value,
-) -> tuple[tuple[View, ...], list[Shape] | None, set[str | None], Expr]:
+def parts_of(parts: Value) -> tuple[tuple[View, ...], list[Shape] | None, set[str | None], Expr]:
     """Return the arrays among what is joined, all shapes, element types, and how often each."""
     items: tuple[Value, ...] = ()
     times: Expr | None = num(1)
