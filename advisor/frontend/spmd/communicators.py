@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.dtypes import dtype_of
-from advisor.frontend.spmd import numpy_calls
+from advisor.frontend.spmd.numpy_calls import CONSTANTS
 from advisor.frontend.spmd.numpy_created import dtype_name
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -239,7 +239,7 @@ OTHER_METHODS = frozenset(_OTHER_NAMES.split())
 
 def external(path: str, run: Run) -> Value:
     """Return what an imported library has under a name."""
-    if path in numpy_calls.CONSTANTS:
+    if path in CONSTANTS:
         return Number(None, "float")
     module, _, name = path.rpartition(".")
     if module != MPI:
