@@ -268,11 +268,7 @@ class Arrays:
         return advance(name, found, placement, region, others, self.facts)
 
     def _collect(
-        self,
-        value: Value,
-        gathered: _Gathered,
-        region: tuple[Subscript, ...],
-        placement: Placement,
+        self, value: Value, gathered: _Gathered, region: tuple[Subscript, ...], placement: Placement
     ) -> list[Process]:
         """Gather the operands of a fused statement; return the work before it."""
         if id(value) in self.known:

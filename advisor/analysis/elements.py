@@ -25,16 +25,7 @@ from advisor.ir.dependence import least_index
 from advisor.ir.nests import Nest, Reference, directions, element_reads, gathers, may_meet, slopes
 from advisor.ir.statements import Loop, Store, is_total
 from advisor.ir.values import Elementwise, Point, Range, Read, Subscript, Value, operands, reads
-from costdb.expr import (
-    ONE,
-    ZERO,
-    Expr,
-    ceil_div,
-    free_symbols,
-    maximum,
-    sym,
-    to_text,
-)
+from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, maximum, sym, to_text
 from costdb.expr.nodes import Mod, Num
 from costdb.pgas.partition import Affine, Interval, Irregular, SharedArray, Spread, remote_groups
 from costdb.pgas.partition import Loop as Trips
@@ -308,11 +299,7 @@ class _Remote:
         return Affine(tuple(sorted(slope.items())), int(rest.value))
 
     def _groups(
-        self,
-        array: str,
-        dimension: int,
-        affinity: str,
-        references: list[SharedReference],
+        self, array: str, dimension: int, affinity: str, references: list[SharedReference]
     ) -> list[Process]:
         placement, found = self.shares.arrays.placement(array), self.shares.arrays.type_of(array)
         dim, ranks = placement.dims[dimension], placement.ranks(dimension)

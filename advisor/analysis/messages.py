@@ -10,15 +10,7 @@ from collections.abc import Hashable, Mapping
 from itertools import product
 
 from advisor.analysis.facts import Facts, NotPriced
-from advisor.analysis.halos import (
-    Gathered,
-    Halos,
-    OneRead,
-    Reach,
-    Request,
-    Side,
-    requests,
-)
+from advisor.analysis.halos import Gathered, Halos, OneRead, Reach, Request, Side, requests
 from advisor.analysis.owners import Operand, Pairs, called, selected
 from advisor.analysis.placement import (
     Along,

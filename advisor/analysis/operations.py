@@ -91,11 +91,7 @@ def wrapped(source: Operand, axis: int, before: Expr, after: Expr, facts: Facts)
 
 
 def copy(
-    source: Operand,
-    found: ArrayType,
-    placement: Placement,
-    facts: Facts,
-    operation: ArrayOperation,
+    source: Operand, found: ArrayType, placement: Placement, facts: Facts, operation: ArrayOperation
 ) -> Process:
     """Return a copy of the local part into an array of its own.
 

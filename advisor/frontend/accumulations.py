@@ -170,13 +170,15 @@ def _kept_extreme(
     return None
 
 
+def smalls_of(body: cst.BaseSuite) -> list[cst.CSTNode]:
+    """Return the statements of a suite, also those that share a line."""
+    lines = (one.body if isinstance(one, cst.SimpleStatementLine) else [one] for one in body.body)
+    return [small for line in lines for small in line]
+
+
 def only_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
     """Return the one statement of a suite; None where there are more."""
-    statements = [
-        small
-        for part in body.body
-        for small in (part.body if isinstance(part, cst.SimpleStatementLine) else [part])
-    ]
+    statements = smalls_of(body)
     return statements[0] if len(statements) == 1 else None
 
 
@@ -214,12 +216,10 @@ def passed_on(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
     ``cur = max(cur, x[i]); m[i] = cur``: what they hold on the way is a scan.
     """
     found: dict[str, cst.CSTNode] = {}
-    for part in loop.body.body:
-        smalls = part.body if isinstance(part, cst.SimpleStatementLine) else [part]
-        for node in smalls:
-            one = combination(node, resolve)
-            if one is not None and (one.condition is None or one.operation in _REDUCED):
-                found[one.name] = node
+    for node in smalls_of(loop.body):
+        one = combination(node, resolve)
+        if one is not None and (one.condition is None or one.operation in _REDUCED):
+            found[one.name] = node
     assigned = Counter(
         target.value
         for node in nodes_in(loop)
@@ -257,12 +257,7 @@ def search(node: cst.CSTNode) -> Search | None:
     """Return what a statement looks for; None for any other statement."""
     if not isinstance(node, cst.If) or node.orelse is not None:
         return None
-    smalls = [
-        small
-        for part in node.body.body
-        for small in (part.body if isinstance(part, cst.SimpleStatementLine) else [part])
-    ]
-    match node.test, smalls:
+    match node.test, smalls_of(node.body):
         case (
             cst.Comparison(
                 comparisons=[cst.ComparisonTarget(operator=cst.LessThan() | cst.GreaterThan())]
@@ -300,10 +295,8 @@ def searches(loop: cst.For | cst.While) -> Iterator[Search]:
 
 def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
     """Yield the statements of a suite and of loops within it, none twice."""
-    for part in body.body:
-        if isinstance(part, cst.SimpleStatementLine):
-            yield from part.body
-        elif isinstance(part, cst.For | cst.While):
+    for part in smalls_of(body):
+        if isinstance(part, cst.For | cst.While):
             yield from _statements(part.body)
         elif isinstance(part, cst.If) and only_statement(part.body) is None:
             # what it tests is none of its statements

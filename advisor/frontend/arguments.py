@@ -9,7 +9,7 @@ import libcst as cst
 
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Along, Called, Value
+from advisor.ir.values import Value
 from advisor.numpy_table import Shape
 from costdb.expr import Expr
 from costdb.records import dataclass
@@ -80,9 +80,6 @@ class Door(Protocol[A]):
     def text(self, argument: A) -> str | None:
         """Return a text that is known; None for anything else."""
 
-    def truth(self, argument: A) -> bool | None:
-        """Return a truth value that is known; None for anything else."""
-
     def is_none(self, argument: A) -> bool:
         """Return whether an argument is None."""
 
@@ -120,12 +117,6 @@ class Door(Protocol[A]):
 
     def joined(self, name: str, parts: A, axis: int) -> Value:
         """Return arrays joined into one."""
-
-    def called(self, form: Called) -> Value:
-        """Return what a function gives that has no operation of its own."""
-
-    def along(self, form: Along) -> Value:
-        """Return what a function makes of the elements along some axes, or all of them."""
 
 
 # Operators of the source, by the functions of NumPy that they are.

@@ -13,20 +13,13 @@ from advisor.dtypes import Kind, UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.arguments import Given, function_of
 from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.calls import METHODS, Calls
-from advisor.frontend.indices import (
-    Known,
-    known,
-    scalar,
-    selection,
-    whole_number,
-)
+from advisor.frontend.indices import Known, known, scalar, selection, whole_number
 from advisor.frontend.scope import Scope
 from advisor.frontend.selections import Selection
 from advisor.frontend.splits import decided
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
-    Along,
     Called,
     Chosen,
     Copy,
@@ -132,11 +125,6 @@ class KernelDoor:
     def text(self, argument: Known) -> str | None:
         """Return a text that is written out."""
         return str(argument.evaluated_value) if isinstance(argument, cst.SimpleString) else None
-
-    def truth(self, argument: Known) -> bool | None:
-        """Return a truth value that is written out."""
-        known = isinstance(argument, cst.Name) and argument.value in ("True", "False")
-        return argument.value == "True" if known and isinstance(argument, cst.Name) else None
 
     def is_none(self, argument: Known) -> bool:
         """Return whether an argument is None."""
@@ -264,15 +252,6 @@ class KernelDoor:
             raise NotUnderstood(f"np.{name} of arrays of these shapes")
         dtype = reduce(promote, [one.dtype for one in types])
         return Called(name, values, shape, dtype, (("axis", str(axis)),))
-
-    def called(self, form: Called) -> Value:
-        """Return the form; none of its operands is a number of the source alone."""
-        return form
-
-    def along(self, form: Along) -> Value:
-        """Return the form, once what it is computed by is what NumPy allows."""
-        self.type_of(form.computed)
-        return form
 
 
 def _listed(node: cst.BaseExpression, scope: Scope) -> Value:
@@ -788,6 +767,8 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
     python = _PYTHONS.get(dotted(node.func) or "") if named else None
     if python is None and not is_dtype(full.removeprefix("numpy.")):
         return None
+    if python == PYTHON_FLOAT and isinstance(node.args[0].value, cst.SimpleString):
+        return Scalar("float('inf')", PYTHON_FLOAT)
     operand = value_of(node.args[0].value, scope)
     if scope.type_of(operand).extents:
         raise NotUnderstood("a number made of a whole array")
@@ -833,12 +814,6 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         return _operation("absolute", nodes, scope)
     if name == "round" and len(nodes) == 1 and isinstance(one := value_of(nodes[0], scope), Scalar):
         return Scalar(f"round({one.text})", PYTHON_INTEGER)
-    if name == "float" and isinstance(nodes[0] if nodes else None, cst.SimpleString):
-        return Scalar("float('inf')", PYTHON_FLOAT)
-    if name in ("float", "int") and len(nodes) == 1:
-        operand = value_of(nodes[0], scope)
-        if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
-            return Copy(operand, "float64" if name == "float" else "int64", of_python=True)
     if name in _OF_VECTORS and len(nodes) == 1 and not isinstance(nodes[0], cst.BaseComp):
         operand = value_of(nodes[0], scope)
         return Calls(_door(scope)).of_python(name, operand)

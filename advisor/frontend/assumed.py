@@ -185,10 +185,7 @@ def _assumed(
 
 
 def _read(
-    given: ast.arguments,
-    names: Sequence[str],
-    body: Sequence[ast.stmt],
-    imports: Mapping[str, str],
+    given: ast.arguments, names: Sequence[str], body: Sequence[ast.stmt], imports: Mapping[str, str]
 ) -> _Uses | None:
     """Return what a function needs of names, but for those that fit nothing."""
     dropped = frozenset[str]()

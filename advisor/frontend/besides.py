@@ -9,22 +9,16 @@ from typing import Any
 import libcst as cst
 
 from advisor.frontend.arrays import value_of
-from advisor.frontend.bindings import (
-    assigned_names,
-    names_in,
-)
+from advisor.frontend.bindings import assigned_names, names_in
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas
 from advisor.frontend.effects import Effects, Reading, effects_of, roots
-from advisor.frontend.indices import (
-    known,
-)
+from advisor.frontend.indices import known
 from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to, is_conditional
 from advisor.frontend.others import Work, kind_of, work_of
 from advisor.frontend.scope import KINDS, OBJECT, Scope
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.trees import NotKnown, NotUnderstood
-from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import (
     CONDITION,
     NO_PRICE,
@@ -166,9 +160,9 @@ class Besides(SimpleStatements):
         arrays, around, known = {*scope.locals}, scope.calls, self.expanded
         made: list[Statement] = []
         try:
+            scope.calls, self.expanded = (*around, function[0].name.value), {}
             for parameter, value in given.items():
                 made += self._passed(parameter, value, scope.span(call))
-            scope.calls, self.expanded = (*around, function[0].name.value), {}
             made += self._parts(body.statements, False)
             certain = not made or self.reads is None or not is_conditional(call, self.reads)
             # which array a name is that a function binds more than once, nobody follows
@@ -192,22 +186,14 @@ class Besides(SimpleStatements):
         if isinstance(node, cst.Name) and (node.value in scope.things or node.value == "None"):
             scope.bind_thing(name, kind_of(node, scope))
             return ()
-        number = known(node, scope)
-        value = value_of(node, scope)
+        number, value = known(node, scope), value_of(node, scope)
         if isinstance(value, Read) and scope.type_of(value).extents:
             scope.bind_view(name, value)
             return ()
-        found = scope.type_of(value)
-        if found.extents:
-            scope.bind_local(name, found)
-            return (Bind(name, value, span),)
-        if not isinstance(value, Scalar) and not (scope.by_element and is_of_elements(value)):
-            scope.bind_number(name, found.dtype)
-            return (ScalarBind(name, value, span),)
-        scope.bind_element(name, value)
+        made = self._denoting(name, value, node, span)
         if isinstance(number, Expr):
             scope.scalars[name] = number
-        return ()
+        return made
 
     def _computed(self, value: Value, span: Span) -> Statement:
         """Return the statement that computes a value which nothing holds."""
@@ -230,14 +216,7 @@ class Besides(SimpleStatements):
             self.causes.setdefault(name, root or (span.start_line, reason))
         return reason
 
-    def _rebound(
-        self,
-        node: cst.CSTNode,
-        span: Span,
-        found: Effects,
-        *,
-        plain: bool,
-    ) -> None:
+    def _rebound(self, node: cst.CSTNode, span: Span, found: Effects, *, plain: bool) -> None:
         """Let names that a statement binds be what a run showed, or what they are seen to be."""
         scope = self.scope
         for name in assigned_names(node):
@@ -326,12 +305,7 @@ class Besides(SimpleStatements):
         return made
 
     def _bound_as_seen(
-        self,
-        names: Iterable[str],
-        node: cst.CSTNode,
-        span: Span,
-        *,
-        plain: bool = False,
+        self, names: Iterable[str], node: cst.CSTNode, span: Span, *, plain: bool = False
     ) -> None:
         """Let what a statement binds be what a run showed, or no array where it surely is none."""
         scope = self.scope

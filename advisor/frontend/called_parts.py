@@ -14,20 +14,13 @@ _Rank = int | None
 _ALONG = REDUCTIONS.keys() | {name for name, one in FUNCTIONS.items() if one.rule == "along"}
 _LIKE = frozenset(
     [
-        "zeros_like",
-        "empty_like",
-        "ones_like",
-        "full_like",
-        "astype",
-        "fft.fft",
-        "fft.ifft",
-        "argsort",
-        "round",
+        *("zeros_like", "empty_like", "ones_like", "full_like", "astype", "fft.fft", "fft.ifft"),
+        *("argsort", "round"),
     ]
 )
 _KEPT = SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])
-_JOINED = frozenset(["hstack", "concatenate"])
 _FILLED = frozenset(["zeros", "ones", "empty", "full"])
+_ALIKE = [(n, n) for n in range(MOST + 1)]
 _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
     **{"dot": PRODUCTS, "matmul": PRODUCTS, "inner": PRODUCTS[:1], "vdot": PRODUCTS[:1]},
     **{"outer": [(2, 1, 1)], "arange": [(1, 0, 0, 0)], "linspace": [(1, 0, 0, 0)]},
@@ -40,17 +33,8 @@ _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
 
 _OWN = frozenset(
     [
-        "clip",
-        "conj",
-        "dot",
-        "ravel",
-        "flatten",
-        "fill",
-        "reshape",
-        "tolist",
-        "item",
-        "transpose",
-        "nonzero",
+        *("clip", "conj", "dot", "ravel", "flatten", "fill", "reshape", "tolist", "item"),
+        *("transpose", "nonzero"),
     ]
 )
 METHODS = _ALONG | _KEPT | _LIKE | _OWN
@@ -128,16 +112,12 @@ class Calls(Parts):
             return self._reduced(name, first, nodes, named)
         if name in _FILLED and nodes:
             return self._filled(nodes[0])
-        if (
-            name in ("hstack", "concatenate")
-            and nodes
-            and isinstance(nodes[0], ast.List | ast.Tuple)
-        ):
-            joined = [self.array(self.part(one), 1) for one in nodes[0].elts]
-            made = Part(number=True)
-            for one in joined:
-                self.rules.same_rank(made, one)
-            return made
+        match name, nodes:
+            case "hstack" | "concatenate", [ast.List(elts=joined) | ast.Tuple(elts=joined), *_]:
+                made = Part(number=True)
+                for one in [self.array(self.part(one), 1) for one in joined]:
+                    self.rules.one_of((made, one), _ALIKE)
+                return made
         if name == "reshape":
             shape = nodes[base is None :]
             shape = shape[0].elts if len(shape) == 1 and isinstance(shape[0], ast.Tuple) else shape
@@ -197,7 +177,7 @@ class Calls(Parts):
                 return self.number(rank=len(parts))
             case ast.Attribute(value=value, attr="shape"):
                 made = Part(number=True)
-                self.rules.same_rank(made, self.array(self.part(value)))
+                self.rules.one_of((made, self.array(self.part(value))), _ALIKE)
                 return made
         made, part = Part(number=True, array=True), self.part(shape)
         if not part.other:

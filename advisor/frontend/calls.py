@@ -61,17 +61,9 @@ _OF_DATA = frozenset(
 _FILLED = {"zeros": "0", "ones": "1", "empty": ""}
 METHODS = frozenset(
     [
-        "copy",
-        "astype",
-        "transpose",
-        "dot",
-        "conj",
-        "conjugate",
-        "clip",
-        "round",
-        "take",
-        "swapaxes",
-        *("argsort", "argpartition", "diagonal", "ravel", "repeat", "searchsorted", "trace"),
+        *("copy", "astype", "transpose", "dot", "conj", "conjugate", "clip", "round", "take"),
+        *("swapaxes", "argsort", "argpartition", "diagonal", "ravel", "repeat", "searchsorted"),
+        *("trace",),
     ]
 ).union(SCANS, REDUCTIONS.keys() - {"count_nonzero", "linalg.norm"})
 _METHOD_PARAMETERS = {
@@ -195,7 +187,7 @@ class Calls(Generic[A]):
         for number, (shape, rule) in enumerate(zip(shapes, rules, strict=True)):
             which = name if len(shapes) == 1 else f"{name}[{number}]"
             dtype = self._row_dtype(rule, [one.dtype for one in types], rest)
-            found.append(door.called(Called(which, operands, shape, dtype, stated)))
+            found.append(door.made(Called(which, operands, shape, dtype, stated)))
         return tuple(found)
 
     def _is_array(self, argument: A) -> bool:
@@ -349,7 +341,7 @@ class Calls(Generic[A]):
     def _copied(self, name: str, operand: Value, arguments: Mapping[str, A], order: str) -> Value:
         """Return an array in memory of its own, or the same one where that does as well."""
         copy, stated = arguments.get("copy"), arguments.get("order")
-        if copy is not None and self.door.truth(copy) is not True:
+        if copy is not None and self.door.written(copy) != "True":
             raise NotUnderstood(f"np.{name} that may share the memory of its operand")
         order = COPIES[name].order or order
         if stated is not None:
@@ -410,19 +402,16 @@ class Calls(Generic[A]):
 
     # arguments ---------------------------------------------------------------------------
 
-    def _stated(self, arguments: Mapping[str, A]) -> tuple[tuple[str, str], ...]:
-        return tuple((one, self.door.written(value)) for one, value in sorted(arguments.items()))
-
     def _is_none(self, argument: A | None) -> bool:
         return argument is None or self.door.is_none(argument)
 
     def _is_false(self, argument: A | None) -> bool:
         if argument is None:
             return True
-        found = self.door.truth(argument)
-        if found is None:
+        found = self.door.written(argument)
+        if found not in ("True", "False"):
             raise NotUnderstood("a truth value that is not written out")
-        return not found
+        return found == "False"
 
     def _required(self, arguments: Mapping[str, A], parameter: str, name: str) -> A:
         if parameter not in arguments:
@@ -527,12 +516,7 @@ class Calls(Generic[A]):
         return made
 
     def _reduced(
-        self,
-        operand: Value,
-        axes: tuple[int, ...] | None,
-        kept: bool,
-        operation: str,
-        dtype: str,
+        self, operand: Value, axes: tuple[int, ...] | None, kept: bool, operation: str, dtype: str
     ) -> Value:
         """Return a reduction, however many axes, that is not made yet."""
         dimensions = self._dimensions(operand)
@@ -582,7 +566,7 @@ class Calls(Generic[A]):
         """Return a function along axes; what sorts or looks for NaN is priced as what does so."""
         every = tuple(range(self._dimensions(operand))) if axes is None else axes
         if computed is not None:
-            return self.door.along(Along(name, operand, every, kept, options, computed))
+            return self.door.made(Along(name, operand, every, kept, options, computed))
         inner, by = operand, "add"
         if name.startswith("nan"):
             nan = Elementwise("isnan", (operand,))
@@ -594,7 +578,7 @@ class Calls(Generic[A]):
             inner = Reduction(inner, axis, by, dtype)
         for axis in every if kept else ():
             inner = Expand(inner, axis)
-        return self.door.along(Along(name, operand, every, kept, options, inner, exact=False))
+        return self.door.made(Along(name, operand, every, kept, options, inner, exact=False))
 
     def _scan(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]
@@ -717,8 +701,8 @@ class Calls(Generic[A]):
             raise NotUnderstood("rounding of booleans")
         real = kind_of_or_none(found.dtype) in (Kind.FLOATING, Kind.COMPLEX)
         if not real or (decimals is not None and self.door.integer(decimals) != 0):
-            stated = self._stated(arguments)
-            return self.door.called(Called("round", (operand,), found.extents, found.dtype, stated))
+            stated = tuple((one, self.door.written(arguments[one])) for one in sorted(arguments))
+            return self.door.made(Called("round", (operand,), found.extents, found.dtype, stated))
         return self._applied("rint", operand)
 
     def _difference(self, operand: Value, arguments: Mapping[str, A]) -> Value:
@@ -825,7 +809,7 @@ class Calls(Generic[A]):
                 shape = transformed(kind, door.type_of(operand).extents, axis)
                 dtype = "float64" if kind == "irfft" else "complex128"
                 stated = (("axis", str(axis)),)
-                operand = door.called(Called(f"fft.{kind}", (operand,), shape, dtype, stated))
+                operand = door.made(Called(f"fft.{kind}", (operand,), shape, dtype, stated))
             else:
                 operand = door.made(Fourier(operand, axis, "complex128", kind == "ifft"))
         return operand

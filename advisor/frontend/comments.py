@@ -406,13 +406,7 @@ class DirectiveReader:
         return int(digits)
 
     def expression(
-        self,
-        what: str,
-        stops: str = "",
-        *,
-        least: int = 0,
-        most: int | None = None,
-        leave: int = 0,
+        self, what: str, stops: str = "", *, least: int = 0, most: int | None = None, leave: int = 0
     ) -> str:
         """Step over an expression and return its text.
 

@@ -13,6 +13,7 @@ import libcst as cst
 from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.lists import CONVERTED
 from advisor.frontend.scope import Scope
+from advisor.frontend.seen_names import name_node
 from advisor.frontend.trees import nodes_in
 from costdb.records import dataclass
 
@@ -84,7 +85,7 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
     loop = None if body is None else _around(made.for_in, body)
     if loop is None:
         return None
-    after = statement.with_changes(value=call.with_changes(args=[cst.Arg(_name(name))]))
+    after = statement.with_changes(value=call.with_changes(args=[cst.Arg(name_node(name))]))
     originals: dict[cst.CSTNode, cst.CSTNode] = {loop: call, after: statement}
     places = {id(one.target): one for one in nodes_in(made) if isinstance(one, cst.CompFor)}
     known = {*nodes_in(part)}
@@ -97,13 +98,6 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
         originals |= {} if header is None else {header: call}
     picked = any(isinstance(one, cst.CompFor) and bool(one.ifs) for one in nodes_in(made))
     return Comprehension(name, call, loop, after, own, picked, originals)
-
-
-def _name(name: str) -> cst.Name:
-    made = cst.Name("_")
-    # LibCST's own checks let no other characters into a name
-    object.__setattr__(made, "value", name)
-    return made
 
 
 def _line(small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:
@@ -121,9 +115,9 @@ def _appended(
         loop = None if inner is None else _around(value.for_in, inner)
         if loop is None:
             return None
-        begun = cst.Assign([cst.AssignTarget(_name(row))], cst.List([]))
-        before, value = (_line(begun), loop), _name(row)
-    call = cst.Call(cst.Attribute(_name(name), cst.Name("append")), [cst.Arg(value)])
+        begun = cst.Assign([cst.AssignTarget(name_node(row))], cst.List([]))
+        before, value = (_line(begun), loop), name_node(row)
+    call = cst.Call(cst.Attribute(name_node(name), cst.Name("append")), [cst.Arg(value)])
     return (*before, _line(cst.Expr(call)))
 
 

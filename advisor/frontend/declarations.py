@@ -346,15 +346,10 @@ def threads_by_line(
 KERNEL_DECORATORS = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
 # these leave the text of a function alone, and call it as it stands
 _HARMLESS_DECORATORS = frozenset(
-    {
-        "functools.cache",
-        "functools.lru_cache",
-        "functools.wraps",
-        "typing.final",
-        "typing.no_type_check",
-        "typing.override",
-        "typing_extensions.override",
-    }
+    [
+        *("functools.cache", "functools.lru_cache", "functools.wraps", "typing.final"),
+        *("typing.no_type_check", "typing.override", "typing_extensions.override"),
+    ]
 )
 
 

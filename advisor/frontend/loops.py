@@ -22,12 +22,7 @@ from advisor.frontend.accumulations import (
 )
 from advisor.frontend.arrays import value_of
 from advisor.frontend.besides import Besides
-from advisor.frontend.bindings import (
-    assigned_names,
-    names_in,
-    resolve,
-    target_names,
-)
+from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.directives import spoken_of
 from advisor.frontend.effects import roots
 from advisor.frontend.indices import (
@@ -44,10 +39,7 @@ from advisor.frontend.scope import Moment, Split, looks_up, part_of
 from advisor.frontend.seen_names import name_node
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import ends_of_parts
-from advisor.frontend.stores import (
-    bind_item,
-    evaluated,
-)
+from advisor.frontend.stores import bind_item, evaluated
 from advisor.frontend.trees import NotUnderstood, nodes_in, parts_of
 from advisor.ir.dependence import least_index
 from advisor.ir.shapes import ArrayType, whole

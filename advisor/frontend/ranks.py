@@ -127,15 +127,6 @@ class Rules:
         whole.names = whole.names.union(*(one.names for one in parts))
         self.all.append(Rule((whole, *parts), narrow, choose))
 
-    def same_rank(self, one: Part, other: Part) -> None:
-        """Two parts have as many dimensions."""
-
-        def narrow() -> None:
-            one.within(other.least, other.most)
-            other.within(one.least, one.most)
-
-        self.all.append(Rule((one, other), narrow))
-
     def filled(self, made: Part, shape: Part) -> None:
         """An array is made of a shape: a whole number, where no more dimensions are needed."""
 

@@ -157,10 +157,7 @@ def unusable(seen: Seen) -> dict[str, str]:
         for array in seen.arrays
         if _kind(array.dtype) is None
     }
-    return {
-        **types,
-        **{name: f"`{name}` came as {type_}" for name, type_ in seen.others},
-    }
+    return {**types, **{name: f"`{name}` came as {type_}" for name, type_ in seen.others}}
 
 
 def _declared(

@@ -21,11 +21,7 @@ from costdb.records import dataclass, field
 
 SpanOf = Callable[[cst.CSTNode], Span]
 
-_PYTHONS = {
-    "int": PYTHON_INTEGER,
-    "float": PYTHON_FLOAT,
-    "complex": PYTHON_COMPLEX,
-}
+_PYTHONS = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}
 
 
 def names_around(seen: Seen, own: NameScope, parameters: Iterable[str]) -> frozenset[str]:

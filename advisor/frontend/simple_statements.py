@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 import libcst as cst
 
@@ -49,14 +50,7 @@ from advisor.ir.statements import (
     Store,
     Unrolled,
 )
-from advisor.ir.values import (
-    Copy,
-    Elementwise,
-    Point,
-    Read,
-    Scalar,
-    Value,
-)
+from advisor.ir.values import Copy, Elementwise, Point, Read, Scalar, Value
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
 from costdb.expr import Expr, num
@@ -166,7 +160,12 @@ class SimpleStatements:
             return self._unpack(target, value, span)
         results = several_of(value, self.scope) if isinstance(target, cst.Tuple) else None
         if results is not None and isinstance(target, cst.Tuple):
-            return self._results(target, results, span)
+            names = _plain_names(target)
+            if names is None or len(names) != len(results) or len(set(names)) != len(names):
+                raise NotUnderstood(ASSIGNMENT)
+            made = [self._denoting(*one, value, span) for one in zip(names, results, strict=True)]
+            # no rule may rewrite one of them
+            return (Unrolled(tuple(chain.from_iterable(made)), span),)
         items = known(value, self.scope)
         if isinstance(target, cst.Tuple) and isinstance(items, tuple):
             for name, item in pairs(target, items, self.scope):
@@ -323,24 +322,6 @@ class SimpleStatements:
         for name, element in zip(left, value.elements, strict=True):
             made.extend(self._bind(name, element.value, span))
         return made
-
-    def _results(
-        self, target: cst.Tuple, results: Sequence[Value], span: Span
-    ) -> Sequence[Statement]:
-        """Bind names to the results of one call; no rule may rewrite one of them."""
-        names = _plain_names(target)
-        if names is None or len(names) != len(results) or len(set(names)) != len(names):
-            raise NotUnderstood(ASSIGNMENT)
-        made: list[Statement] = []
-        for name, value in zip(names, results, strict=True):
-            found = self.scope.type_of(value)
-            if found.extents:
-                self.scope.bind_local(name, found)
-                made.append(Bind(name, value, span))
-            else:
-                self.scope.bind_number(name, found.dtype)
-                made.append(ScalarBind(name, value, span))
-        return (Unrolled(tuple(made), span),)
 
     def _handed_over(
         self, names: Sequence[str], others: Sequence[str], span: Span

@@ -8,28 +8,15 @@ from functools import partial
 
 import libcst as cst
 
-from advisor.frontend.accumulations import (
-    only_statement,
-    search,
-)
-from advisor.frontend.bindings import (
-    assigned_names,
-    names_in,
-    resolve,
-    target_names,
-)
+from advisor.frontend.accumulations import only_statement, search, smalls_of
+from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.comprehensions import comprehension
 from advisor.frontend.directives import spoken_of
 from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.loops import Loops
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import decided
-from advisor.frontend.stores import (
-    chosen_stores,
-    extreme,
-    mask_of,
-    truth,
-)
+from advisor.frontend.stores import chosen_stores, extreme, mask_of, truth
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import FilledList
 from advisor.ir.nests import is_of_elements
@@ -275,11 +262,7 @@ class Body(Loops):
         return range(first, self.scope.span(inner).start_line + 1)
 
     def _if(
-        self,
-        node: cst.If,
-        lines: range,
-        span: Span,
-        rest: Sequence[cst.CSTNode] | None = None,
+        self, node: cst.If, lines: range, span: Span, rest: Sequence[cst.CSTNode] | None = None
     ) -> Sequence[Statement]:
         """Read a condition; with `rest`, one that leaves out those for one iteration."""
         holds = decided(node.test, self.scope)
@@ -397,10 +380,8 @@ def _is_unread(statement: Statement) -> bool:
 
 def _ends(node: cst.If) -> bool:
     """Return whether a condition without else ends with an iteration, the loop or the function."""
-    body = node.body.body if node.orelse is None else ()
-    last = body[-1] if body else None
-    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
-    return isinstance(small, cst.Continue | cst.Break | cst.Return)
+    smalls = smalls_of(node.body) if node.orelse is None else []
+    return bool(smalls) and isinstance(smalls[-1], cst.Continue | cst.Break | cst.Return)
 
 
 def _before_continue(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:

@@ -10,13 +10,7 @@ from itertools import combinations, pairwise
 import libcst as cst
 
 from advisor.frontend.accumulations import extreme_of
-from advisor.frontend.arrays import (
-    as_mask,
-    mask_within,
-    places_in,
-    value_of,
-    whole_read,
-)
+from advisor.frontend.arrays import as_mask, mask_within, places_in, value_of, whole_read
 from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
 from advisor.frontend.lists import appended, put

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from reading import program, the_operation, works
 
+from advisor.analysis.facts import NotPriced
 from advisor.analysis.spmd.lower import lower_steps
-from advisor.analysis.spmd.statements import NoWork, of_communication
+from advisor.analysis.spmd.statements import of_communication
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import RANKS
 from advisor.ranking.programs import bind_program
@@ -115,7 +116,7 @@ def test_each_method_is_priced_as_what_it_is(
 
 
 def test_what_mpi4py_has_no_method_for_has_no_price() -> None:
-    with pytest.raises(NoWork, match="reduce_scatter"):
+    with pytest.raises(NotPriced, match="reduce_scatter"):
         of_communication(the_operation(f"{ARRAYS}x = comm.reduce_scatter(whole)\n"))
 
 

@@ -33,22 +33,18 @@ ASSUMED_DTYPE = "float64"
 _NO_SOURCE = SourceContext("", None, {}, frozenset(), "")
 
 
-class NoWork(Exception):
-    """A step of which no model says how long it takes."""
-
-
 def of_arrays(step: Allocate | Copy | Compute) -> list[Process]:
     """Return the work of one operation, a copy, or new memory, of which much is known.
 
     Raises
     ------
-    NoWork
+    NotPriced
         Its operands do not fit, or no model has it.
     """
     try:
         return agreed(lambda alike: _Memory(alike).work(step))
-    except (ShapeConflict, NotPriced) as reason:
-        raise NoWork(str(reason)) from reason
+    except ShapeConflict as reason:
+        raise NotPriced(str(reason)) from reason
 
 
 @dataclass(slots=True)
@@ -110,7 +106,7 @@ class _Memory:
         """Return the array that a view is of, and the region of it."""
         buffer, shape = view.buffer, view.shape
         if shape is None:
-            raise NoWork("the shapes of what is computed here are not known")
+            raise NotPriced("the shapes of what is computed here are not known")
         plain = view.region is not None and buffer.extents is not None and not view.flat
         extents = tuple(map(self._agreed, (buffer.extents if plain else None) or shape))
         found = ArrayType(view.dtype or ASSUMED_DTYPE, extents)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
+from advisor.analysis.facts import NotPriced
 from advisor.analysis.processes import in_turn, together
-from advisor.analysis.spmd.array_steps import NoWork
 from advisor.analysis.spmd.statements import of_communication, of_step
 from advisor.analysis.spmd.threads import superstep
 from advisor.ir.concrete import rebuilt
@@ -288,7 +288,7 @@ class _Lowering:
                     yield from self._repeated(step, ())
                 case Unknown(reason, span, _):
                     yield self.gap(reason, span)
-        except NoWork as unknown:
+        except NotPriced as unknown:
             yield self.gap(str(unknown), step.span)
         except ExprError as error:
             yield self.gap(f"sizes that contradict each other: {error}", step.span)

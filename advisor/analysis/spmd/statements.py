@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from advisor.analysis.calls import copied
 from advisor.analysis.calls import view as view_made
+from advisor.analysis.facts import NotPriced
 from advisor.analysis.placement import pitches_bytes
-from advisor.analysis.spmd.array_steps import ASSUMED_DTYPE, NoWork, of_arrays
+from advisor.analysis.spmd.array_steps import ASSUMED_DTYPE, of_arrays
 from advisor.dtypes import dtype_of
 from advisor.ir.spmd.memory import Contiguity, View, extent_of
 from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind, elements, unknown_count
@@ -134,7 +135,7 @@ def of_step(step: Allocate | Copy | Compute | Interpret) -> list[Process]:
 
     Raises
     ------
-    NoWork
+    NotPriced
         Shapes or the cost of a library function are not known.
     """
     match step:
@@ -151,9 +152,9 @@ def of_step(step: Allocate | Copy | Compute | Interpret) -> list[Process]:
             count = unknown_count(view.buffer.name) if view.count is None else view.count
             return [Leaf(Interpretation(count, loads=1)), Leaf(read)]
         case Compute(what="call"):
-            raise NoWork("the time of a library function is not known")
+            raise NotPriced("the time of a library function is not known")
         case Compute(value=None):
-            raise NoWork("the shapes of what is computed here are not known")
+            raise NotPriced("the shapes of what is computed here are not known")
     return of_arrays(step)
 
 
@@ -173,10 +174,7 @@ _COLLECTIVES = {
     Op.EXSCAN: CollectiveKind.PREFIX,
 }
 
-_VARYING = {
-    Op.ALLGATHER: CollectiveKind.ALLGATHERV,
-    Op.ALLTOALL: CollectiveKind.ALLTOALLV,
-}
+_VARYING = {Op.ALLGATHER: CollectiveKind.ALLGATHERV, Op.ALLTOALL: CollectiveKind.ALLTOALLV}
 
 _PICKLED = {
     **{op: kind for op, kind in _COLLECTIVES.items() if kind in PICKLED_KINDS},
@@ -193,7 +191,7 @@ def of_communication(step: Communicate) -> tuple[Work, ...]:
 
     Raises
     ------
-    NoWork
+    NotPriced
         No model covers it, or nothing says how much is sent.
     """
     match step.op:
@@ -202,7 +200,7 @@ def of_communication(step: Communicate) -> tuple[Work, ...]:
         case Op.BARRIER | Op.FENCE:
             return (Barrier(step.communicator.size, f"{step.method}"),)
         case Op.LOCK | Op.UNLOCK:
-            raise NoWork(f"the time of `{step.method}` of a window is not modelled")
+            raise NotPriced(f"the time of `{step.method}` of a window is not modelled")
         case Op.GET | Op.PUT | Op.ACCUMULATE:
             return (_remote(step),)
         case Op.SENDRECV if step.method.endswith("_replace") and not step.pickled:
@@ -218,9 +216,9 @@ def _required(payload: Payload | None, step: Communicate) -> Payload:
     if payload is None:
         # the other end says what comes; a pickled receive alone is known to be one object
         does = "receives" if step.op is Op.RECV else "sends"
-        raise NoWork(f"nothing says how much `{step.method}` {does}")
+        raise NotPriced(f"nothing says how much `{step.method}` {does}")
     if step.pickled and payload.kind is PayloadKind.UNKNOWN:
-        raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
+        raise NotPriced(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
     return payload
 
 
@@ -250,7 +248,7 @@ def _collective(step: Communicate) -> Work:
     if step.pickled:
         kind = _PICKLED.get(step.op)
         if kind is None:
-            raise NoWork(f"mpi4py has no `{label}` of Python objects")
+            raise NotPriced(f"mpi4py has no `{label}` of Python objects")
         payload = _required(step.send, step)
         divided = step.op in (Op.SCATTER, Op.ALLTOALL)
         if divided and not payload.parts:
@@ -281,7 +279,7 @@ def _divided(payload: Payload, ranks: Expr) -> Region:
 def _with_neighbours(step: Communicate) -> tuple[Work, ...]:
     dims = step.communicator.dims
     if dims is None:
-        raise NoWork(f"nothing says how many neighbours `{step.method}` has")
+        raise NotPriced(f"nothing says how many neighbours `{step.method}` has")
     neighbours = 2 * len(dims)
     payload = _required(step.send or step.receive, step)
     if step.op is Op.NEIGHBOR_ALLTOALL:

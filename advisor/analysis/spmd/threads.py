@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.analysis.spmd.array_steps import NoWork
+from advisor.analysis.facts import NotPriced
 from advisor.analysis.spmd.statements import itemsize
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import THREADS
@@ -45,11 +45,11 @@ def superstep(loop: Loop) -> tuple[Work, ...]:
 
     Raises
     ------
-    NoWork
+    NotPriced
         Nothing says how often it runs, or what an iteration touches.
     """
     if loop.trips is None:
-        raise NoWork(loop.why or "how often a parallel loop runs is not known")
+        raise NotPriced(loop.why or "how often a parallel loop runs is not known")
     reads, writes = _traffic(loop.body, frozenset({loop.variable}))
     # threads without an iteration take no part
     threads = minimum(sym(THREADS), maximum(loop.trips, 1))
@@ -135,7 +135,7 @@ def _traffic(steps: tuple[Step, ...], indices: frozenset[str]) -> tuple[Expr, Ex
                 reads, writes = reads + _words(source), writes + _words(target)
             case Loop(trips=trips, body=body):
                 if trips is None:
-                    raise NoWork(step.why)
+                    raise NotPriced(step.why)
                 inner_reads, inner_writes = _traffic(body, indices | {step.variable})
                 if free_symbols(trips) & indices:
                     trips = maximum(trips, 0)
@@ -158,5 +158,5 @@ def _repeated(loop: Loop, trips: Expr, words: Expr) -> Expr:
 def _words(view: View) -> Expr:
     count = view.count
     if count is None:
-        raise NoWork(f"the size of `{view.text}` is not known")
+        raise NotPriced(f"the size of `{view.text}` is not known")
     return count * itemsize(view.dtype) / _WORD_BYTES

@@ -343,4 +343,4 @@ def _from_beside(
         return None if _beside(name, node, run) is None else Sibling(name)
     context = _beside(module, node, run)
     found = None if context is None else context.frame.names.get(name)
-    return found if isinstance(found, Function | Class | Comm | Number) else None
+    return found if isinstance(found, _SHARED) else None

@@ -9,11 +9,12 @@ from dataclasses import replace
 import libcst as cst
 
 from advisor.frontend.bindings import dotted
-from advisor.frontend.spmd import numpy_calls, operations
+from advisor.frontend.spmd import operations
 from advisor.frontend.spmd.communicators import derive
 from advisor.frontend.spmd.door import of_numbers, operation
 from advisor.frontend.spmd.iterations import range_value
 from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys
+from advisor.frontend.spmd.numpy_calls import NumPy
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     COMMAND_LINE,
@@ -56,11 +57,6 @@ def mpirun_ranks(lines: list[str]) -> Iterator[tuple[int, int]]:
             found = _MPIRUN.search(line[:500])
             if found is not None:
                 yield number, int(found[1])
-
-
-def new_parser(run: Run) -> Value:
-    """Return an ``argparse.ArgumentParser``."""
-    return run.record(Class(PARSER))
 
 
 def parser_method(parser: Record, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
@@ -180,9 +176,9 @@ def call(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
             run.emit(Leave("exit", span))
             return Nothing()
         case "argparse.ArgumentParser":
-            return new_parser(run)
+            return run.record(Class(PARSER))
         case "copy.deepcopy" | "copy.copy" if isinstance(first, Array):
-            return numpy_calls.method(first.view, "copy", Arguments(), run, span)
+            return NumPy(run, span).member(first.view, "copy", Arguments())
         case "copy.deepcopy" | "copy.copy":
             return first or Nothing()
         case "random.randint" | "random.randrange":
@@ -209,7 +205,7 @@ def forget(value: Value, run: Run) -> None:
 def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     values, first = arguments.values(), arguments.at(0)
     if name in _GOES_THROUGH and any(isinstance(value, Array) for value in values):
-        found = numpy_calls.gone_through(name, values, run, span)
+        found = NumPy(run, span).gone_through(name, values)
         if found is not None:
             return found
         run.unknown(f"the time of `{name}` of an array is not known", span)
@@ -346,12 +342,7 @@ def _math(name: str, first: Value | None, run: Run) -> Value:
 
 
 def method(
-    owner: Value,
-    name: str,
-    arguments: Arguments,
-    run: Run,
-    span: Span,
-    target: cst.BaseExpression,
+    owner: Value, name: str, arguments: Arguments, run: Run, span: Span, target: cst.BaseExpression
 ) -> Value:
     """Return what a method of a value gives that is neither array nor communicator."""
     match owner:

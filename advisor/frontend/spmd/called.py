@@ -15,13 +15,14 @@ from types import MappingProxyType
 import libcst as cst
 
 from advisor.dtypes import dtype_of
+from advisor.finding import MODULE
 from advisor.frontend import prefilter
 from advisor.frontend.assumed import assumed_of
-from advisor.frontend.spmd.functions import is_kernel_as_called
-from advisor.frontend.spmd.parts import loops_alone
+from advisor.frontend.spmd.functions import has_decorator, is_kernel_as_called
 from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Defined, Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Range, Record, Sequence, Text, Value
+from advisor.frontend.trees import parts_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber, Source
@@ -82,11 +83,34 @@ def called(
     if prefilter.imports_mpi(source):
         # whose number may be a size
         facts[RANK] = SizeFact(1, "the second rank")
-        made += (_loop(name, node, run) for name, node in loops_alone(run))
+        made += (_loop(name, node, run) for name, node in _loops_alone(run))
     # the program that the file may be is read with what its source says
     facts.clear()
     facts.update(stated)
     return tuple(sorted(made, key=lambda seen: seen.line))
+
+
+def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For]]:
+    """Yield the outermost loops that send nothing, each with the function that it stands in.
+
+    Those of decorated functions are left out.
+    """
+    waiting: list[tuple[str, cst.CSTNode]] = [("", run.home.tree.module)]
+    while waiting:
+        function, node = waiting.pop()
+        match node:
+            case cst.FunctionDef(name=name, decorators=decorators):
+                qualified = f"{function}{name.value}"
+                plain = has_decorator(node, "property", "staticmethod", "classmethod")
+                if len(decorators) > plain:
+                    continue
+                function = f"{qualified}.<locals>."
+            case cst.ClassDef(name=name):
+                function = f"{function}{name.value}."
+            case cst.For() if node in run.loops:
+                yield function.removesuffix(".").removesuffix(".<locals>") or MODULE, node
+                continue
+        waiting += [(function, part) for part in parts_of(node)]
 
 
 def _seen(name: str, defined: Defined, run: Run) -> Seen | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.dtypes import dtype_of
-from advisor.frontend.spmd import numpy_calls
+from advisor.frontend.spmd.numpy_calls import CONSTANTS
 from advisor.frontend.spmd.numpy_created import dtype_name
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -237,17 +237,17 @@ OTHER_METHODS = frozenset(_OTHER_NAMES.split())
 """Methods of mpi4py's communicators that send nothing of the user's."""
 
 
-def constant(path: str, run: Run) -> Value | None:
-    """Return what a constant of mpi4py or NumPy denotes; None for functions and modules."""
-    if path.startswith("numpy."):
-        return numpy_calls.constant(path)
-    if not path.startswith(f"{MPI}."):
-        return None
-    name = path.removeprefix(f"{MPI}.")
+def external(path: str, run: Run) -> Value:
+    """Return what an imported library has under a name."""
+    if path in CONSTANTS:
+        return Number(None, "float")
+    module, _, name = path.rpartition(".")
+    if module != MPI:
+        return External(path)
     if name in ("COMM_WORLD", "COMM_SELF"):
         kind = CommKind.WORLD if name == "COMM_WORLD" else CommKind.SELF
         return Comm(run.communicator(kind, name, Span(1, 0, 1, 0)))
-    return _CONSTANTS.get(name)
+    return _CONSTANTS.get(name, External(path))
 
 
 _CONSTANTS: dict[str, Value] = {
@@ -255,11 +255,6 @@ _CONSTANTS: dict[str, Value] = {
     "ANY_SOURCE": ANYBODY,
     **{name: Datatype(dtype) for name, dtype in BASIC_TYPES.items()},
 }
-
-
-def external(path: str, run: Run) -> Value:
-    """Return what an imported library has under a name."""
-    return constant(path, run) or External(path)
 
 
 def attribute(communicator: Communicator, name: str, run: Run) -> Value | None:

@@ -9,23 +9,9 @@ from functools import reduce
 import advisor.ir.values as forms
 from advisor.frontend.calls import Calls
 from advisor.frontend.indices import calculated
-from advisor.frontend.spmd.numpy_created import (
-    copied_array,
-    dtype_name,
-    flatten,
-    parts_of,
-    permuted,
-)
+from advisor.frontend.spmd.numpy_created import Maker, dtype_name, parts_of
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    Array,
-    Nothing,
-    Number,
-    Opaque,
-    Sequence,
-    Text,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, Nothing, Number, Opaque, Sequence, Text, Value
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.concrete import mapped, rebuilt
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
@@ -48,19 +34,15 @@ from costdb.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramDoor:
+class ProgramDoor(Maker):
     """What a program's values say, and the steps that operations on its arrays are.
 
     Attributes
     ----------
-    run : Run
-    span : Span
     held : list of Value
         What the leaves of forms stand for, by their names.
     """
 
-    run: Run
-    span: Span
     held: list[Value] = field(default_factory=list)
 
     # what arguments say -------------------------------------------------------------------
@@ -118,11 +100,6 @@ class ProgramDoor:
         """Return a text."""
         return argument.value if isinstance(argument, Text) else None
 
-    def truth(self, argument: Value) -> bool | None:
-        """Return a truth value."""
-        found = self.run.integer(argument)
-        return None if found is None else bool(found)
-
     def is_none(self, argument: Value) -> bool:
         """Return whether it is None."""
         return isinstance(argument, Nothing)
@@ -176,7 +153,7 @@ class ProgramDoor:
                 if not any(isinstance(one, Array) for one in given):
                     return Opaque(f"numpy.{operation} of something that is not followed")
             case forms.Transpose(operand, axes):
-                return permuted(self.view(operand), axes, self.run, self.span)
+                return self.permuted(self.view(operand), axes)
             case forms.Expand(operand, axis) if not isinstance(operand, forms.Read):
                 return self._made(forms.Expand(self.made(operand), axis))
             case forms.Expand(operand) | forms.Flip(operand):
@@ -212,14 +189,12 @@ class ProgramDoor:
         if target is None and (found.extents or not known):
             dtype = None if found.dtype == UNKNOWN_DTYPE else strong(found.dtype)
             counted = known and not isinstance(form, forms.Chosen)
-            target = run.fresh(
-                run.text_of(span),
+            target = self.fresh(
                 dtype,
                 found.extents if counted else None,
                 Origin.COMPUTED if copied is None else Origin.COPY,
-                span,
                 _order_of_result(form, views),
-                copied,
+                copied=copied,
                 sources=views if copied is None else (),
             )
 
@@ -257,7 +232,7 @@ class ProgramDoor:
         as_is = view.contiguity is Contiguity.YES and lies is view.order
         if not always and known == view.dtype and (order == "K" or as_is):
             return operand
-        return self.value(copied_array(view, self.run, self.span, lies, dtype=known))
+        return self.value(self.copied(view, lies, dtype=known))
 
     def fill(
         self,
@@ -271,26 +246,22 @@ class ProgramDoor:
         lies = {"C": Order.C, "F": Order.F}.get(order, Order.UNKNOWN)
         if like is not None:
             lies = _order_of(self.view(like))
-        made = self._fresh(dtype, shape, lies)
+        made = self.fresh(_known(dtype), shape, order=lies)
         self.run.emit(Allocate(made.buffer, self.span, bool(value)))
         return self.value(Array(made))
 
     def vector(self, extent: Expr | None, dtype: str) -> forms.Value:
         """Return a new vector, whose length may be a symbol of its own."""
-        if extent is None:
-            why = "its length is not known"
-            extent = self.run.symbols.unknown(f"{self.run.target or 'array'}.n0", why, self.span)
+        extent = self.unknown_length() if extent is None else extent
         return self.fill("arange", (extent,), dtype, "C")
 
     def _seen(self, operand: forms.Value, found: ArrayType, *, kept: bool) -> Value:
         """Return the same memory under another shape, in the same order where it is kept."""
-        held, text, shape = self.behind(operand), self.run.text_of(self.span), found.extents
+        held, shape = self.behind(operand), found.extents
         if not isinstance(held, Array):
-            return Array(self._fresh(found.dtype, shape))
-        view = held.view
-        region = view.region if kept else None
-        turned = kept and view.transposed
-        return Array(View(view.buffer, region, text, self.span, turned, flat=True, shown=shape))
+            return Array(self.fresh(_known(found.dtype), shape))
+        region, turned = (held.view.region, held.view.transposed) if kept else (None, False)
+        return self.seen(held.view, region=region, transposed=turned, flat=True, shown=shape)
 
     def between(self, operand: forms.Value, axis: int, before: int, behind: int) -> forms.Value:
         """Return a view."""
@@ -304,41 +275,30 @@ class ProgramDoor:
             return self.value(self._seen(operand, ArrayType("", shape), kept=False))
         low = getattr(parts[along], "low", num(0)) + before
         parts[along] = forms.Range(low, low + shape[axis])
-        region = tuple(parts)
-        text = self.run.text_of(self.span)
-        return self.value(Array(replace(view, region=region, text=text, span=self.span)))
+        return self.value(self.seen(view, region=tuple(parts)))
 
     def flat(self, operand: forms.Value) -> forms.Value:
         """Return a view or a copy; a vector as it is."""
         view = self.view(operand)
         if len(view.shape or ()) == 1:
             return operand
-        return self.value(flatten(view, self.run, self.span, copies=False))
+        return self.value(self.flattened(view, copies=False))
 
     def joined(self, name: str, parts: Value, axis: int) -> forms.Value:
         """Return arrays and lists of numbers one behind the other, or beside one another."""
         views, shapes, dtypes, times = parts_of(parts)
         shape = joined(name, shapes, axis, times) if shapes else None
         if shape is None:
-            made = self._fresh(UNKNOWN_DTYPE, None)
+            made = self.fresh(None, None)
             self.run.emit(Compute(made, views, None, self.span, allocates=True))
             return self.value(Array(made))
         dtype = reduce(promote, [strong(one or UNKNOWN_DTYPE) for one in dtypes])
         leaves = tuple(self.value(Array(view)) for view in views)
-        return self.called(forms.Called(name, leaves, shape, dtype, (("axis", str(axis)),)))
+        return self.made(forms.Called(name, leaves, shape, dtype, (("axis", str(axis)),)))
 
-    def called(self, form: forms.Called) -> forms.Value:
-        """Return a result of known shape and type."""
-        return self.value(self.computed(form))
 
-    def along(self, form: forms.Along) -> forms.Value:
-        """Return what a function makes of the elements along axes."""
-        return self.value(self.computed(form))
-
-    def _fresh(self, dtype: str, shape: Shape | None, order: Order = Order.C) -> View:
-        known = None if dtype == UNKNOWN_DTYPE else dtype
-        text = self.run.text_of(self.span)
-        return self.run.fresh(text, known, shape, Origin.NEW, self.span, order)
+def _known(dtype: str) -> str | None:
+    return None if dtype == UNKNOWN_DTYPE else dtype
 
 
 def _order_of(view: View) -> Order:
@@ -396,6 +356,6 @@ def operation(
         return door.computed(forms.Elementwise(name, tuple(leaves)), target)
     except NotUnderstood:
         views = tuple(one.view for one in operands if isinstance(one, Array))
-        made = target or run.fresh(run.text_of(span), None, None, Origin.COMPUTED, span)
+        made = target or door.fresh(None, None, Origin.COMPUTED)
         run.emit(Compute(made, views, None, span, allocates=target is None))
         return Array(made)

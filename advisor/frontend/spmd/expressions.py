@@ -15,11 +15,12 @@ import libcst as cst
 
 from advisor.dtypes import dtype_of
 from advisor.frontend.bindings import dotted
-from advisor.frontend.spmd import builtin_calls, communicators, numpy_calls, operations
+from advisor.frontend.spmd import builtin_calls, communicators, operations
 from advisor.frontend.spmd.builtin_calls import PARSER
 from advisor.frontend.spmd.functions import arguments, enter, has_decorator, instantiate
 from advisor.frontend.spmd.iterations import comprehension, dictionary, dictionary_of_rounds
 from advisor.frontend.spmd.joining import entry, join
+from advisor.frontend.spmd.numpy_calls import NumPy
 from advisor.frontend.spmd.numpy_created import dtype_name
 from advisor.frontend.spmd.operators import combine, compare, negate
 from advisor.frontend.spmd.run import Run
@@ -240,7 +241,7 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
             member = None if context is None else context.frame.names.get(name)
             return member or Opaque(f"`{spelled}` is not followed", text=spelled)
         case Array(view):
-            return numpy_calls.attribute(view, name, run, run.span(node)) or Method(owner, name)
+            return NumPy(run, run.span(node)).attribute(view, name) or Method(owner, name)
         case Record(number=number, cls=cls):
             known = run.entry(number, name)
             if known is not None:
@@ -290,12 +291,12 @@ def _call(node: cst.Call, run: Run) -> Value:
         case Record() if (own := own_method("__call__", function)) is not None:
             return enter(run, own, given, span)
         case Method(Array(view), name):
-            return numpy_calls.method(view, name, given, run, span)
+            return NumPy(run, span).member(view, name, given)
         case Method(owner, name):
             target = node.func.value if isinstance(node.func, cst.Attribute) else node.func
             return builtin_calls.method(owner, name, given, run, span, target)
         case External(path=path) if path.startswith("numpy."):
-            return numpy_calls.call(path.removeprefix("numpy."), given, run, span)
+            return NumPy(run, span).call(path.removeprefix("numpy."), given)
         case External(path=path) if path.startswith("mpi4py."):
             return operations.construct(path, given, run, span)
         case External(path=path):

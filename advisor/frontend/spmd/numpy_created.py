@@ -22,64 +22,169 @@ from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
 from costdb.expr import Expr, num
-
-# Arrays made of the elements of others: copied, reshaped, transposed, joined, split.
-
+from costdb.records import dataclass, replace
 
 _ITS_OWN = ""
 
+BY_KEYWORD = 99
+"""Types of results are stated by keyword; nobody states them by their place."""
 
-def copied_array(
-    view: View,
-    run: Run,
-    span: Span,
-    order: Order = Order.C,
-    *,
-    dtype: str | None = _ITS_OWN,
-    shape: Shape | None = (),
-    within: Buffer | None = None,
-) -> Value:
-    """Return a copy of an array, as a vector or of another type where that is said."""
-    made = run.fresh(
-        run.text_of(span),
-        view.dtype if dtype == _ITS_OWN else dtype,
-        view.shape if shape == () else shape,
-        Origin.COPY,
-        span,
-        order,
-        copied=view,
-        within=within,
-    )
-    run.emit(Copy(made, view, span, allocates=True))
-    return Array(made)
+_PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float", "builtins.int"})
 
 
-def reshape(
-    view: View, given: list[Value], run: Run, span: Span, order: Value | None = None
-) -> Value:
-    """Return an array under another shape: the same memory where its order allows it."""
-    wanted = given[0] if len(given) == 1 else Sequence(tuple(given), is_list=False)
-    shape = run.numbers(wanted, "shape")
-    if shape is not None:
-        rest = count_of(tuple(extent for extent in shape if extent != num(-1)))
-        if shape.count(num(-1)) == 1 and view.count is not None:
-            shape = tuple(e if e != num(-1) else view.count / rest for e in shape)
-        if shape == view.shape:
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes arrays where an expression stands, and notes the steps that this takes."""
+
+    run: Run
+    span: Span
+
+    @property
+    def source(self) -> str:
+        """The expression on one line."""
+        return self.run.text_of(self.span)
+
+    def fresh(
+        self,
+        dtype: str | None,
+        shape: Shape | None,
+        origin: Origin = Origin.NEW,
+        order: Order = Order.C,
+        *,
+        copied: View | None = None,
+        sources: tuple[View, ...] = (),
+        within: Buffer | None = None,
+    ) -> View:
+        """Return a view of all of a new array, or `within` another's memory."""
+        made = copied, sources, within
+        return self.run.fresh(self.source, dtype, shape, origin, self.span, order, *made)
+
+    def seen(self, view: View, **changes: object) -> Array:
+        """Return an array's memory, or part of it, as this expression shows it."""
+        return Array(replace(view, text=self.source, span=self.span, **changes))  # type: ignore[arg-type]
+
+    def allocated(
+        self, dtype: str | None, shape: Shape | None, origin: Origin = Origin.NEW
+    ) -> Array:
+        """Return a new array, and note that its memory is filled."""
+        view = self.fresh(dtype, shape, origin)
+        self.run.emit(Allocate(view.buffer, self.span))
+        return Array(view)
+
+    def unknown_length(self) -> Expr:
+        """Return the length of a new vector, which nothing tells."""
+        name = f"{self.run.target or 'array'}.n0"
+        return self.run.symbols.unknown(name, "its length is not known", self.span)
+
+    def copied(
+        self,
+        view: View,
+        order: Order = Order.C,
+        *,
+        dtype: str | None = _ITS_OWN,
+        shape: Shape | None = (),
+        within: Buffer | None = None,
+    ) -> Array:
+        """Return a copy of an array, under another shape or of another type where that is said."""
+        dtype, shape = (
+            view.dtype if dtype == _ITS_OWN else dtype,
+            view.shape if shape == () else shape,
+        )
+        made = self.fresh(dtype, shape, Origin.COPY, order, copied=view, within=within)
+        self.run.emit(Copy(made, view, self.span, allocates=True))
+        return Array(made)
+
+    def reshaped(self, view: View, given: list[Value], order: Value | None = None) -> Value:
+        """Return an array under another shape: the same memory where its order allows it."""
+        wanted = given[0] if len(given) == 1 else Sequence(tuple(given), is_list=False)
+        shape = self.run.numbers(wanted, "shape")
+        if shape is not None:
+            rest = count_of(tuple(extent for extent in shape if extent != num(-1)))
+            if shape.count(num(-1)) == 1 and view.count is not None:
+                shape = tuple(e if e != num(-1) else view.count / rest for e in shape)
+            if shape == view.shape:
+                return Array(view)
+        read, whose = _order_of_reading(order, view), view.buffer
+        if view.contiguity is not Contiguity.YES or not _is_read_through(view, read):
+            # taken for a copy; axes that are only split, or evenly strided, need none
+            lies = read if view.order is read else Order.UNKNOWN
+            return self.copied(view, lies, shape=shape, within=whose)
+        # a vector lies in either order
+        order_kept = read if len(view.shape or ()) == 1 else view.order
+        if view.is_whole:
+            # what is made and reshaped in one expression has no other name
+            within = None if self.span.contains(whose.allocation.span) else whose
+            origin = whose.allocation.origin
+            return Array(self.fresh(view.dtype, shape, origin, order_kept, within=within))
+        region = view.region if order_kept is Order.C else None
+        return self.seen(view, region=region, transposed=False, flat=True, shown=shape)
+
+    def flattened(self, view: View, *, copies: bool, order: Value | None = None) -> Value:
+        """Return an array as a vector: the same memory where that can be."""
+        read = view.order if order == Text("K") else _order_of_reading(order, view)
+        if not copies and view.contiguity is Contiguity.YES and _is_read_through(view, read):
+            if len(view.shape or ()) == 1:
+                return Array(view)
+            return self.seen(view, flat=True, shown=None)
+        shape = None if view.count is None else (view.count,)
+        return self.copied(view, shape=shape, within=None if copies else view.buffer)
+
+    def permuted(self, view: View, axes: tuple[int, ...]) -> Value:
+        """Return a view of an array with its axes in another order."""
+        shape = view.shape
+        if shape is None:
+            return self.seen(view, region=None)
+        if axes == tuple(range(len(shape))):
             return Array(view)
-    text, read = run.text_of(span), _order_of_reading(order, view)
-    if view.contiguity is not Contiguity.YES or not _is_read_through(view, read):
-        # taken for a copy; axes that are only split, or evenly strided, need none
-        lies = read if view.order is read else Order.UNKNOWN
-        return copied_array(view, run, span, lies, shape=shape, within=view.buffer)
-    # a vector lies in either order
-    order_kept = read if len(view.shape or ()) == 1 else view.order
-    if view.is_whole:
-        origin, whose = view.buffer.allocation.origin, view.buffer
-        # what is made and reshaped in one expression has no other name
-        within = None if span.contains(whose.allocation.span) else whose
-        return Array(run.fresh(text, view.dtype, shape, origin, span, order_kept, within=within))
-    region = view.region if order_kept is Order.C else None
-    return Array(View(view.buffer, region, text, span, flat=True, shown=shape))
+        if axes == tuple(range(len(shape)))[::-1] and not view.flat:
+            return self.seen(view, transposed=not view.transposed)
+        shown = tuple(shape[axis] for axis in axes)
+        return self.seen(view, region=None, transposed=False, flat=True, shown=shown)
+
+    def over_memory(self, arguments: Arguments) -> Value:
+        """Return ``np.ndarray(...)``: an array over memory that is there, or a new one."""
+        given, memory = arguments.at(0, "shape"), arguments.at(2, "buffer")
+        shape = None if given is None else self.run.numbers(given, "shape")
+        order = Order.C if arguments.at(5, "order") is None else Order.UNKNOWN
+        origin = Origin.PARAMETER
+        if memory is None or isinstance(memory, Nothing):
+            origin = Origin.NEW
+        elif isinstance(memory, Array) and memory.view.buffer.allocation.origin is Origin.SHARED:
+            origin = Origin.SHARED
+        view = self.fresh(stated_dtype(arguments, 1, "float64"), shape, origin, order)
+        if origin is Origin.NEW:
+            self.run.emit(Allocate(view.buffer, self.span, filled=False))
+        return Array(view)
+
+    def listed(self, content: Value | None, arguments: Arguments) -> Array:
+        """Return an array of a number, a nested list, or something that is not followed."""
+        if isinstance(content, Number | Sequence | Range):
+            shape, kind = _nested(content)
+            return self.allocated(stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)
+        return Array(
+            self.fresh(stated_dtype(arguments, 1, None), None, Origin.PYTHON, Order.UNKNOWN)
+        )
+
+    def frombuffer(self, arguments: Arguments) -> Value:
+        """Return a vector of the bytes of a buffer."""
+        dtype, memory = stated_dtype(arguments, 1, "float64"), arguments.at(0, "buffer")
+        if not isinstance(memory, Array):
+            return self.allocated(dtype, (self.unknown_length(),))
+        count = memory.view.count if memory.view.dtype == dtype else self.unknown_length()
+        shape = None if count is None else (count,)
+        return Array(self.fresh(dtype, shape, memory.view.buffer.allocation.origin))
+
+    def from_file(self, arguments: Arguments, dtype: str | None = "float64") -> Value:
+        """Return an array read from a file; its shape and the time are unknown."""
+        why = "the time and the shape of what is read from a file are not known"
+        self.run.unknown(why, self.span)
+        return Array(self.fresh(stated_dtype(arguments, 1, dtype), None, order=Order.UNKNOWN))
+
+    def unknown_function(self, name: str, arguments: Arguments) -> Value:
+        """Note work of unknown size on the arrays that a function is given."""
+        views = tuple(v.view for v in arguments.values() if isinstance(v, Array))
+        self.run.emit(Compute(None, views, None, self.span, "call"))
+        return Opaque(f"the result of numpy.{name} is not known")
 
 
 def _order_of_reading(stated: Value | None, view: View) -> Order:
@@ -102,43 +207,6 @@ def _is_read_through(view: View, order: Order) -> bool:
     if len(view.shape or ()) == 1 or order is view.order:
         return True
     return view.order is Order.UNKNOWN and order is not Order.UNKNOWN
-
-
-def flatten(view: View, run: Run, span: Span, *, copies: bool, order: Value | None = None) -> Value:
-    """Return an array as a vector: the same memory where that can be."""
-    in_memory = isinstance(order, Text) and order.value == "K"
-    read = view.order if in_memory else _order_of_reading(order, view)
-    if not copies and view.contiguity is Contiguity.YES and _is_read_through(view, read):
-        if len(view.shape or ()) == 1:
-            return Array(view)
-        return Array(
-            View(view.buffer, view.region, run.text_of(span), span, view.transposed, flat=True)
-        )
-    shape = None if view.count is None else (view.count,)
-    within = None if copies else view.buffer
-    return copied_array(view, run, span, shape=shape, within=within)
-
-
-def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
-    """Return a view of an array with its axes in another order."""
-    shape = view.shape
-    if shape is None:
-        return Array(View(view.buffer, None, run.text_of(span), span))
-    if axes == tuple(range(len(shape))):
-        return Array(view)
-    if axes == tuple(range(len(shape)))[::-1] and not view.flat:
-        return Array(View(view.buffer, view.region, run.text_of(span), span, not view.transposed))
-    shown = tuple(shape[axis] for axis in axes)
-    return Array(View(view.buffer, None, run.text_of(span), span, flat=True, shown=shown))
-
-
-# What a function of NumPy is given: values by place or name, element types, orders.
-
-_PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float", "builtins.int"})
-
-
-BY_KEYWORD = 99
-"""Types of results are stated by keyword; nobody states them by their place."""
 
 
 def dtype_name(value: Value | None) -> str | None:
@@ -168,55 +236,6 @@ def stated_dtype(arguments: Arguments, position: int, default: str | None) -> st
     return dtype_name(value)
 
 
-def unknown_function(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
-    """Note work of unknown size on the arrays that a function is given."""
-    views = tuple(v.view for v in arguments.values() if isinstance(v, Array))
-    run.emit(Compute(None, views, None, span, "call"))
-    return Opaque(f"the result of numpy.{name} is not known")
-
-
-def over_memory(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return ``np.ndarray(...)``: an array over memory that is there, or a new one."""
-    given, memory = arguments.at(0, "shape"), arguments.at(2, "buffer")
-    shape = None if given is None else run.numbers(given, "shape")
-    dtype = stated_dtype(arguments, 1, "float64")
-    order = Order.C if arguments.at(5, "order") is None else Order.UNKNOWN
-    origin = Origin.NEW
-    if memory is not None and not isinstance(memory, Nothing):
-        shared = isinstance(memory, Array) and memory.view.buffer.allocation.origin is Origin.SHARED
-        origin = Origin.SHARED if shared else Origin.PARAMETER
-    view = run.fresh(run.text_of(span), dtype, shape, origin, span, order)
-    if origin is Origin.NEW:
-        run.emit(Allocate(view.buffer, span, filled=False))
-    return Array(view)
-
-
-def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | None) -> Value:
-    """Return a new vector or array whose elements come from nowhere."""
-    if shape is None:
-        name = f"{run.target or 'array'}.n0"
-        shape = (run.symbols.unknown(name, "its length is not known", span),)
-    return allocated(run, span, dtype, shape)
-
-
-def allocated(
-    run: Run, span: Span, dtype: str | None, shape: Shape | None, origin: Origin = Origin.NEW
-) -> Array:
-    """Return a new array, and note that its memory is filled."""
-    view = run.fresh(run.text_of(span), dtype, shape, origin, span)
-    run.emit(Allocate(view.buffer, span))
-    return Array(view)
-
-
-def array(content: Value | None, arguments: Arguments, run: Run, span: Span) -> Array:
-    """Return an array of a number, a nested list, or something that is not followed."""
-    if isinstance(content, Number | Sequence | Range):
-        shape, kind = _nested(content)
-        return allocated(run, span, stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)
-    dtype = stated_dtype(arguments, 1, None)
-    return Array(run.fresh(run.text_of(span), dtype, None, Origin.PYTHON, span, Order.UNKNOWN))
-
-
 def _nested(content: Value) -> tuple[Shape | None, str | None]:
     """Return the shape and element type of an array made of a number or a nested list."""
     match content:
@@ -241,30 +260,7 @@ def _nested(content: Value) -> tuple[Shape | None, str | None]:
     return None if inner is None else (length, *inner), dtype
 
 
-def frombuffer(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a vector of the bytes of a buffer."""
-    dtype, memory = stated_dtype(arguments, 1, "float64"), arguments.at(0, "buffer")
-    if not isinstance(memory, Array):
-        return array_of_nothing(run, span, dtype, None)
-    count = memory.view.count
-    if memory.view.dtype != dtype:
-        name = f"{run.target or 'array'}.n0"
-        count = run.symbols.unknown(name, "its length is not known", span)
-    shape = None if count is None else (count,)
-    origin = memory.view.buffer.allocation.origin
-    return Array(run.fresh(run.text_of(span), dtype, shape, origin, span))
-
-
-def from_file(arguments: Arguments, run: Run, span: Span, *, binary: bool = False) -> Value:
-    """Return an array read from a file; its shape and the time are unknown."""
-    run.unknown("the time and the shape of what is read from a file are not known", span)
-    dtype = stated_dtype(arguments, 1, None if binary else "float64")
-    return Array(run.fresh(run.text_of(span), dtype, None, Origin.NEW, span, Order.UNKNOWN))
-
-
-def parts_of(
-    parts: Value,
-) -> tuple[tuple[View, ...], list[Shape] | None, set[str | None], Expr]:
+def parts_of(parts: Value) -> tuple[tuple[View, ...], list[Shape] | None, set[str | None], Expr]:
     """Return the arrays among what is joined, all shapes, element types, and how often each."""
     items: tuple[Value, ...] = ()
     times: Expr | None = num(1)

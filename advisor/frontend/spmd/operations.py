@@ -334,12 +334,6 @@ def _requests(value: Value | None) -> list[Request]:
     return [part for part in parts if isinstance(part, Request)]
 
 
-def waited(value: Value | None, run: Run, span: Span) -> Value:
-    """Note that requests are waited for; return what that gives."""
-    run.emit(Wait(span))
-    return Nothing()
-
-
 def started(value: Value | None, run: Run, span: Span) -> Value:
     """Note that persistent operations begin once more."""
     if isinstance(value, Sequence) and value.items is None:
@@ -354,7 +348,7 @@ def request_method(request: Request, name: str, run: Run, span: Span) -> Value:
     """Return what a method of a request gives."""
     match name:
         case "Wait" | "wait":
-            waited(request, run, span)
+            run.emit(Wait(span))
             return request.gives or Opaque("what a request gives", varies=True)
         case "Test" | "test":
             return Opaque("whether a request is done", varies=True)
@@ -468,11 +462,12 @@ def construct(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
         case "Init" | "Finalize" | "Is_initialized" | "Is_finalized" | "Init_thread":
             return Nothing()
         case "Request.Waitall" | "Request.Wait" | "Request.waitall" | "Request.wait":
-            return waited(first, run, span)
+            run.emit(Wait(span))
+            return Nothing()
         case "Request.Startall" | "Request.Start":
             return started(first, run, span)
         case "Request.Waitany" | "Request.waitany" | "Request.Testall" | "Request.testall":
-            waited(first, run, span)
+            run.emit(Wait(span))
             return Number(None, varies=True)
         case "Intracomm" | "Comm" | "Cartcomm":
             return first or Opaque(f"MPI.{name}")

@@ -118,10 +118,7 @@ class Frame:
     missed: set[str] = field(default_factory=set)
 
     def entered(
-        self,
-        names: dict[str, Value],
-        steps: tuple[Step, ...],
-        around: State = ([], {}),
+        self, names: dict[str, Value], steps: tuple[Step, ...], around: State = ([], {})
     ) -> Entered:
         """Return what was found when it was entered with names."""
         buffers, returned = tuple(self.buffers.values()), frozenset(self.returned_names)

@@ -23,9 +23,9 @@ from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
 from advisor.frontend.spmd.iterations import iteration, name_of
 from advisor.frontend.spmd.joining import carry, meet
-from advisor.frontend.spmd.parts import note_loop, note_sent
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque
+from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Record, Value
+from advisor.frontend.trees import nodes_in
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
@@ -36,6 +36,7 @@ from advisor.ir.spmd.steps import (
     LoopKind,
     Step,
     Wait,
+    walk,
 )
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, ceil_div, equal, logical_not, num
@@ -279,7 +280,7 @@ def _for(node: cst.For, run: Run) -> None:
     trips = spoken_of(run.file.pragmas.trips, range(line.start_line, line.end_line + 1))
     if trips is not None:
         made = replace(made, trips=trips, why="")
-    note_loop(node, run)
+    _note_loop(node, run)
     for _ in _repeated(node.body, run):
         with run.block() as body:
             store(node.target, given, run)
@@ -287,11 +288,39 @@ def _for(node: cst.For, run: Run) -> None:
             block(node.body, run)
             steps = tuple(body) or interpreted(node.body, line)
         timing = run.clocks - clocks >= 2 and only_communicates(steps)
-    note_sent(node, steps, run)
+    _note_sent(node, steps, run)
     if steps:
         run.emit(replace(made, body=steps, span=line, timing=timing))
     if node.orelse is not None:
         block(node.orelse.body, run)
+
+
+def _note_loop(node: cst.For, run: Run) -> None:
+    """Note what names denote where a loop of the program itself begins, in its last round."""
+    if run.file is not run.home:
+        return
+    if node not in run.loops:
+        found = (dotted(one) for one in nodes_in(node) if isinstance(one, cst.Name | cst.Attribute))
+        run.loops[node] = dict.fromkeys(one for one in found if one and one.count(".") < 2)
+    names = run.loops[node]
+    for name in names:
+        names[name] = _denoted(name, run)
+
+
+def _denoted(name: str, run: Run) -> Value | None:
+    frame = run.frame
+    first, _, attribute = name.partition(".")
+    known = (frame.names, frame.shared, run.frames[0].names)
+    found = next((names[first] for names in known if first in names), None)
+    if attribute:
+        return run.entry(found.number, attribute) if isinstance(found, Record) else None
+    return found
+
+
+def _note_sent(node: cst.For, steps: tuple[Step, ...], run: Run) -> None:
+    """Forget a loop that sends something."""
+    if any(isinstance(visit.step, Communicate) for visit in walk(steps, into_calls=True)):
+        run.loops.pop(node, None)
 
 
 def _while(node: cst.While, run: Run) -> None:

@@ -8,7 +8,6 @@ import advisor.ir.values as forms
 from advisor.frontend.selections import Entry, Sizes, selected
 from advisor.frontend.spmd.door import ProgramDoor
 from advisor.frontend.spmd.joining import join_all
-from advisor.frontend.spmd.numpy_created import array
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Arguments,
@@ -24,8 +23,8 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.spmd.memory import Origin, View, extent_of, inside
-from advisor.ir.spmd.steps import Compute, Copy
+from advisor.ir.spmd.memory import View, extent_of, inside
+from advisor.ir.spmd.steps import Compute
 from advisor.ir.values import Point, Subscript
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
@@ -110,9 +109,7 @@ def _picked(view: View, parts: tuple[Value, ...], run: Run, span: Span, text: st
             return door.computed(forms.Gather(operand, places[0], places[1:]), None, view)
     except NotUnderstood:
         pass
-    made = run.fresh(text, view.dtype, None, Origin.COPY, span, copied=view)
-    run.emit(Copy(made, view, span, allocates=True))
-    return Array(made)
+    return door.copied(view, shape=None)
 
 
 def put(view: View, index: Value, value: Value, run: Run, span: Span) -> bool:
@@ -135,9 +132,7 @@ def _chooses(
 ) -> tuple[forms.Value | None, tuple[forms.Value, ...]]:
     """Return the mask or the places that a subscript consists of, where it is nothing else."""
     arrays = [
-        array(part, Arguments(), door.run, door.span)
-        if isinstance(part, Sequence | Range)
-        else part
+        door.listed(part, Arguments()) if isinstance(part, Sequence | Range) else part
         for part in parts
     ]
     found = [door.value(one) for one in arrays if isinstance(one, Array) and one.view.shape]
