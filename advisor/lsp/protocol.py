@@ -152,14 +152,9 @@ _SEVERITIES = {
 def diagnostic(document: Document, finding: Finding, pages: Mapping[str, str]) -> types.Diagnostic:
     """Return a finding as a diagnostic; its message starts with its class and the gain."""
     href = pages.get(finding.code)
-    return types.Diagnostic(
-        range=document.range_of(finding.span),
-        severity=_SEVERITIES[finding.verdict],
-        code=finding.code,
-        code_description=types.CodeDescription(href) if href else None,
-        source=SOURCE,
-        message=headline(finding),
-    )
+    about = types.CodeDescription(href) if href else None
+    place, severity = document.range_of(finding.span), _SEVERITIES[finding.verdict]
+    return types.Diagnostic(place, headline(finding), severity, finding.code, about, source=SOURCE)
 
 
 def overlapping(
@@ -248,23 +243,15 @@ def inlay_hint(document: Document, hint: Hint) -> types.InlayHint:
 
 
 def _of_remark(document: Document, remark: Remark) -> types.Diagnostic:
-    return types.Diagnostic(
-        range=document.range_of(remark.span),
-        severity=types.DiagnosticSeverity.Hint,
-        source=SOURCE,
-        message=remark.message,
-    )
+    place = document.range_of(remark.span)
+    return types.Diagnostic(place, remark.message, types.DiagnosticSeverity.Hint, source=SOURCE)
 
 
 def _of_problem(document: Document, problem: SourceProblem) -> types.Diagnostic:
     start = document.position(problem.line, problem.column)
     end = document.end_of_line(start.line + 1)
-    return types.Diagnostic(
-        range=types.Range(start, end),
-        severity=types.DiagnosticSeverity.Information,
-        source=SOURCE,
-        message=problem.message,
-    )
+    severity = types.DiagnosticSeverity.Information
+    return types.Diagnostic(types.Range(start, end), problem.message, severity, source=SOURCE)
 
 
 # Pages of the rules as files, for the link on a diagnostic.
