@@ -347,11 +347,7 @@ def parse_given(definitions: Iterable[str]) -> Mapping[str, str]:
 
     A value is a number or a word; what it is for decides.
     """
-    given: dict[str, str] = {}
-    for definition in definitions:
-        name, text = split_binding(definition)
-        given[name] = text
-    return given
+    return dict(map(split_binding, definitions))
 
 
 def parse_over(texts: Iterable[str]) -> Mapping[str, tuple[Chosen, ...] | None]:
