@@ -48,10 +48,6 @@ def installed_rules() -> tuple[Rule, ...]:
         raise wrong_use(str(error)) from error
 
 
-def _names() -> list[str]:
-    return [word for rule in installed_rules() for word in (rule.code, rule.name)]
-
-
 def split_codes(options: Iterable[str]) -> tuple[str, ...]:
     """Return the codes in repeated options whose values may hold several, by commas."""
     words = (word.strip() for option in options for word in option.split(","))
@@ -136,6 +132,7 @@ class Resolver:
     details: bool = True
     everything: bool = False
     named_only: bool = False
+    _known: tuple[tuple[str, str], ...] | None = None
     _done: dict[int, Effective] = field(default_factory=dict)
 
     def settings(self, path: str) -> Settings:
@@ -217,7 +214,8 @@ class Resolver:
     def _codes(self, settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if not (settings.select or settings.extend_select or settings.ignore or settings.rules):
             return (), ()
-        codes = sorted({*(rule.code for rule in installed_rules()), UNUSED_SUPPRESSION})
+        codes = sorted({*(code for code, _ in self._rules()), UNUSED_SUPPRESSION})
+        names = [word for rule in self._rules() for word in rule]
         for layer in settings.layers:
             named = (
                 ("select", layer.select),
@@ -227,12 +225,12 @@ class Resolver:
             for key, prefixes in named:
                 for place, prefix in enumerate(prefixes or ()):
                     if not any(code.startswith(self._code(prefix)) for code in codes):
-                        near = nearest(prefix, _names() if "-" in prefix else codes)
+                        near = nearest(prefix, names if "-" in prefix else codes)
                         message = f"unknown rule {prefix!r}{near}"
                         raise layer.origin.error((key, place), message)
             for name in layer.rules:
-                if name not in codes and name not in _names():
-                    message = f"unknown rule {name!r}{nearest(name, _names())}"
+                if name not in names:
+                    message = f"unknown rule {name!r}{nearest(name, names)}"
                     raise layer.origin.error(("rules", name), message)
         select, extend, ignore = (
             [self._code(word) for word in words]
@@ -242,6 +240,25 @@ class Resolver:
 
     def _code(self, name: str) -> str:
         """Return the code of a rule by its name; a code, or the start of one, in capitals."""
-        if _CODE.fullmatch(name):
-            return name.upper()
-        return next((rule.code for rule in installed_rules() if name.lower() == rule.name), name)
+        known = (code for code, own in self._rules() if name.lower() == own)
+        return next(known, name.upper() if _CODE.fullmatch(name) else name)
+
+    def _rules(self) -> Sequence[tuple[str, str]]:
+        """Return codes and names of the installed rules, from the cache where it knows them."""
+        if self._known is None:
+            self._known = self._kept_rules() or self._installed_rules()
+        return self._known
+
+    def _kept_rules(self) -> tuple[tuple[str, str], ...]:
+        if self.answers is None:
+            return ()
+        kept = self.answers.cache.read("rules", self.answers.environment)
+        return tuple((code, name) for code, name in kept or ())
+
+    def _installed_rules(self) -> tuple[tuple[str, str], ...]:
+        found = tuple((rule.code, rule.name) for rule in installed_rules())
+        if not found:
+            raise wrong_use("no rules are installed")
+        if self.answers is not None:
+            self.answers.cache.write("rules", self.answers.environment, found)
+        return found
