@@ -355,13 +355,10 @@ def placed_sums(
     counts: Sequence[Expr],
     own: Sequence[Expr],
     ranks: Expr,
-    *,
-    in_blocks: bool,
 ) -> Process:
     """Return what `add_at` does with places: find owners, sort by them, send, combine."""
     n, each = product(tuple(counts)), product(tuple(counts)) / ranks
     vector = Visit(dense((n,), places.dtype))
-    values = Visit(dense((n,), table.dtype))
     held = Visit(dense(tuple(own), table.dtype))
 
     def call(operation: ArrayOperation, dtype: str = places.dtype, **more: Any) -> ArrayCall:
@@ -369,46 +366,23 @@ def placed_sums(
         return replace(made, **more)
 
     finding = (
-        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
-        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
         call(ArrayOperation.DIVIDE_BY_ONE),
-        *(() if in_blocks else (call(ArrayOperation.REMAINDER),)),
-        call(ArrayOperation.TAKE, operands=(vector, vector), length=ranks),
         call(ArrayOperation.CAST, "int16"),
         call(ArrayOperation.SORT, "int16", length=n, axis_from_last=0),
         call(ArrayOperation.ADD_AT, fresh=False, length=ranks),
-        call(ArrayOperation.TAKE, operands=(vector, vector), length=n),
-        call(ArrayOperation.TAKE, table.dtype, operands=(values, vector), length=n),
+        *(call(ArrayOperation.TAKE, operands=(vector, vector), length=n) for _ in range(3)),
     )
-    turns = (
-        call(ArrayOperation.DIVIDE_BY_ONE),
-        call(ArrayOperation.BINARY),
-        call(ArrayOperation.BINARY),
-    )
-    combining = (
-        *(() if in_blocks else turns),
-        call(ArrayOperation.REMAINDER),
-        call(
-            ArrayOperation.ADD_AT, table.dtype, result=held, operands=(vector,), fresh=False,
-            length=product(tuple(own)),
-        ),
-    )  # fmt: skip
+    size = product(tuple(own))
+    adding = call(ArrayOperation.ADD_AT, table.dtype, result=held, fresh=False, length=size)
     passed = Access(vector.region), Access(held.region, store=True)
-    sizes = dense((num(1),), "int64")
-    sent = [
-        Leaf(Collective(CollectiveKind.ALLTOALL, ranks, sizes, PLACES)),
-        *(
-            Leaf(Collective(CollectiveKind.ALLTOALLV, ranks, dense((each,), dtype), PLACES))
-            for dtype in (places.dtype, table.dtype)
-        ),
-    ]
-    return Sequential(
-        (
-            Leaf(Computed(passed, n, PLACES, finding)),
-            *sent,
-            Leaf(Computed(passed, n, PLACES, combining)),
-        )
+    counted = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, dense((ONE,), "int64"), PLACES))
+    sent = (
+        Leaf(Collective(CollectiveKind.ALLTOALLV, ranks, dense((each,), dtype), PLACES))
+        for dtype in (places.dtype, table.dtype)
     )
+    sought = Leaf(Computed(passed, n, PLACES, finding))
+    added = Leaf(Computed(passed, n, PLACES, (call(ArrayOperation.REMAINDER), adding)))
+    return Sequential((sought, counted, *sent, added))
 
 
 # What an interpreter does besides.

@@ -42,7 +42,6 @@ from advisor.build.work import (
     placed_sums,
     with_scans,
 )
-from advisor.distribution import CyclicDim
 from advisor.dtypes import dtype_of
 from advisor.ir.concrete import spelled_out
 from advisor.ir.kernel import Kernel
@@ -536,7 +535,6 @@ class Writer(Loops):
                     [count_along(axis, self.facts) for axis in frame],
                     local_extents(placement, self.typed(one.array).extents, self.facts),
                     placement.ranks(0),
-                    in_blocks=not isinstance(placement.dims[0], CyclicDim),
                 )
             )
         else:
