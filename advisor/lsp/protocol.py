@@ -164,10 +164,7 @@ def overlapping(
     start = document.place(wanted.start)
     end = document.place(wanted.end)
     return tuple(
-        finding
-        for finding in findings
-        if (finding.span.start_line, finding.span.start_column) <= end
-        and start <= (finding.span.end_line, finding.span.end_column)
+        finding for finding in findings if finding.span.start <= end and start <= finding.span.end
     )
 
 

@@ -406,8 +406,7 @@ def _changed(kernel: Kernel, proposal: Proposal) -> frozenset[Span | None]:
     for one in walk(kernel.body):
         if isinstance(one, Loop):
             # a proposal is shown at the head of its loop
-            place, head = one.span, proposal.span
-            if (place.start_line, place.start_column) == (head.start_line, head.start_column):
+            if one.span.start == proposal.span.start:
                 found |= {inner.span for inner in walk((one,))}
         elif id(one) not in kept and one not in made:
             found.add(one.span)
