@@ -93,8 +93,6 @@ class Scope:
     facts: Facts = field(default_factory=Facts)
     lowered: Lowered = field(default_factory=Lowered)
     """The statement at hand."""
-    scanned_as: str = ""
-    """The type of running sums over ranks that the statement at hand makes."""
 
     # names and lines
 

@@ -40,7 +40,6 @@ from costdb.work import (
     Message,
     Parallel,
     ParLoop,
-    PrefixScan,
     Process,
     Region,
     RemoteGroup,
@@ -308,45 +307,6 @@ def count_along(axis: Axis, facts: Facts) -> Expr:
 
 
 # What ranks do together.
-
-
-def with_scans(part: Process, dtype: str) -> Process:
-    """Return a process whose running sums are those that a program makes; no type: of one rank."""
-    match part:
-        case Leaf(PrefixScan() as scan):
-            if dtype:
-                return scanned(scan, dtype)
-            accesses = Access(scan.block), Access(scan.block, store=True)
-            operations = product(scan.block.counts)
-            return Leaf(Computed(accesses, operations, scan.label, scan.calls))
-        case Sequential(parts):
-            return Sequential(tuple(with_scans(one, dtype) for one in parts))
-    return part
-
-
-def scanned(scan: PrefixScan, dtype: str) -> Process:
-    """Return running sums over ranks: one's own, their totals, what ranks before have."""
-    counts = scan.block.counts
-    block = Visit(scan.block)
-    elements = product(counts)
-    run = Visit(dense(counts, dtype))
-    total = ArrayCall(ArrayOperation.SCAN, dtype, elements, None, (block,), length=elements)
-    total = next(iter(scan.calls or ()), total)
-    calls = (
-        *(scan.calls or ()),
-        replace(
-            total, operation=ArrayOperation.REDUCE, operands=(block,), result=None, fresh=False
-        ),
-        ArrayCall(ArrayOperation.BINARY, dtype, elements, run, (run,), fresh=True),
-    )
-    accesses = Access(scan.block), Access(scan.block, store=True)
-    edge = dense(scan.edge.counts, dtype)
-    return Sequential(
-        (
-            Leaf(Computed(accesses, elements, scan.label, calls)),
-            Leaf(Collective(CollectiveKind.PREFIX, scan.ranks, edge, scan.label)),
-        )
-    )
 
 
 def placed_sums(
