@@ -268,16 +268,7 @@ def run_built(
         "folder": str(Path(path).resolve().parent),
         "repetitions": repetitions,
         "seconds": seconds,
-        "cases": [
-            {
-                "source": one.source,
-                "kernel": one.kernel,
-                "built": one.programs,
-                "arrays": [asdict(array) for array in one.arrays],
-                "sizes": dict(one.sizes),
-            }
-            for one in cases
-        ],
+        "cases": list(map(asdict, cases)),
     }
     for found in answers("advisor.verify.worker", job, _PATIENCE_S, ranks, ONE_THREAD):
         yield tuple(Ran(one["differs"], tuple(one["samples_s"])) for one in found)

@@ -58,11 +58,12 @@ def predict(
     with subjects.measurements(opened, run=measure) as known:
         found = predict(opened.subject, given, known)
     formula = subjects.formula_of(opened)
-    origins = (*configured, *subjects.origins_of(opened, given)) if files[0].endswith(".py") else ()
+    told = subjects.read_in(opened)
+    origins = configured if told is None else (*configured, *told.origins(given))
     if isinstance(found, Missing):
         raise subjects.lacking(found)
     name = None if opened.machine is None else opened.machine.name
-    cautions = subjects.cautions_of(opened, found.bindings)
+    cautions = told.cautions(opened.machine, found.bindings) if told and opened.machine else ()
     report = PredictionReport(opened.title, name, formula, found, origins, cautions)
     if output_format in PAGES:
         from advisor.report.pages import of_prediction

@@ -26,7 +26,7 @@ from advisor.config.files import CommandError, choose_machine, wrong_use
 if TYPE_CHECKING:
     from advisor.verify.cases import Case, ProgramCase
     from advisor.verify.running import Effort
-    from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict
+    from advisor.verify.verdict import ProgramVerdict, Verdict
     from costdb.machines import Machine
 
 
@@ -57,6 +57,7 @@ def verify(
     )
     from costdb.calibration.section import Bystanders
     from costdb.machines import load_machine
+    from costdb.store.records import keep_result
 
     given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
@@ -87,7 +88,7 @@ def verify(
     where = _circumstances(chosen, others.busy_cores())
     document = document_of(groups, programs, where)
     if chosen.may_be_here:
-        _keep_document(" ".join(files), document)
+        keep_result(chosen.name, "verify", " ".join(files), document)
     if output_format == JSON:
         import json
 
@@ -206,24 +207,17 @@ def _verify_built(
     return groups
 
 
-def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
+def _circumstances(machine: Machine, busy_cores: float | None) -> dict[str, Any]:
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
-    from advisor.verify.verdict import Circumstances
 
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
-
-
-def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
-    """Store what was found, which ``advise machine show`` tells of."""
-    from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.records import Result, add_result
-
-    with writing(store_path()) as connection:
-        add_result(connection, Result(document["machine"], "verify", subject, document))
+    return {
+        "machine": machine.name,
+        "calibration": calibration_of(machine),
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "others_busy_cores": busy_cores,
+    }
 
 
 def _keep(group: Sequence[Verdict], machine: Machine) -> None:
