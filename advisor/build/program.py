@@ -23,6 +23,8 @@ _EQUAL = libcst.AssignEqual(libcst.SimpleWhitespace(""), libcst.SimpleWhitespace
 
 
 MPI, DASK = "mpi", "dask"
+_CHUNKS = "# Of each kernel, the chunks of the arrays that it takes."
+_OWNERS = "# Of each kernel, who owns what of the arrays that it takes, and of its results."
 
 
 def build(
@@ -75,8 +77,11 @@ def build(
     ]
     declared = _declarations(module)
     if to == DASK:
-        return "\n\n\n".join(("\n".join((*head, "", *declared)), body, _chunks(functions))) + "\n"
-    owners = _owners(functions)
+        chunks = (_CHUNKS, *_table("CHUNKS", functions))
+        return "\n\n\n".join(map("\n".join, ((*head, "", *declared), (body,), chunks))) + "\n"
+    owners = "\n".join(
+        (_OWNERS, *_table("OWNERS", functions), *_table("RESULTS", functions, results=True))
+    )
     wanted = _used("\n".join((body, owners, *declared)), helpers)
     parts = ["\n".join(head), *(helpers[one] for one in helpers if one in wanted)]
     parts += ["\n".join(declared), body, owners]
@@ -102,15 +107,14 @@ _IMPORTS = {
 }
 
 
-def _entries(one: Mapping[str, str]) -> str:
-    return ", ".join(f'"{name}": {layout}' for name, layout in one.items())
-
-
-def _chunks(functions: Sequence[Function]) -> str:
-    lines = [f'    "{one.name}": {{{_entries(one.layouts)}}},' for one in functions]
-    return "\n".join(
-        ("# Of each kernel, the chunks of the arrays that it takes.", "CHUNKS = {", *lines, "}")
-    )
+def _table(name: str, functions: Sequence[Function], *, results: bool = False) -> list[str]:
+    """Return the lines of what is known of the arrays that each kernel takes, or gives."""
+    lines = [f"{name} = {{"]
+    for one in functions:
+        layouts = ", ".join(f'"{array}": {layout}' for array, layout in one.layouts.items())
+        held = f"[{', '.join(one.results)}]" if results else f"{{{layouts}}}"
+        lines.append(f'    "{one.name}": {held},')
+    return [*lines, "}"]
 
 
 def _declarations(module: Module) -> list[str]:
@@ -133,17 +137,6 @@ def _declarations(module: Module) -> list[str]:
         if name in of_mesh
     ]
     return [*lines, *module.lines]
-
-
-def _owners(functions: Sequence[Function]) -> str:
-    lines = [
-        "# Of each kernel, who owns what of the arrays that it takes, and of its results.",
-        "OWNERS = {",
-    ]
-    lines += [f'    "{one.name}": {{{_entries(one.layouts)}}},' for one in functions]
-    lines += ["}", "RESULTS = {"]
-    lines += [f'    "{one.name}": [{", ".join(one.results)}],' for one in functions]
-    return "\n".join((*lines, "}"))
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
@@ -289,23 +289,10 @@ def write_pages(folder: Path) -> Mapping[str, str]:
 # The library's protocol, with documents of our own instead of its own; see `document`.
 
 
-class Documents(Protocol):
-    """What follows the user's typing."""
-
-    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Take in a file."""
-
-    def changed(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Carry out changes, in the order given."""
-
-    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Forget a file."""
-
-
 class AdviseProtocol(LanguageServerProtocol):
-    """Hands every change to `documents` before anybody else touches it."""
+    """Hands every change to `documents`, the server, before anybody else touches it."""
 
-    documents: Documents
+    documents: Any
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
