@@ -10,6 +10,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +55,10 @@ def _parsed(lines: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _has(document: Any, keys: Keys) -> bool:
-    for key in keys:
-        if isinstance(document, list) and isinstance(key, int):
-            if key >= len(document):
-                return False
-        elif not isinstance(document, dict) or key not in document:
-            return False
-        document = document[key]
+    try:
+        reduce(getitem, keys, document)
+    except (KeyError, IndexError, TypeError):
+        return False
     return True
 
 
