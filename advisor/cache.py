@@ -187,22 +187,12 @@ def _distributions() -> Iterator[tuple[str, int]]:
 def _own_files() -> Iterator[tuple[str, int, int]]:
     root = Path(__file__).parents[1]
     for room in _ROOMS:
-        folder = root / room
-        if folder.is_dir():
-            yield from _files_below(str(folder))
-
-
-def _files_below(folder: str) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and time of change; plain text instead of `Path`, for speed."""
-    with os.scandir(folder) as entries:
-        ordered = sorted(entries, key=lambda entry: entry.name)
-    for entry in ordered:
-        if entry.is_dir():
-            if entry.name != "__pycache__":
-                yield from _files_below(entry.path)
-        else:
-            status = entry.stat()
-            yield entry.path, status.st_size, status.st_mtime_ns
+        # plain text instead of `Path`, for speed
+        for folder, folders, files in os.walk(root / room):
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            for name in sorted(files):
+                status = os.stat(path := f"{folder}/{name}")  # noqa: PTH116
+                yield path, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,21 +247,4 @@ class Answers:
 
 
 def _name(question: Question) -> str:
-    options = question.options
-    described = json.dumps(
-        [
-            options.machine,
-            sorted(options.sizes.items()),
-            sorted(options.size_origins.items()),
-            options.select,
-            options.ignore,
-            options.min_speedup,
-            sorted(options.rule_min_speedup.items()),
-            [repr(seen) for seen in options.observed],
-            [repr(seen) for seen in options.messages],
-            options.details,
-            options.everything,
-            options.local,
-        ]
-    )
-    return digest(str(Path.cwd()), question.path, described)[:40]
+    return digest(str(Path.cwd()), question.path, repr(question.options))[:40]

@@ -226,7 +226,7 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
                 kept = tuple(f for f in ranked.findings if f not in within)
                 ranked = replace(ranked, findings=kept)
     if read.program is not None:
-        ranked = ranked.and_also(_rank_program(read.program, options, loops))
+        ranked = ranked.and_also(rank_program(read.program, options, loops))
     else:
         alone = tuple(one for found in loops.values() for one in found)
         ranked = replace(ranked, findings=(*ranked.findings, *alone))
@@ -269,7 +269,7 @@ def _program_rules(options: Options) -> tuple[ProgramTransform, ...]:
     return tuple(t for t in program_transforms() if _is_wanted(t.code, options))
 
 
-def _rank_program(
+def rank_program(
     program: Program, options: Options, loops: Mapping[int, tuple[Finding, ...]]
 ) -> Ranked:
     """Return what is to be said of an SPMD program.
@@ -281,12 +281,12 @@ def _rank_program(
     MachineError
         The machine is unknown or its profile is wrong.
     """
-    from advisor.ranking.programs import as_observed, bind_program, rank_program
+    from advisor.ranking import programs
     from costdb.machines import load_machine
 
-    program = as_observed(program, options.messages)
-    sizes = bind_program(program, options.sizes, options.size_origins)
-    return rank_program(
+    program = programs.as_observed(program, options.messages)
+    sizes = programs.bind_program(program, options.sizes, options.size_origins)
+    return programs.rank_program(
         program,
         load_machine(options.machine or ""),
         sizes,

@@ -127,9 +127,6 @@ def _between(own: Sequence[Evidence], finding: Finding) -> Evidence | None:
     sizes = {a.name: a.value for a in finding.assumptions if not isinstance(a.value, str)}
     if len(timed) < 2 or finding.prediction is None:
         return None
-    # few kernels were measured at two sizes
-    from advisor.evidence import between
-
     sides = [
         between([(one.bindings, _times(one, side)) for one in timed.values()], sizes)
         for side in (BEFORE, AFTER)

@@ -171,12 +171,8 @@ def _form(text: str) -> Form:
     found = _FORM.fullmatch(text.strip())
     assert found is not None, text
     name, value, operands, results = found.groups()
-    made = tuple(tuple(_extents(one)) for one in re.split(r",(?![^()]*\))", results))
+    made = tuple(tuple(one.split()) for one in re.split(r",(?![^()]*\))", results))
     return Form(tuple(operands.split()), made, (name, value) if name else ())
-
-
-def _extents(text: str) -> list[str]:
-    return text.split()
 
 
 def _functions() -> dict[str, Function]:

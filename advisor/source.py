@@ -24,6 +24,16 @@ class Span:
     end_column: int
 
     @property
+    def start(self) -> tuple[int, int]:
+        """Line and column where it begins."""
+        return self.start_line, self.start_column
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Line and column behind it."""
+        return self.end_line, self.end_column
+
+    @property
     def last_line(self) -> int:
         """The last line of which this holds some text."""
         ends_above = self.end_column == 0 and self.end_line > self.start_line
@@ -31,10 +41,7 @@ class Span:
 
     def contains(self, other: Span) -> bool:
         """Return whether `other` lies within this span."""
-        return (self.start_line, self.start_column) <= (
-            other.start_line,
-            other.start_column,
-        ) and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+        return self.start <= other.start and other.end <= self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +115,9 @@ def newline_of(source: str) -> str:
 def conflicting(one: Edit, other: Edit) -> bool:
     """Return whether the result would depend on which of two edits is applied first."""
     a, b = one.span, other.span
-    if _is_empty(a) and _is_empty(b):
-        return _start(a) == _start(b)
-    return _start(a) < _end(b) and _start(b) < _end(a)
+    if a.start == a.end and b.start == b.end:
+        return a.start == b.start
+    return a.start < b.end and b.start < a.end
 
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> str:
@@ -130,7 +137,7 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
         offsets.append(offsets[-1] + len(line))
     newline = newline_of(source)
 
-    ordered = sorted(edits, key=lambda edit: (_start(edit.span), _end(edit.span)))
+    ordered = sorted(edits, key=lambda edit: edit.span)
     for one, other in pairwise(ordered):
         if conflicting(one, other):
             span = other.span
@@ -141,8 +148,8 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
     pieces: list[str] = []
     done = 0
     for edit in ordered:
-        start = _offset(lines, offsets, *_start(edit.span))
-        end = _offset(lines, offsets, *_end(edit.span))
+        start = _offset(lines, offsets, *edit.span.start)
+        end = _offset(lines, offsets, *edit.span.end)
         if end < start:
             raise EditError(f"an edit ends before it starts, at line {edit.span.start_line}")
         pieces += [source[done:start], _BARE_LINE_FEED.sub(newline, edit.replacement)]
@@ -165,18 +172,6 @@ def unified_diff(path: str, before: str, after: str) -> str:
         if not line.endswith("\n"):
             pieces.append("\n\\ No newline at end of file\n")
     return "".join(pieces)
-
-
-def _start(span: Span) -> tuple[int, int]:
-    return span.start_line, span.start_column
-
-
-def _end(span: Span) -> tuple[int, int]:
-    return span.end_line, span.end_column
-
-
-def _is_empty(span: Span) -> bool:
-    return _start(span) == _end(span)
 
 
 def _offset(lines: Sequence[str], offsets: Sequence[int], line: int, column: int) -> int:

@@ -23,7 +23,7 @@ from costdb.records import dataclass
 
 if TYPE_CHECKING:
     from advisor.ir.proposal import Proposal, Rule, Transform
-    from advisor.ir.spmd.program import Program, ProgramProposal, ProgramTransform
+    from advisor.ir.spmd.program import ProgramTransform
 
 GROUP = "advise.transforms"
 PROGRAM_GROUP = "advise.program_transforms"
@@ -62,32 +62,19 @@ class Installed:
         return code
 
     @property
-    def name(self) -> str:
-        """Its name."""
-        name: str = self.rule.name
-        return name
-
-    @property
     def module(self) -> str:
         """The module that it is in."""
         return self.place.partition(":")[0]
 
-    @property
-    def documentation(self) -> str:
-        """Its page."""
-        page: str = self.rule.documentation
-        return page
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the rule has."""
+        return getattr(self.rule, name)
 
     def propose(self, kernel: Kernel) -> Iterable[Proposal]:
         """Yield what the rule proposes for a kernel."""
         if self.needs and self.needs.isdisjoint(held(kernel)):
             return ()
         found: Iterable[Proposal] = self.rule.propose(kernel)
-        return found
-
-    def propose_program(self, program: Program) -> Iterable[ProgramProposal]:
-        """Yield what the rule proposes for a program."""
-        found: Iterable[ProgramProposal] = self.rule.propose_program(program)
         return found
 
 
@@ -128,7 +115,7 @@ def transforms() -> tuple[Transform, ...]:
     LookupError
         When none is installed, which means that the distribution's metadata is missing.
     """
-    found = _installed(GROUP)
+    found: tuple[Transform, ...] = _installed(GROUP)
     if not found:
         raise LookupError(
             "no transforms are installed: reinstall with `pip install kernel-advisor`"
@@ -153,7 +140,7 @@ def rules() -> tuple[Rule, ...]:
     return tuple(sorted((*transforms(), *program_transforms()), key=lambda one: one.code))
 
 
-def _installed(group: str) -> tuple[Installed, ...]:
+def _installed(group: str) -> tuple[Any, ...]:
     needs: dict[tuple[str, str], set[str]] = {}
     for own, name, place in _entries():
         if own == group or own.startswith(f"{group}."):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import libcst
 
 from advisor.build.chunks import write_chunks
 from advisor.build.module import Module
@@ -16,9 +19,12 @@ from advisor.ir.kernel import Kernel
 
 _OWN = ("MPI", "np", "OWNERS", "RESULTS", "main", "annotations")
 _ALWAYS = ("scatter", "gather")
+_EQUAL = libcst.AssignEqual(libcst.SimpleWhitespace(""), libcst.SimpleWhitespace(""))
 
 
 MPI, DASK = "mpi", "dask"
+_CHUNKS = "# Of each kernel, the chunks of the arrays that it takes."
+_OWNERS = "# Of each kernel, who owns what of the arrays that it takes, and of its results."
 
 
 def build(
@@ -71,8 +77,11 @@ def build(
     ]
     declared = _declarations(module)
     if to == DASK:
-        return "\n\n\n".join(("\n".join((*head, "", *declared)), body, _chunks(functions))) + "\n"
-    owners = _owners(functions)
+        chunks = (_CHUNKS, *_table("CHUNKS", functions))
+        return "\n\n\n".join(map("\n".join, ((*head, "", *declared), (body,), chunks))) + "\n"
+    owners = "\n".join(
+        (_OWNERS, *_table("OWNERS", functions), *_table("RESULTS", functions, results=True))
+    )
     wanted = _used("\n".join((body, owners, *declared)), helpers)
     parts = ["\n".join(head), *(helpers[one] for one in helpers if one in wanted)]
     parts += ["\n".join(declared), body, owners]
@@ -98,15 +107,14 @@ _IMPORTS = {
 }
 
 
-def _entries(one: Mapping[str, str]) -> str:
-    return ", ".join(f'"{name}": {layout}' for name, layout in one.items())
-
-
-def _chunks(functions: Sequence[Function]) -> str:
-    lines = [f'    "{one.name}": {{{_entries(one.layouts)}}},' for one in functions]
-    return "\n".join(
-        ("# Of each kernel, the chunks of the arrays that it takes.", "CHUNKS = {", *lines, "}")
-    )
+def _table(name: str, functions: Sequence[Function], *, results: bool = False) -> list[str]:
+    """Return the lines of what is known of the arrays that each kernel takes, or gives."""
+    lines = [f"{name} = {{"]
+    for one in functions:
+        layouts = ", ".join(f'"{array}": {layout}' for array, layout in one.layouts.items())
+        held = f"[{', '.join(one.results)}]" if results else f"{{{layouts}}}"
+        lines.append(f'    "{one.name}": {held},')
+    return [*lines, "}"]
 
 
 def _declarations(module: Module) -> list[str]:
@@ -131,61 +139,32 @@ def _declarations(module: Module) -> list[str]:
     return [*lines, *module.lines]
 
 
-def _owners(functions: Sequence[Function]) -> str:
-    lines = [
-        "# Of each kernel, who owns what of the arrays that it takes, and of its results.",
-        "OWNERS = {",
-    ]
-    lines += [f'    "{one.name}": {{{_entries(one.layouts)}}},' for one in functions]
-    lines += ["}", "RESULTS = {"]
-    lines += [f'    "{one.name}": [{", ".join(one.results)}],' for one in functions]
-    return "\n".join((*lines, "}"))
-
-
 @cache
 def definitions() -> dict[str, str]:
     """Return the text of each definition that a program may need, without types."""
     text = (Path(__file__).parent / "helpers.py").read_text("utf-8")
-    lines = text.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    found: dict[str, str] = {}
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            begin, end = starts[node.lineno - 1], starts[node.end_lineno or 0]
-            cuts = sorted(_types_in(node, text, starts), reverse=True)
-            made = text
-            for low, high in cuts:
-                made = made[:low] + made[high:]
-                end -= high - low
-            found[node.name] = made[begin:end].rstrip().replace("  # noqa: B905", "")
-    return found
+    tree = libcst.parse_module(text.replace("  # noqa: B905", "")).visit(_WithoutTypes())
+    return {
+        one.name.value: tree.code_for_node(one).strip()
+        for one in tree.body
+        if isinstance(one, libcst.FunctionDef | libcst.ClassDef)
+    }
 
 
-def _types_in(node: ast.AST, text: str, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield where annotations are: a program is no place to explain them."""
+class _WithoutTypes(libcst.CSTTransformer):
+    """Leaves annotations out: a program is no place to explain them."""
 
-    def at(line: int, column: int) -> int:
-        return starts[line - 1] + column
-
-    for one in ast.walk(node):
-        if isinstance(one, ast.arg) and one.annotation is not None:
-            begin = at(one.lineno, one.col_offset + len(one.arg))
-            end = _end(one.annotation, starts)
-            if text[end : end + 3] == " = ":
-                yield end + 2, end + 3
-                end += 1
-            yield begin, end
-        elif isinstance(one, ast.FunctionDef) and one.returns is not None:
-            first = at(one.returns.lineno, one.returns.col_offset)
-            yield text.rindex(" ->", 0, first), _end(one.returns, starts)
-        elif isinstance(one, ast.AnnAssign):
-            yield _end(one.target, starts), _end(one.annotation, starts)
-
-
-def _end(node: ast.expr, starts: Sequence[int]) -> int:
-    return starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0)
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        match updated_node:
+            case libcst.Param(default=None):
+                return updated_node.with_changes(annotation=None)
+            case libcst.Param():
+                return updated_node.with_changes(annotation=None, equal=_EQUAL)
+            case libcst.FunctionDef():
+                return updated_node.with_changes(returns=None)
+            case libcst.AnnAssign(target=target, value=libcst.BaseExpression() as value):
+                return libcst.Assign([libcst.AssignTarget(target)], value)
+        return updated_node
 
 
 def _used(text: str, helpers: Mapping[str, str]) -> set[str]:

@@ -2,16 +2,14 @@
 
 What a statement computes is lowered as ever. What it takes to have its operands is not: that is
 what the written lines do, at the place where they stand: rims that are packed, sent and unpacked,
-fetched elements that become an array of their own, blocks that are copied to have room. What an
-interpreter does in the definitions that lines call is counted in these definitions.
+fetched elements that become an array of their own, blocks that are copied to have room, and about
+how many calls an interpreter makes in the definitions that lines call.
 """
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from advisor.analysis.arrays import Arrays
@@ -42,7 +40,6 @@ from costdb.work import (
     Message,
     Parallel,
     ParLoop,
-    PrefixScan,
     Process,
     Region,
     RemoteGroup,
@@ -312,58 +309,16 @@ def count_along(axis: Axis, facts: Facts) -> Expr:
 # What ranks do together.
 
 
-def with_scans(part: Process, dtype: str) -> Process:
-    """Return a process whose running sums are those that a program makes; no type: of one rank."""
-    match part:
-        case Leaf(PrefixScan() as scan):
-            if dtype:
-                return scanned(scan, dtype)
-            accesses = Access(scan.block), Access(scan.block, store=True)
-            operations = product(scan.block.counts)
-            return Leaf(Computed(accesses, operations, scan.label, scan.calls))
-        case Sequential(parts):
-            return Sequential(tuple(with_scans(one, dtype) for one in parts))
-    return part
-
-
-def scanned(scan: PrefixScan, dtype: str) -> Process:
-    """Return running sums over ranks: one's own, their totals, what ranks before have."""
-    counts = scan.block.counts
-    block = Visit(scan.block)
-    elements = product(counts)
-    run = Visit(dense(counts, dtype))
-    total = ArrayCall(ArrayOperation.SCAN, dtype, elements, None, (block,), length=elements)
-    total = next(iter(scan.calls or ()), total)
-    calls = (
-        *(scan.calls or ()),
-        replace(
-            total, operation=ArrayOperation.REDUCE, operands=(block,), result=None, fresh=False
-        ),
-        ArrayCall(ArrayOperation.BINARY, dtype, elements, run, (run,), fresh=True),
-    )
-    accesses = Access(scan.block), Access(scan.block, store=True)
-    edge = dense(scan.edge.counts, dtype)
-    return Sequential(
-        (
-            Leaf(Computed(accesses, elements, scan.label, calls)),
-            Leaf(Collective(CollectiveKind.PREFIX, scan.ranks, edge, scan.label)),
-        )
-    )
-
-
 def placed_sums(
     table: ArrayType,
     places: ArrayType,
     counts: Sequence[Expr],
     own: Sequence[Expr],
     ranks: Expr,
-    *,
-    in_blocks: bool,
 ) -> Process:
     """Return what `add_at` does with places: find owners, sort by them, send, combine."""
     n, each = product(tuple(counts)), product(tuple(counts)) / ranks
     vector = Visit(dense((n,), places.dtype))
-    values = Visit(dense((n,), table.dtype))
     held = Visit(dense(tuple(own), table.dtype))
 
     def call(operation: ArrayOperation, dtype: str = places.dtype, **more: Any) -> ArrayCall:
@@ -371,155 +326,55 @@ def placed_sums(
         return replace(made, **more)
 
     finding = (
-        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
-        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
         call(ArrayOperation.DIVIDE_BY_ONE),
-        *(() if in_blocks else (call(ArrayOperation.REMAINDER),)),
-        call(ArrayOperation.TAKE, operands=(vector, vector), length=ranks),
         call(ArrayOperation.CAST, "int16"),
         call(ArrayOperation.SORT, "int16", length=n, axis_from_last=0),
         call(ArrayOperation.ADD_AT, fresh=False, length=ranks),
-        call(ArrayOperation.TAKE, operands=(vector, vector), length=n),
-        call(ArrayOperation.TAKE, table.dtype, operands=(values, vector), length=n),
+        *(call(ArrayOperation.TAKE, operands=(vector, vector), length=n) for _ in range(3)),
     )
-    turns = (
-        call(ArrayOperation.DIVIDE_BY_ONE),
-        call(ArrayOperation.BINARY),
-        call(ArrayOperation.BINARY),
-    )
-    combining = (
-        *(() if in_blocks else turns),
-        call(ArrayOperation.REMAINDER),
-        call(
-            ArrayOperation.ADD_AT, table.dtype, result=held, operands=(vector,), fresh=False,
-            length=product(tuple(own)),
-        ),
-    )  # fmt: skip
+    size = product(tuple(own))
+    adding = call(ArrayOperation.ADD_AT, table.dtype, result=held, fresh=False, length=size)
     passed = Access(vector.region), Access(held.region, store=True)
-    sizes = dense((num(1),), "int64")
-    sent = [
-        Leaf(Collective(CollectiveKind.ALLTOALL, ranks, sizes, PLACES)),
-        *(
-            Leaf(Collective(CollectiveKind.ALLTOALLV, ranks, dense((each,), dtype), PLACES))
-            for dtype in (places.dtype, table.dtype)
-        ),
-    ]
-    return Sequential(
-        (
-            Leaf(Computed(passed, n, PLACES, finding)),
-            *sent,
-            Leaf(Computed(passed, n, PLACES, combining)),
-        )
+    counted = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, dense((ONE,), "int64"), PLACES))
+    sent = (
+        Leaf(Collective(CollectiveKind.ALLTOALLV, ranks, dense((each,), dtype), PLACES))
+        for dtype in (places.dtype, table.dtype)
     )
+    sought = Leaf(Computed(passed, n, PLACES, finding))
+    added = Leaf(Computed(passed, n, PLACES, (call(ArrayOperation.REMAINDER), adding)))
+    return Sequential((sought, counted, *sent, added))
 
 
 # What an interpreter does besides.
 
-_PER_RANK: Final = ("range(size)", "partners")
-_LIBRARIES: Final = ("np", "comm", "MPI", "line", "ufunc")
+_CALLS: Final = {
+    "fetch": (3, 2, 54, 9), "from_owner": (3, 2, 13, 2), "add_at": (16, 12, 0, 0),
+    "scanned": (3, 17, 0, 0), "reduced": (5, 12, 0, 0), "combined": (3, 7, 0, 0),
+    "halo": (2, 2, 0, 0), "receive": (3, 2, 0, 0), "send": (4, 2, 0, 0), "padded": (5, 1, 0, 0),
+    "part": (14, 0, 0, 0), "own": (13, 1, 0, 0), "at": (11, 2, 0, 0), "some": (9, 0, 0, 0),
+    "owned": (3, 2, 0, 0), "range": (4, 0, 0, 0), "below": (4, 0, 0, 0), "holds": (3, 0, 0, 0),
+    "local": (2, 0, 0, 0), "moved": (2, 0, 0, 0), "line": (1, 0, 0, 0),
+}  # fmt: skip
+"""About how many calls what the program defines makes, its own included: of what is written in
+Python, and of libraries; then the same for each rank that it goes through."""
+_CALLED: Final = re.compile(r"(\w+)\(")
 
 
-@cache
-def _definitions() -> dict[str, list[ast.FunctionDef]]:
-    """Return the definitions that lines may call, and methods, by their last name."""
-    text = (Path(__file__).parent / "helpers.py").read_text("utf-8")
-    found: dict[str, list[ast.FunctionDef]] = {}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and node.name != "__init__":
-            found.setdefault(node.name, []).append(node)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """How many calls an interpreter makes: of what is written in Python, and of libraries.
-
-    Attributes
-    ----------
-    once, library : int
-    each, each_library : int
-        The same for each rank that a loop over ranks goes through.
-    """
-
-    once: int = 0
-    library: int = 0
-    each: int = 0
-    each_library: int = 0
-
-    def __add__(self, other: Calls) -> Calls:
-        return Calls(
-            self.once + other.once,
-            self.library + other.library,
-            self.each + other.each,
-            self.each_library + other.each_library,
-        )
-
-    @property
-    def per_rank(self) -> Calls:
-        """The same where they are made for each rank; loops over ranks in such loops once."""
-        return Calls(0, 0, self.once + self.each, self.library + self.each_library)
-
-    @property
-    def all(self) -> int:
-        """All of them."""
-        return self.once + self.library + self.each + self.each_library
-
-
-def calls_of(text: str) -> Calls:
-    """Return the calls that a line makes of what the program defines, with those that they make.
+def calls_of(text: str) -> tuple[int, int, int, int]:
+    """Return the calls that a line makes of what the program defines, as `_CALLS` has them.
 
     A line's own calls of the library are its work.
     """
-    tree = ast.parse(f"{text.strip()} pass" if text.endswith(":") else text.strip())
-    asked = {
-        inner for node in ast.walk(tree) if isinstance(node, ast.Lambda) for inner in ast.walk(node)
-    }
-    found = Calls()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (name := _called(node)) in _definitions():
-            own = _inside(name, ())
+    found = [0, 0, 0, 0]
+    here, _, asked = text.partition("lambda ")
+    for part, by_rank in ((here, False), (asked, True)):
+        for name in _CALLED.findall(part):
+            counts = _CALLS.get("halo" if name.lower().endswith("_halo") else name, (0,) * 4)
             # what a rank needs is asked of each
-            found += own.per_rank if node in asked else own
-    return found
-
-
-def _called(node: ast.Call) -> str:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-    return "__call__" if name.upper().endswith("_HALO") else name
-
-
-@cache
-def _inside(name: str, within: tuple[str, ...]) -> Calls:
-    """Return the calls that one call of a definition makes, itself included."""
-    if name in within:
-        return Calls(1)
-    trees = _definitions()[name]
-    found = [_of_syntax(tree.body, (*within, name), by_rank=False) for tree in trees]
-    return min(found, key=lambda one: one.all) + Calls(1)
-
-
-def _of_syntax(body: Iterable[ast.AST], within: tuple[str, ...], *, by_rank: bool) -> Calls:
-    """Return the calls that some syntax makes; of two ways, those of the shorter one."""
-    found = Calls()
-    for node in body:
-        per = by_rank
-        inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
-        if isinstance(node, ast.If):
-            ways = [_of_syntax(way, within, by_rank=per) for way in (node.body, node.orelse)]
-            found += min(ways, key=lambda one: one.all)
-            inner = [node.test]
-        elif isinstance(node, ast.For):
-            per = per or ast.unparse(node.iter) in _PER_RANK
-        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
-            per = per or any(ast.unparse(one.iter) in _PER_RANK for one in node.generators)
-        elif isinstance(node, ast.Call):
-            called, root = _called(node), ast.unparse(node.func).split(".")[0]
-            own = Calls(0, 1) if root in _LIBRARIES else Calls(1)
-            if called in _definitions() and called != "__call__" and root not in _LIBRARIES:
-                own = _inside(called, within)
-            found += own.per_rank if per else own
-        found += _of_syntax(inner, within, by_rank=per)
-    return found
+            for place, count in enumerate(counts):
+                found[place % 2 + 2 if by_rank else place] += count
+    once, library, each, each_library = found
+    return once, library, each, each_library
 
 
 def interpreted(text: str, ranks: Expr) -> list[Process]:
@@ -527,8 +382,8 @@ def interpreted(text: str, ranks: Expr) -> list[Process]:
 
     A call in Python takes about as long as having one element of an array does.
     """
-    found = calls_of(text)
-    counts = (ONE, found.once, found.library), (ranks, found.each, found.each_library)
+    once, library, each, each_library = calls_of(text)
+    counts = (ONE, once, library), (ranks, each, each_library)
     return [
         Leaf(Interpretation(times, WRITTEN, loads=loads, calls=calls, loop=False))
         for times, loads, calls in counts

@@ -252,10 +252,8 @@ def parse_bindings(
         When a definition is malformed, or its value not such a number.
     """
     read = positive_number if only_sizes else any_number
-    sizes: dict[str, int | float] = {}
-    for definition in definitions:
-        name, text = split_binding(definition)
-        sizes[name] = read(text, f"-D {definition}")
+    given = ((*split_binding(definition), f"-D {definition}") for definition in definitions)
+    sizes = {name: read(text, where) for name, text, where in given}
     return sizes if ranks is None else {**sizes, "P": ranks}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, MutableMapping
 from typing import Annotated, Any
 
 import typer
-from typer.main import get_command
+from typer.core import TyperOption
 
 from advisor.cli.common import COLORS, check_output, manner
 from advisor.config.files import OUTPUT_FORMATS, wrong_use
@@ -167,51 +167,34 @@ def format_option(*known: str) -> Any:
     return option(name, help_text, "FORMAT", autocompletion=offered, callback=checked)
 
 
-def _set_quiet(asked: bool) -> None:
-    if asked:
-        manner.set(replace(manner.get(), quiet=True))
-
-
-def _set_verbose(asked: bool) -> None:
-    if asked:
-        manner.set(replace(manner.get(), verbose=True))
-
-
-def _set_color(asked: str) -> None:
-    if asked not in COLORS:
-        raise wrong_use(f"--color {asked}: expected one of {', '.join(COLORS)}")
-    manner.set(replace(manner.get(), color=asked))
-
-
-def _any_command(
-    quiet: Annotated[
-        bool, option("-q --quiet", "Say only results and problems.", callback=_set_quiet)
-    ] = False,
-    verbose: Annotated[
-        bool, option("-v --verbose", "Say also what holds for each file.", callback=_set_verbose)
-    ] = False,
-    color: Annotated[
-        str,
-        option(
-            "--color",
-            f"One of {', '.join(COLORS)}.",
-            "WHEN",
-            callback=_set_color,
-            autocompletion=words(*COLORS),
-        ),
-    ] = COLORS[0],
-) -> None:
-    """Hold the options that every command has."""
-
-
 def manners() -> list[Any]:
     """Return the options that every command has; they say how a run speaks."""
-    app = typer.Typer(add_completion=False)
-    app.command()(_any_command)
-    found: Any = get_command(app)
-    for one in found.params:
-        one.expose_value = False
-    return list(found.params)
+
+    def made(names: str, help_text: str, **more: Any) -> Any:
+        *_, long = names.split()
+
+        def keep(context: object, parameter: object, value: Any) -> None:
+            if long == "--color" and value not in COLORS:
+                raise wrong_use(f"--color {value}: expected one of {', '.join(COLORS)}")
+            if value:
+                manner.set(replace(manner.get(), **{long[2:]: value}))
+
+        more |= {"callback": keep, "expose_value": False, "help": help_text}
+        return TyperOption(param_decls=names.split(), **more)
+
+    flag = {"is_flag": True, "default": False}
+    return [
+        made("-q --quiet", "Say only results and problems.", **flag),
+        made("-v --verbose", "Say also what holds for each file.", **flag),
+        made(
+            "--color",
+            f"One of {', '.join(COLORS)}.",
+            metavar="WHEN",
+            default=COLORS[0],
+            show_default=True,
+            autocompletion=lambda context, words, incomplete: _starting(COLORS, incomplete),
+        ),
+    ]
 
 
 Machine = Annotated[str | None, machine_option("Machine to predict for: a name or a profile.json.")]

@@ -263,43 +263,40 @@ def _lines(path: str, settings: Settings, scope: Scope, output_format: str) -> I
     configuration = scope.resolver.configurations.of_folder(str(Path(path).parent))
     source = shown_path(configuration.file) if configuration.file else "no configuration file"
     yield f"# {path}: {source}, environment and command line"
-    yield "[tool.advise]"
-    if settings.machine is not None:
-        yield f"machine = {_text(settings.machine)}"
-    for name, codes in (
-        ("select", settings.select),
-        ("ignore", settings.ignore),
-        ("extend-select", settings.extend_select),
-        ("exclude", (*configuration.exclude, *scope.patterns)),
-    ):
-        yield f"{name} = {_array(codes)}"
-    if settings.min_speedup is not None:
-        yield f"min-speedup = {settings.min_speedup!r}"
-    if settings.fail_above is not None:
-        yield f"fail-above = {settings.fail_above!r}"
-    yield f"output-format = {_text(output_format)}"
+    yield from _table(
+        "tool.advise",
+        {
+            "machine": settings.machine,
+            "select": settings.select,
+            "ignore": settings.ignore,
+            "extend-select": settings.extend_select,
+            "exclude": (*configuration.exclude, *scope.patterns),
+            "min-speedup": settings.min_speedup,
+            "fail-above": settings.fail_above,
+            "output-format": output_format,
+        },
+    )
     if settings.sizes:
         yield ""
         yield "[tool.advise.sizes]"
         for name, size in settings.sizes.items():
-            key = _text(name) if "." in name else name  # a bare dot would mean a table
+            key = _toml(name) if "." in name else name  # a bare dot would mean a table
             yield f"{key} = {size!r}  # {settings.size_origins[name]}"
-    for rule, options in settings.rules.items():
-        limits: Mapping[str, float | None] = {
-            "min-speedup": options.min_speedup,
-            "fail-above": options.fail_above,
-        }
+    for rule, limits in settings.rules.items():
         yield ""
-        yield f"[tool.advise.rules.{rule}]"
-        yield from (f"{name} = {limit!r}" for name, limit in limits.items() if limit is not None)
+        stated = {"min-speedup": limits.min_speedup, "fail-above": limits.fail_above}
+        yield from _table(f"tool.advise.rules.{rule}", stated)
 
 
-def _array(texts: Iterable[str]) -> str:
-    return f"[{', '.join(map(_text, texts))}]"
+def _table(name: str, values: Mapping[str, object]) -> Iterator[str]:
+    yield f"[{name}]"
+    yield from (f"{key} = {_toml(value)}" for key, value in values.items() if value is not None)
 
 
-def _text(text: str) -> str:
-    """Return a TOML string; JSON's escapes are among TOML's."""
+def _toml(value: object) -> str:
+    """Return a value of TOML; JSON's escapes are among its own."""
     import json
 
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

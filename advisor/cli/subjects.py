@@ -23,6 +23,7 @@ from costdb.wording import DOTTED_NAME, read_number
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
+    from advisor.ranking.subjects import KernelSubject, ProgramSubject
     from costdb.choosing import Known
     from costdb.expr import Expr
 
@@ -212,22 +213,12 @@ def _open_alternatives(
     return Opened(AlternativesSubject(subjects), chosen)
 
 
-def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what bound the sizes of a Python file that were not given, as far as that is told."""
+def read_in(opened: Opened) -> KernelSubject | ProgramSubject | None:
+    """Return a kernel or function of a Python file, which tells more than others do."""
     from advisor.ranking.subjects import KernelSubject, ProgramSubject
 
-    if isinstance(opened.subject, ProgramSubject | KernelSubject):
-        return opened.subject.origins(given)
-    return ()
-
-
-def cautions_of(opened: Opened, bindings: Mapping[str, Chosen]) -> tuple[str, ...]:
-    """Return what a prediction for a Python file takes for granted that need not be so."""
-    from advisor.ranking.subjects import KernelSubject, ProgramSubject
-
-    if opened.machine is None or not isinstance(opened.subject, ProgramSubject | KernelSubject):
-        return ()
-    return opened.subject.cautions(opened.machine, bindings)
+    subject = opened.subject
+    return subject if isinstance(subject, ProgramSubject | KernelSubject) else None
 
 
 @contextmanager
@@ -347,11 +338,7 @@ def parse_given(definitions: Iterable[str]) -> Mapping[str, str]:
 
     A value is a number or a word; what it is for decides.
     """
-    given: dict[str, str] = {}
-    for definition in definitions:
-        name, text = split_binding(definition)
-        given[name] = text
-    return given
+    return dict(map(split_binding, definitions))
 
 
 def parse_over(texts: Iterable[str]) -> Mapping[str, tuple[Chosen, ...] | None]:

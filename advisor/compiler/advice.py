@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
 from advisor import engine
@@ -222,12 +223,8 @@ def report(wanted: Wish) -> None:
         if not facts:
             return
         if wanted.form == "store":
-            from advisor.compiler.advice import store
-
             store(facts, " ".join(sys.argv[:1]))
             return
-        from advisor.compiler.advice import advise_on
-
         advice = advise_on(facts)
         for problem in advice.problems:
             log.warning("%s", problem)
@@ -239,22 +236,12 @@ def report(wanted: Wish) -> None:
                 line = finding.span.start_line
                 warnings.warn_explicit(message, AdviceWarning, finding.path, line)
             return
-        _write_lines(wanted.file, [_line(finding) for finding in advice.findings])
+        from advisor.report.continuous import finding_document
 
-
-def _line(finding: object) -> str:
-    from advisor.finding import Finding
-    from advisor.report.continuous import finding_document
-
-    assert isinstance(finding, Finding)
-    return json.dumps(finding_document(finding), allow_nan=False) + "\n"
-
-
-def _write_lines(file: str, lines: list[str]) -> None:
-    if not file:
-        sys.stderr.write("".join(lines))
-        return
-    from pathlib import Path
-
-    with Path(file).open("a", encoding="utf-8") as stream:
-        stream.write("".join(lines))
+        lines = [json.dumps(finding_document(one), allow_nan=False) for one in advice.findings]
+        text = "".join(f"{line}\n" for line in lines)
+        if not wanted.file:
+            sys.stderr.write(text)
+            return
+        with Path(wanted.file).open("a", encoding="utf-8") as stream:
+            stream.write(text)

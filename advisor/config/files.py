@@ -10,10 +10,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, replace
 from costdb.wording import DOTTED_NAME, nearest
 
 # Settings given in several places, later ones over earlier ones.
@@ -53,13 +55,10 @@ def _parsed(lines: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _has(document: Any, keys: Keys) -> bool:
-    for key in keys:
-        if isinstance(document, list) and isinstance(key, int):
-            if key >= len(document):
-                return False
-        elif not isinstance(document, dict) or key not in document:
-            return False
-        document = document[key]
+    try:
+        reduce(getitem, keys, document)
+    except (KeyError, IndexError, TypeError):
+        return False
     return True
 
 
@@ -185,32 +184,25 @@ def settle(layers: tuple[Layer, ...]) -> Settings:
     one by one. A general limit replaces the earlier limits of single rules too, and a new
     selection whatever was added to the old one or ignored in it.
     """
-    machine: str | None = None
+    found: dict[str, Any] = {"machine": None, "min_speedup": None, "fail_above": None}
+    found |= {"select": (), "ignore": (), "extend_select": ()}
     machine_origin = Origin()
     sizes: dict[str, Number] = {}
     origins: dict[str, str] = {}
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    extend_select: tuple[str, ...] = ()
-    min_speedup: float | None = None
-    fail_above: float | None = None
     rules: dict[str, RuleOptions] = {}
     for layer in layers:
         if layer.machine is not None:
-            machine, machine_origin = layer.machine, layer.origin
+            machine_origin = layer.origin
         sizes.update(layer.sizes)
         named = shown_path(layer.origin.file) if layer.origin.file else "-D"
         origins.update(dict.fromkeys(layer.sizes, named))
         if layer.select is not None:
-            select, ignore, extend_select = layer.select, (), ()
-        ignore = ignore if layer.ignore is None else layer.ignore
-        extend_select = extend_select if layer.extend_select is None else layer.extend_select
-        if layer.min_speedup is not None:
-            min_speedup = layer.min_speedup
-            rules = {name: RuleOptions(None, old.fail_above) for name, old in rules.items()}
-        if layer.fail_above is not None:
-            fail_above = layer.fail_above
-            rules = {name: RuleOptions(old.min_speedup, None) for name, old in rules.items()}
+            found |= {"ignore": (), "extend_select": ()}
+        stated = {name: getattr(layer, name) for name in found}
+        found |= {name: value for name, value in stated.items() if value is not None}
+        for limit in ("min_speedup", "fail_above"):
+            if stated[limit] is not None:
+                rules = {name: replace(old, **{limit: None}) for name, old in rules.items()}
         for name, options in layer.rules.items():
             old = rules.get(name, RuleOptions())
             rules[name] = RuleOptions(
@@ -218,9 +210,13 @@ def settle(layers: tuple[Layer, ...]) -> Settings:
                 old.fail_above if options.fail_above is None else options.fail_above,
             )
     return Settings(
-        machine, machine_origin, sizes, origins, select, ignore, extend_select,
-        min_speedup, fail_above, rules, layers,
-    )  # fmt: skip
+        machine_origin=machine_origin,
+        sizes=sizes,
+        size_origins=origins,
+        rules=rules,
+        layers=layers,
+        **found,
+    )
 
 
 def shown_path(path: str) -> str:

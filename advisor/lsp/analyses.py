@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import SequenceMatcher
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lsprotocol.types import (
     TextDocumentContentChangeEvent,
@@ -450,11 +450,6 @@ class Analyses:
         """Run something else in the worker, after what it is at."""
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
-    def warm_up(self, work: Callable[[], None]) -> None:
-        """Run something in the worker that makes the first analysis faster."""
-        future = asyncio.get_running_loop().run_in_executor(self._worker, work)
-        future.add_done_callback(_log_error)
-
     def stop(self) -> None:
         """Start nothing more."""
         for uri in tuple(self.files):
@@ -504,12 +499,6 @@ class Analyses:
             )
         self._serial += 1
         return Answer(document.version, self._serial, analysis)
-
-
-def _log_error(future: asyncio.Future[Any]) -> None:
-    error = None if future.cancelled() else future.exception()
-    if error is not None:
-        _log.error("internal error", exc_info=error)
 
 
 def _outcome(future: asyncio.Future[Analysis | None]) -> Analysis | None:

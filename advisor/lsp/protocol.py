@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
@@ -152,14 +152,9 @@ _SEVERITIES = {
 def diagnostic(document: Document, finding: Finding, pages: Mapping[str, str]) -> types.Diagnostic:
     """Return a finding as a diagnostic; its message starts with its class and the gain."""
     href = pages.get(finding.code)
-    return types.Diagnostic(
-        range=document.range_of(finding.span),
-        severity=_SEVERITIES[finding.verdict],
-        code=finding.code,
-        code_description=types.CodeDescription(href) if href else None,
-        source=SOURCE,
-        message=headline(finding),
-    )
+    about = types.CodeDescription(href) if href else None
+    place, severity = document.range_of(finding.span), _SEVERITIES[finding.verdict]
+    return types.Diagnostic(place, headline(finding), severity, finding.code, about, source=SOURCE)
 
 
 def overlapping(
@@ -169,10 +164,7 @@ def overlapping(
     start = document.place(wanted.start)
     end = document.place(wanted.end)
     return tuple(
-        finding
-        for finding in findings
-        if (finding.span.start_line, finding.span.start_column) <= end
-        and start <= (finding.span.end_line, finding.span.end_column)
+        finding for finding in findings if finding.span.start <= end and start <= finding.span.end
     )
 
 
@@ -248,23 +240,15 @@ def inlay_hint(document: Document, hint: Hint) -> types.InlayHint:
 
 
 def _of_remark(document: Document, remark: Remark) -> types.Diagnostic:
-    return types.Diagnostic(
-        range=document.range_of(remark.span),
-        severity=types.DiagnosticSeverity.Hint,
-        source=SOURCE,
-        message=remark.message,
-    )
+    place = document.range_of(remark.span)
+    return types.Diagnostic(place, remark.message, types.DiagnosticSeverity.Hint, source=SOURCE)
 
 
 def _of_problem(document: Document, problem: SourceProblem) -> types.Diagnostic:
     start = document.position(problem.line, problem.column)
     end = document.end_of_line(start.line + 1)
-    return types.Diagnostic(
-        range=types.Range(start, end),
-        severity=types.DiagnosticSeverity.Information,
-        source=SOURCE,
-        message=problem.message,
-    )
+    severity = types.DiagnosticSeverity.Information
+    return types.Diagnostic(types.Range(start, end), problem.message, severity, source=SOURCE)
 
 
 # Pages of the rules as files, for the link on a diagnostic.
@@ -305,23 +289,10 @@ def write_pages(folder: Path) -> Mapping[str, str]:
 # The library's protocol, with documents of our own instead of its own; see `document`.
 
 
-class Documents(Protocol):
-    """What follows the user's typing."""
-
-    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
-        """Take in a file."""
-
-    def changed(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Carry out changes, in the order given."""
-
-    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
-        """Forget a file."""
-
-
 class AdviseProtocol(LanguageServerProtocol):
-    """Hands every change to `documents` before anybody else touches it."""
+    """Hands every change to `documents`, the server, before anybody else touches it."""
 
-    documents: Documents
+    documents: Any
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:

@@ -157,7 +157,7 @@ class AdviseServer(LanguageServer):
             self.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(partial(self._pulled))
 
     async def _initialized(self, params: types.InitializedParams) -> None:
-        self.analyses.warm_up(_warm_up)
+        self._warming = asyncio.ensure_future(self.analyses.in_worker(_warm_up))
         registrations = list(registrations_of(self.abilities))
         if registrations:
             asked = self.client_register_capability_async(types.RegistrationParams(registrations))

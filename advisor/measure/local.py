@@ -13,7 +13,7 @@ only, all run: a rank has waited for all of them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -22,18 +22,16 @@ from advisor.analysis.placement import ranks_of
 from advisor.build.module import Axis, Frame, Module, Spread, spread_of
 from advisor.build.scope import NeedsMessages
 from advisor.build.text import NotBuiltError
-from advisor.build.work import Lowered
 from advisor.build.writer import Function, Writer, write
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Loop, Scatter, Statement
+from advisor.ir.statements import Scatter
 from advisor.ir.values import Point, Subscript
 from costdb.expr import ZERO, Expr, ExprError, evaluate, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
-from costdb.work import NOTHING, Process
 
 ENTRY: Final = "local_part"
 
@@ -275,10 +273,6 @@ class Local(Writer):
         """Return nothing: blocks come with their room."""
         return []
 
-    def begun_work(self, arrays: Sequence[str]) -> Iterator[Process]:
-        """Return nothing: what is measured is not priced."""
-        return iter(())
-
     def made_here(self, name: str) -> str:
         """Return what makes an array, with its room."""
         return f"np.empty({self.shape(name)}, {self.kernel.dtype(name)!r})"
@@ -287,24 +281,6 @@ class Local(Writer):
         """Make an array with room, and return the place of its own elements."""
         self.line(f"{self.name(name)} = {self.made_here(name)}")
         return self.core(name), text
-
-    def lowering(self, one: Statement) -> Lowered:
-        """Return nothing: what is measured is not priced."""
-        return Lowered()
-
-    def calls(self, text: str, level: int = -1) -> None:
-        """Take note of nothing."""
-
-    def does(self, *work: Process, level: int = -1) -> None:
-        """Take note of nothing."""
-
-    def iterations(self, one: Loop, body: Process, dealt: object) -> Process:
-        """Return nothing: what is measured is not priced."""
-        return NOTHING
-
-    def copy_of(self, name: str, *, fresh: bool = True) -> Process:
-        """Return nothing: what is measured is not priced."""
-        return NOTHING
 
     # what others have
 

@@ -9,8 +9,7 @@ from typing import Any
 from advisor.files import read_source
 from advisor.measure.pieces import NoPiece, Piece, Subject
 from advisor.report.style import Style, duration, ratio, table
-from advisor.verify.cases import ORIGINAL
-from advisor.verify.running import speed_up
+from advisor.verify.cases import ORIGINAL, speed_up
 from costdb.records import dataclass
 
 _MOST_LINES = 12

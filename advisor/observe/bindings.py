@@ -185,15 +185,12 @@ class Bindings:
     ----------
     look, overlaps : callable
         What a value is; which of some arrays share memory with one.
-    ends : bool
-        Whether somebody calls :meth:`end`, also for a frame that is not traced, and :meth:`back`.
     watching : int
         Frames of all threads that are looked at.
     """
 
     look: Look
     overlaps: Callable[[tuple[str, Any], list[tuple[str, Any]]], Iterable[tuple[str, str]]]
-    ends: bool = True
     _names: dict[CodeType, Names] = field(default_factory=dict)
     _calls: dict[CodeType, int] = field(default_factory=dict)
     _found: dict[object, dict[tuple[str, str], What]] = field(default_factory=dict)
@@ -309,8 +306,7 @@ class Bindings:
         elif not known.times or known.fruitless > _FRUITLESS or self._events > MOST_EVENTS:
             # what is left to see is how it ends
             frame.f_trace_lines = False
-            if self.ends:
-                sys.settrace(None)
+            sys.settrace(None)
         return self._trace
 
     def _note(self, frame: FrameType, known: _Frame, line: int) -> None:

@@ -161,38 +161,13 @@ class Calls:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Look at the calls of functions in this process within the block."""
-        monitoring, calls = getattr(sys, "monitoring", None), self._calls
-        if monitoring is None:
-            threading.setprofile(self._profiled)
-            sys.setprofile(self._profiled)
-            try:
-                yield
-            finally:
-                sys.setprofile(None)
-                threading.setprofile(None)
-            return
-        # nobody tells how frames end
-        self._bindings.ends = False
-        began, disable = monitoring.events.PY_START, monitoring.DISABLE
-
-        def started(code: CodeType, offset: int) -> object:
-            counted = calls.get(id(code)) or self._first(code)
-            if not counted.is_own:
-                return disable
-            counted.calls += 1
-            if counted.calls < counted.next:
-                counted.last[0] += 1
-            else:
-                self._look(sys._getframe(1), counted)
-            return None
-
-        monitoring.use_tool_id(monitoring.PROFILER_ID, "advise")
-        monitoring.register_callback(monitoring.PROFILER_ID, began, started)
-        monitoring.set_events(monitoring.PROFILER_ID, began)
+        threading.setprofile(self._profiled)
+        sys.setprofile(self._profiled)
         try:
             yield
         finally:
-            monitoring.free_tool_id(monitoring.PROFILER_ID)
+            sys.setprofile(None)
+            threading.setprofile(None)
 
     def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
         # this is done for every call that a program makes, and so done here

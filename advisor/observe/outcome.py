@@ -18,6 +18,7 @@ from advisor.observe.messages import Record
 from costdb.launch.space import command
 from costdb.records import dataclass
 from costdb.store.place import StoreError
+from costdb.wording import counted
 
 # Running a user's program in a process of its own, whose imports are the program's alone.
 
@@ -135,11 +136,10 @@ def conclude(
 def _summary(record: Record, program: str) -> str:
     functions = len({(file, seen.function) for file, seen in record.facts if seen.has_arrays})
     places = len({(file, sent.line) for file, sent in record.messages})
-    counted = [f"{functions} function{'' if functions == 1 else 's'}"]
-    if places:
-        counted.append(f"{places} place{'' if places == 1 else 's'} with messages")
+    seen = counted(functions, "function")
+    seen += f" and {counted(places, 'place')} with messages" if places else ""
     ranks = f" on {record.ranks} ranks" if record.ranks > 1 else ""
-    return f"advise: observed {' and '.join(counted)} in a run of {program}{ranks}"
+    return f"advise: observed {seen} in a run of {program}{ranks}"
 
 
 def _rendered(advice: Advice, output_format: str) -> str:

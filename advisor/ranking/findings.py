@@ -203,19 +203,11 @@ def rivals_of(
 
 def unpredicted(machine: Machine, before: Costed, after: Costed) -> Evidence:
     """Return where the numbers come from that a comparison without times used."""
-    coefficients = {**before.priced.coefficients, **after.priced.coefficients}
-    worst = max(
-        (quantity.provenance for quantity in coefficients.values()),
-        key=list(Provenance).index,
-        default=Provenance.DERIVED,
-    )
-    return Evidence(
-        machine=machine.name,
-        calibration=calibration_of(machine),
-        provenance=worst,
-        terms=(),
-        coefficients=tuple(_described(name, q) for name, q in sorted(coefficients.items())),
-    )
+    used = {**before.priced.coefficients, **after.priced.coefficients}
+    known = tuple(_described(name, quantity) for name, quantity in sorted(used.items()))
+    each = {quantity.provenance for quantity in used.values()} or {Provenance.DERIVED}
+    worst = max(each, key=list(Provenance).index)
+    return Evidence(machine.name, calibration_of(machine), worst, (), coefficients=known)
 
 
 def calibration_of(machine: Machine) -> str:
@@ -239,23 +231,17 @@ def _evidence(
         for side, costed in sides
         for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes)
     ]
-    coefficients = {**before.priced.coefficients, **best.costed.priced.coefficients}
-    return Evidence(
-        machine=machine.name,
-        calibration=calibration_of(machine),
+    said = (
+        *found.before.remarks,
+        *found.after.remarks,
+        *about_cores(machine, place.ranks, sizes.values),
+    )
+    return replace(
+        unpredicted(machine, before, best.costed),
         provenance=worst,
         terms=tuple(_terms(found)),
         facts=tuple(facts),
-        coefficients=tuple(_described(name, q) for name, q in sorted(coefficients.items())),
-        remarks=tuple(
-            dict.fromkeys(
-                (
-                    *found.before.remarks,
-                    *found.after.remarks,
-                    *about_cores(machine, place.ranks, sizes.values),
-                )
-            )
-        ),
+        remarks=tuple(dict.fromkeys(said)),
     )
 
 

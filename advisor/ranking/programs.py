@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
@@ -312,20 +312,20 @@ class WholeProgram:
         """Return what steps of a function are a part of, which stand in some of its loops."""
         whose = priced_as(self.machine, sym(RANKS), self.sizes, distributed=self._communicates)
         for name in self._entries(function):
-            root = self._root(name)
-            times = self._calls(root.function, function.name)
+            times = self._calls(self._root(name).function, function.name)
             if any(loop.trips is None for loop in loops):
                 times = None
-            try:
-                return Whole(
-                    middle(root.price, self.sizes),
-                    not (root.gaps or root.price.omitted),
-                    times,
-                    whose,
-                )
-            except (ExprError, ArithmeticError):
-                continue
+            if (found := self._timed(name, Whole(None, False, times, whose))).time_s is not None:
+                return found
         return Whole(None, False, None, whose)
+
+    def _timed(self, name: str, whole: Whole) -> Whole:
+        """Return what a place is a part of with the time of a function, where that is known."""
+        root = self._root(name)
+        with suppress(ExprError, ArithmeticError):
+            time = middle(root.price, self.sizes)
+            return replace(whole, time_s=time, complete=not (root.gaps or root.price.omitted))
+        return whole
 
     def loop(self, line: int, finding: Finding) -> Finding | None:
         """Return a finding about a loop that begins in a line as about a part of the program.
@@ -334,27 +334,22 @@ class WholeProgram:
         """
         around = Whole(None, False, None, finding.priced_as)
         for name in self._entry_names():
-            times, root = self._times(name, line), self._root(name)
+            times = self._times(name, line)
             if times != 0:
-                around = replace(around, times=times)
-                with suppress(ExprError, ArithmeticError):
-                    complete = not (root.gaps or root.price.omitted)
-                    time = middle(root.price, self.sizes)
-                    around = replace(around, time_s=time, complete=complete)
+                around = self._timed(name, replace(around, times=times))
                 break
         found = weighed(finding, around)
         return None if found.saves_s is not None and found.saves_s < LEAST_S else found
 
     def _times(self, name: str, line: int) -> float | None:
         """Return how often a loop that begins in a line runs in all of a function."""
-        total = 0.0
-        for visit in self._visits(name):
-            if isinstance(visit.step, Loop) and visit.step.span.start_line == line:
-                trips = self._trips(visit.loops)
-                if trips is None:
-                    return None
-                total += trips
-        return total
+        return self._runs(name, lambda s: isinstance(s, Loop) and s.span.start_line == line)
+
+    def _runs(self, name: str, wanted: Callable[[Step], bool]) -> float | None:
+        """Return how often some steps run in all of a function; None where nobody knows."""
+        trips = [self._trips(visit.loops) for visit in self._visits(name) if wanted(visit.step)]
+        known = [one for one in trips if one is not None]
+        return sum(known) if len(known) == len(trips) else None
 
     def _slow(self, loops: Mapping[int, Sequence[Finding]]) -> Iterator[NotUnderstood]:
         """Yield loops that take much of the program's time, and of which no rule finds more."""
@@ -471,14 +466,7 @@ class WholeProgram:
         """Return how often a function runs in another one; None where nobody knows."""
         if root.name == name:
             return 1.0
-        total = 0.0
-        for visit in walk(root.body, into_calls=True):
-            if isinstance(visit.step, Call) and visit.step.function == name:
-                trips = self._trips(visit.loops)
-                if trips is None:
-                    return None
-                total += trips
-        return total
+        return self._runs(root.name, lambda s: isinstance(s, Call) and s.function == name)
 
     def _trips(self, loops: tuple[Loop, ...]) -> float | None:
         found = 1.0

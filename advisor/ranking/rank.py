@@ -22,11 +22,9 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import ALWAYS, Proposal, Transform
 from advisor.ir.statements import (
     NO_PRICE,
-    Choice,
     Loop,
     Statement,
     Threads,
-    Unrolled,
     walk,
 )
 from advisor.ir.waiting import what_waits
@@ -76,26 +74,19 @@ _MILLISECOND = 1e-3
 _ALONE = "and the times are those of one thread: nothing says what lines cost that threads fetch"
 
 
-def about_threads(body: Iterable[Statement]) -> Iterator[str]:
-    """Yield a line on each ``prange`` of a kernel, in the order of the source."""
-    for statement in body:
-        if isinstance(statement, Choice):
-            yield from about_threads((*statement.then, *statement.orelse))
-        if isinstance(statement, Unrolled):
-            yield from dict.fromkeys(about_threads(statement.body))
-        if not isinstance(statement, Loop):
-            continue
-        line = statement.span.start_line
-        match statement.threads:
-            case Threads.SHARED:
-                yield f"the `prange` of line {line} became parallel, {_ALONE}"
-            case Threads.ASKED:
-                yield f"the `prange` of line {line} may run in parallel, {_ALONE}"
-            case Threads.REFUSED:
-                yield f"the `prange` of line {line} did not become parallel: priced as sequential"
-            case Threads.NO:
-                pass
-        yield from about_threads(statement.body)
+_THREADS = {
+    Threads.SHARED: f"became parallel, {_ALONE}",
+    Threads.ASKED: f"may run in parallel, {_ALONE}",
+    Threads.REFUSED: "did not become parallel: priced as sequential",
+}
+
+
+def about_threads(body: tuple[Statement, ...]) -> Iterable[str]:
+    """Return a line on each ``prange`` of a kernel, in the order of the source."""
+    loops = (one for one in walk(body) if isinstance(one, Loop) and one.threads in _THREADS)
+    return dict.fromkeys(
+        f"the `prange` of line {one.span.start_line} {_THREADS[one.threads]}" for one in loops
+    )
 
 
 Worth = Callable[[str, float], bool]
@@ -406,8 +397,7 @@ def _changed(kernel: Kernel, proposal: Proposal) -> frozenset[Span | None]:
     for one in walk(kernel.body):
         if isinstance(one, Loop):
             # a proposal is shown at the head of its loop
-            place, head = one.span, proposal.span
-            if (place.start_line, place.start_column) == (head.start_line, head.start_column):
+            if one.span.start == proposal.span.start:
                 found |= {inner.span for inner in walk((one,))}
         elif id(one) not in kept and one not in made:
             found.add(one.span)

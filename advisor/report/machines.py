@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.style import Style, one_line, table
@@ -103,20 +104,10 @@ def _heading(machine: Machine) -> dict[str, Any]:
 
 
 def _quantity(place: str, leaf: Mapping[str, Json], quantity: Quantity) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "place": place,
-        "value": quantity.value,
-        "low": quantity.low,
-        "high": quantity.high,
-        "unit": quantity.unit,
-        "provenance": quantity.provenance.value,
-        "source": quantity.source,
-    }
-    if quantity.fitted_to:
-        document["fitted_to"] = quantity.fitted_to
-    if "note" in leaf:
-        document["note"] = leaf["note"]
-    return document
+    stated = asdict(quantity)
+    del stated["independent"]
+    fitted, notes = stated.pop("fitted_to"), {"note": leaf["note"]} if "note" in leaf else {}
+    return {"place": place, **stated, **({"fitted_to": fitted} if fitted else {}), **notes}
 
 
 def _quantities(machine: Machine) -> Iterator[tuple[str, Mapping[str, Json], Quantity]]:

@@ -28,7 +28,7 @@ from advisor.report.style import Style, change, duration, one_line, percent, rat
 from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED
 from costdb.records import dataclass
-from costdb.wording import SHOWN, some
+from costdb.wording import SHOWN, counted, some
 
 if TYPE_CHECKING:
     from advisor.ir.proposal import Rule
@@ -158,13 +158,13 @@ def summary(report: Report) -> str:
     known = len(coverage.analysed)
     unread = sum(part.reason in _UNREAD for part in coverage.not_understood)
     kernels = known + len(coverage.incomplete) + unread
-    files = _counted(report.looked_into or 1, "file")
+    files = counted(report.looked_into or 1, "file")
     text = f"Analysed {known} of {kernels} kernels in {files}"
     classes = Counter(finding.verdict for finding in findings)
     if findings:
-        plans = [_counted(classes[Verdict.PLAN], "plan")] if classes[Verdict.PLAN] else []
-        gains = _counted(classes[Verdict.GAIN], "clear gain")
-        gaps = [_counted(len(_gaps(report)), "place") + " not understood"] * bool(_gaps(report))
+        plans = [counted(classes[Verdict.PLAN], "plan")] if classes[Verdict.PLAN] else []
+        gains = counted(classes[Verdict.GAIN], "clear gain")
+        gaps = [counted(len(_gaps(report)), "place") + " not understood"] * bool(_gaps(report))
         counts = [gains, f"{classes[Verdict.UNCERTAIN]} uncertain", *plans, *gaps]
         return f"{text}: {', '.join(counts)}."
     if report.failed:
@@ -200,9 +200,9 @@ def _not_analysed(report: Report) -> Iterator[str]:
             if reason == SIZES
             else f"as no run that was observed called {'it' if count == 1 else 'them'} with arrays"
         )
-        yield f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, {why}"
+        yield f"{path}: {counted(count, 'definition')} {use} NumPy arrays; not analysed, {why}"
     if len(unsized) > SHOWN:
-        yield f"and {_counted(len(unsized) - SHOWN, 'file')} more with arrays of unknown sizes"
+        yield f"and {counted(len(unsized) - SHOWN, 'file')} more with arrays of unknown sizes"
     drivers = [part for part in coverage.not_understood if part.reason == NO_ARRAYS]
     if drivers:
         places = some([f"{one_line(part.path)}:{part.line}" for part in drivers])
@@ -212,7 +212,7 @@ def _not_analysed(report: Report) -> Iterator[str]:
     if outside:
         (first, *others), more = outside, ""
         if others:
-            more = f" and of {_counted(len(others), 'file')} more"
+            more = f" and of {counted(len(others), 'file')} more"
         yield (
             f"{one_line(first)}{more}: statements outside of functions use NumPy arrays; not"
             f" analysed. They are timed by: advise measure {quote(one_line(first))}"
@@ -267,13 +267,9 @@ def _nothing_to_check(report: Report) -> str:
         return "Nothing could be read, so nothing was checked."
     if not others:
         return "Nothing to check: there is no Python file here that is not excluded."
-    files = "what could be read" if report.failed else _counted(others, "file")
+    files = "what could be read" if report.failed else counted(others, "file")
     why = "no kernel is marked there, and there is no program for MPI or numba"
     return f"Nothing to check in {files}: {why}."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 MAYBE_SLOWER = "uncertain: it may also be slower"

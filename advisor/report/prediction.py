@@ -66,16 +66,12 @@ def as_json(report: PredictionReport) -> str:
     found = report.prediction
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "bindings": dict(found.bindings),
-        "seconds": seconds_document(found.estimate),
+        **_document(found),
         "terms": [
             {"label": term.label, "model": term.model, "seconds": seconds_document(term)}
             for term in found.estimate.terms
         ],
-        "provenance": found.estimate.provenance.value,
-        "in_range": found.estimate.in_range,
         "parts": {kind: seconds for kind, (seconds, _) in made_of(found.estimate).items()},
-        **completeness(found.estimate),
         "remarks": list(report.remarks),
         "machine": report.machine,
     }
@@ -132,9 +128,17 @@ def _parts(estimate: Estimate) -> str:
     return "of which " + ", ".join(text for seconds, text in parts.values() if seconds)
 
 
-def completeness(estimate: Estimate) -> Mapping[str, Any]:
-    """Return whether every part has a price, and which have none."""
-    return {"complete": estimate.complete, "missing": [asdict(one) for one in estimate.omitted]}
+def _document(found: Prediction | Choice) -> Mapping[str, Any]:
+    """Return what every time is told with."""
+    estimate = found.estimate
+    return {
+        "bindings": dict(found.bindings),
+        "seconds": seconds_document(estimate),
+        "provenance": estimate.provenance.value,
+        "in_range": estimate.in_range,
+        "complete": estimate.complete,
+        "missing": [asdict(one) for one in estimate.omitted],
+    }
 
 
 def missing_text(estimate: Estimate, style: Style) -> str:
@@ -213,16 +217,7 @@ def choices_as_json(report: ChoicesReport) -> str:
         "machine": report.machine,
         "given": dict(report.given),
         "considered": report.considered,
-        "choices": [
-            {
-                "bindings": dict(choice.bindings),
-                "seconds": seconds_document(choice.estimate),
-                "provenance": choice.estimate.provenance.value,
-                "in_range": choice.estimate.in_range,
-                **completeness(choice.estimate),
-            }
-            for choice in report.choices
-        ],
+        "choices": [_document(choice) for choice in report.choices],
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 

@@ -26,7 +26,7 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
 from costdb.launch.space import ours
 from costdb.machines import Machine, MachineError, load_machine
-from costdb.records import dataclass, field
+from costdb.records import dataclass
 from costdb.store.place import StoreError
 
 MOST_DECISIONS = 4096
@@ -81,21 +81,6 @@ def decided_at(plan: Plan, values: tuple[int | float, ...]) -> Decision:
     return Decision(best, PREDICTED, "predicted to be fastest", sizes, times)
 
 
-@dataclass(slots=True)
-class Prepared:
-    """What is known for arguments of one kind: a plan, and decisions by sizes."""
-
-    plan: Plan
-    known: dict[tuple[int | float, ...], Decision] = field(default_factory=dict)
-
-    def decided(self, values: tuple[int | float, ...]) -> Decision:
-        """Return the decision for sizes that were not met before."""
-        if len(self.known) >= MOST_DECISIONS:
-            self.known.clear()
-        self.known[values] = decided_at(self.plan, values)
-        return self.known[values]
-
-
 class Selection:
     """Functions that do the same job, called as one; made by :func:`select`."""
 
@@ -118,7 +103,8 @@ class Selection:
         except (MachineError, StoreError) as error:
             self._lacking = f"{error}; advise calibrate measures this machine"
         self._name = machine
-        self._plans: dict[object, Prepared] = {}
+        self._plans: dict[object, Plan] = {}
+        self._known: dict[tuple[object, tuple[int | float, ...]], Decision] = {}
         self._counts: dict[tuple[int, str], int] = {}
         self._last: Decision | None = None
         self._lock = threading.Lock()
@@ -159,21 +145,25 @@ class Selection:
             in_order = not named and len(args) == self._positional
             arguments = args if in_order else self._in_order(args, named)
             kind = kinds_of(arguments)
-            prepared = self._plans.get(kind)
-            if prepared is None:
-                prepared = self._plans[kind] = self._prepared(self._machine, arguments)
-            plan = prepared.plan
+            plan = self._plans.get(kind)
+            if plan is None:
+                plan = self._plans[kind] = self._planned(self._machine, arguments)
             if plan.lacking:
                 return without_price(plan.lacking)
             values = plan.values(arguments)
-            return prepared.known.get(values) or prepared.decided(values)
+            known = self._known.get((kind, values))
+            if known is None:
+                if len(self._known) >= MOST_DECISIONS:
+                    self._known.clear()
+                known = self._known[kind, values] = decided_at(plan, values)
+            return known
         except Exception as error:
             told("choosing a variant", error)
             return without_price("an error of ours, which was logged")
 
-    def _prepared(self, machine: Machine, arguments: Sequence[Any]) -> Prepared:
+    def _planned(self, machine: Machine, arguments: Sequence[Any]) -> Plan:
         with ours():
-            return Prepared(plan_for(self._variants, self._twins, machine, arguments, self._stated))
+            return plan_for(self._variants, self._twins, machine, arguments, self._stated)
 
     def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         plain = self._variants[0].plain
@@ -216,8 +206,7 @@ class Selection:
         return "\n".join(lines)
 
     def _interval(self, place: int, decision: Decision) -> str:
-        for prepared in self._plans.values():
-            plan = prepared.plan
+        for plan in self._plans.values():
             if plan.names == tuple(decision.sizes) and place < len(plan.prices):
                 with suppress(ExprError):
                     found = evaluate_price(plan.prices[place], decision.sizes)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import StorageOrder
-from advisor.finding import MODULE, Applicability
+from advisor.evidence import BUILT
+from advisor.finding import MODULE, Applicability, Times
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
@@ -16,12 +18,13 @@ from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, ProgramTransform
 from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Point, Read, Value, operands
-from advisor.ranking.compare import Compared, Costed, compared, cost
+from advisor.ranking.compare import Compared as Change
+from advisor.ranking.compare import Costed, compared, cost
 from advisor.ranking.programs import bind_program, cost_steps
 from advisor.ranking.worth import as_one_process
 from advisor.source import EditError, apply_edits
-from costdb.estimate import Estimate, Missing
-from costdb.evaluate import evaluate_price
+from costdb.estimate import Estimate, Missing, Ratio
+from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError, evaluate
 from costdb.machines import Machine
 from costdb.records import dataclass
@@ -32,6 +35,42 @@ NOT_CALIBRATED = "this machine is not calibrated"
 Sizes = Mapping[str, int | float]
 _Proposal = TypeVar("_Proposal", Proposal, ProgramProposal)
 _Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A kernel or program and a rewrite of it: predicted and measured speed-up.
+
+    Attributes
+    ----------
+    file, kernel, code, title : str
+        By which findings are known again.
+    sizes : mapping of str to number
+    predicted, measured : Ratio
+    of : str
+        What was measured, where that is more than the kernel.
+    times_s : (Times, Times) or None
+        What both sides took, where that is the kernel itself as one process.
+    equal : bool or None
+        Whether both gave the same results; None where nobody compared them.
+    """
+
+    file: str
+    kernel: str
+    code: str
+    title: str
+    sizes: Mapping[str, int | float]
+    predicted: Ratio
+    measured: Ratio
+    of: str = ""
+    times_s: tuple[Times, Times] | None = None
+    equal: bool | None = None
+
+
+def speed_up(before: Times, after: Times) -> Ratio:
+    """Return how many times faster one is than the other, as sure as their samples make it."""
+    (low, mid, high), (then_low, then_mid, then_high) = before, after
+    return Ratio(low / then_high, mid / then_mid, high / then_low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +124,21 @@ class Case:
     variants: tuple[Variant, ...]
     ranks: int = 1
 
+    @property
+    def rewrites(self) -> tuple[Variant, ...]:
+        """The other ways to write it."""
+        return self.variants[1:]
+
+    def compared(self, way: Variant, before: Times, after: Times) -> Compared | None:
+        """Return how a variant compares by the clock; None where it has no price."""
+        original, alone = self.variants[0].costed, self.ranks == 1
+        if original is None or way.costed is None:
+            return None
+        about = Path(self.path).name, self.kernel, way.code, way.title, self.sizes
+        predicted = compare(original.priced, way.costed.priced, self.sizes)
+        of, times = ("", (before, after)) if alone else (BUILT, None)
+        return Compared(*about, predicted, speed_up(before, after), of, times)
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
@@ -99,7 +153,7 @@ class Rewrite:
     source : str
     exact : bool
         Whether results must be equal to the last bit.
-    change : Compared or None
+    change : Change or None
         None where there is no prediction, for the reason in `unknown`.
     unknown : str
     """
@@ -109,7 +163,7 @@ class Rewrite:
     function: str
     source: str
     exact: bool
-    change: Compared | None
+    change: Change | None
     unknown: str = ""
 
 
@@ -136,6 +190,13 @@ class ProgramCase:
     whole: Estimate | None
     unknown: str
     rewrites: tuple[Rewrite, ...]
+
+    def compared(self, way: Rewrite, before: Times, after: Times) -> Compared | None:
+        """Return how a rewrite compares by the clock; None where it has no price."""
+        if way.change is None:
+            return None
+        about = Path(self.path).name, way.function, way.code, way.title, self.sizes
+        return Compared(*about, way.change.ratio, speed_up(before, after), "the whole program")
 
 
 def case_of(
@@ -249,7 +310,7 @@ def _costed(found: _Found | Missing) -> _Found:
     return found
 
 
-def _change(proposal: ProgramProposal, sizes: Sizes, machine: Machine) -> Compared:
+def _change(proposal: ProgramProposal, sizes: Sizes, machine: Machine) -> Change:
     try:
         before, after = (
             _costed(cost_steps(steps, machine, proposal.loops)).costed

@@ -20,7 +20,15 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Transform
 from advisor.ranking.built import Plan, built_cost, on_ranks, plan_of, proposed
 from advisor.ranking.compare import time_s
-from advisor.verify.cases import ORIGINAL, ArrayInput, Case, ProgramCase, Variant, inputs_of
+from advisor.verify.cases import (
+    ORIGINAL,
+    ArrayInput,
+    Case,
+    Compared,
+    ProgramCase,
+    Variant,
+    inputs_of,
+)
 from costdb.calibration.section import typical
 from costdb.estimate import Ratio
 from costdb.evaluate import evaluate_price
@@ -260,16 +268,7 @@ def run_built(
         "folder": str(Path(path).resolve().parent),
         "repetitions": repetitions,
         "seconds": seconds,
-        "cases": [
-            {
-                "source": one.source,
-                "kernel": one.kernel,
-                "built": one.programs,
-                "arrays": [asdict(array) for array in one.arrays],
-                "sizes": dict(one.sizes),
-            }
-            for one in cases
-        ],
+        "cases": list(map(asdict, cases)),
     }
     for found in answers("advisor.verify.worker", job, _PATIENCE_S, ranks, ONE_THREAD):
         yield tuple(Ran(one["differs"], tuple(one["samples_s"])) for one in found)
@@ -346,42 +345,6 @@ def measure_built(source: str, case: Case, effort: Effort) -> list[Measured]:
 
 
 # What was measured of two ways to do one thing, stored as evidence for later findings.
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A kernel or program and a rewrite of it: predicted and measured speed-up.
-
-    Attributes
-    ----------
-    file, kernel, code, title : str
-        By which findings are known again.
-    sizes : mapping of str to number
-    predicted, measured : Ratio
-    of : str
-        What was measured, where that is more than the kernel.
-    times_s : (Times, Times) or None
-        What both sides took, where that is the kernel itself as one process.
-    equal : bool or None
-        Whether both gave the same results; None where nobody compared them.
-    """
-
-    file: str
-    kernel: str
-    code: str
-    title: str
-    sizes: Mapping[str, int | float]
-    predicted: Ratio
-    measured: Ratio
-    of: str = ""
-    times_s: tuple[Times, Times] | None = None
-    equal: bool | None = None
-
-
-def speed_up(before: Times, after: Times) -> Ratio:
-    """Return how many times faster one is than the other, as sure as their samples make it."""
-    (low, mid, high), (then_low, then_mid, then_high) = before, after
-    return Ratio(low / then_high, mid / then_mid, high / then_low)
 
 
 def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "") -> None:

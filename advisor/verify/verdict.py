@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from math import isfinite
@@ -314,36 +314,16 @@ def programs_in_words(groups: Iterable[Sequence[ProgramVerdict]]) -> list[str]:
 # A verification as a document; ``verification.schema.json`` of the reports describes it.
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """Whose predictions were verified, and when (UTC, ISO).
-
-    Attributes
-    ----------
-    machine, calibration, made_at : str
-    busy_cores : float or None
-        How many cores others kept busy meanwhile; None where the system does not tell.
-    """
-
-    machine: str
-    calibration: str
-    made_at: str
-    busy_cores: float | None
-
-
 def document_of(
     groups: Sequence[Sequence[Verdict]],
     programs: Sequence[Sequence[ProgramVerdict]],
-    where: Circumstances,
+    where: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the document."""
+    """Return the document, with whose predictions were verified, and when."""
     summary = summary_of(groups)
     return {
         "schema_version": SCHEMA_VERSION,
-        "machine": where.machine,
-        "calibration": where.calibration,
-        "made_at": where.made_at,
-        "others_busy_cores": where.busy_cores,
+        **where,
         "summary": None if summary is None else asdict(summary),
         "kernels": [_kernel(group) for group in groups],
         "programs": [_program(group) for group in programs],

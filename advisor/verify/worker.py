@@ -333,7 +333,7 @@ def _case(case: Mapping[str, Any], job: Mapping[str, Any], comm: Any) -> list[di
     given = _arguments(function, case)
     whole = {name: _copied(value) for name, value in given.items()}
     returned = function(**whole) if comm.Get_rank() == 0 else None
-    programs = [_loaded(text, f"built{number}") for number, text in enumerate(case["built"])]
+    programs = [_loaded(text, f"built{number}") for number, text in enumerate(case["programs"])]
     equal = [_is_equal(one, case["kernel"], given, whole, returned) for one in programs]
     samples: list[list[float]] = [[] for _ in programs]
     # whether memory comes anew is decided by what was freed before: here, as of large arrays

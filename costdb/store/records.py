@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from costdb.records import dataclass
-from costdb.store.database import insert, now, transaction
+from costdb.store.database import insert, now, transaction, writing
 from costdb.store.place import StoreError, from_text, store_path, to_text
 
 
@@ -86,6 +86,12 @@ def add_result(connection: sqlite3.Connection, result: Result) -> None:
     }
     with transaction(connection):
         insert(connection, "results", row)
+
+
+def keep_result(machine: str, command: str, subject: str, document: Mapping[str, Any]) -> None:
+    """Store what a command found of a machine, which ``advise machine show`` tells of."""
+    with writing(store_path()) as connection:
+        add_result(connection, Result(machine, command, subject, document))
 
 
 def newest_results(connection: sqlite3.Connection, machine: str) -> tuple[Result, ...]:

@@ -10,7 +10,8 @@ import pytest
 
 from advisor.cli.app import main
 from advisor.evidence import BUILT
-from advisor.verify.running import Compared, keep, speed_up
+from advisor.verify.cases import Compared, speed_up
+from advisor.verify.running import keep
 from costdb.estimate import Ratio
 from costdb.machines import load_machine
 from costdb.profile_check import store_profile

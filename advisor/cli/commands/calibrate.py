@@ -142,11 +142,16 @@ def validate(
     """Repeat the papers' experiments on this machine and compare."""
     from datetime import UTC, datetime
 
-    from advisor.cli.common import Bar
     from advisor.ranking.findings import calibration_of
-    from advisor.validation.experiments import ValidationReport, as_json, as_text
+    from advisor.validation.experiments import (
+        ValidationReport,
+        as_json,
+        as_text,
+        section_document,
+    )
     from advisor.validation.figures import Context, make_sections
     from costdb.machines import load_machine
+    from costdb.store.records import keep_result
 
     names = _names(only or ())
     chosen = load_machine(choose_machine(machine))
@@ -156,8 +161,8 @@ def validate(
         for section in make_sections(names, Context(chosen, bar.show)):
             bar.clear()
             made.append(section)
-            if chosen.may_be_here:
-                _keep(chosen.name, section)
+            if chosen.may_be_here and section.rows:
+                keep_result(chosen.name, "validate", section.name, section_document(section))
             if section.skipped:
                 complain(f"advise: {section.name}: skipped: {section.skipped}")
     finally:
@@ -167,19 +172,6 @@ def validate(
     text = as_json(report) if output_format == JSON else as_text(report, text_style(output))
     write_result(text, output)
     return NOTHING_TO_SAY if any(section.rows for section in made) else WRONG_USE
-
-
-def _keep(machine: str, section: Section) -> None:
-    """Store what was found, which ``advise machine show`` tells of."""
-    from advisor.validation.experiments import section_document
-    from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.records import Result, add_result
-
-    if section.rows:
-        with writing(store_path()) as connection:
-            found = Result(machine, "validate", section.name, section_document(section))
-            add_result(connection, found)
 
 
 def _names(only: Sequence[str]) -> tuple[str, ...]:

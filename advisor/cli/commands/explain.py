@@ -24,7 +24,7 @@ from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import installed_rules
 from advisor.config.files import Layer, wrong_use
-from advisor.engine import Options, needs_reading, read_file
+from advisor.engine import Options, needs_reading, rank_kernel, rank_program, read_file
 from advisor.finding import Finding
 from advisor.ir.proposal import Rule
 from advisor.notebook import cell_line, cells_of, placed, text_line
@@ -121,24 +121,14 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
         The machine is unknown or its profile is wrong.
     """
     from advisor.evidence import with_evidence
-    from advisor.ranking.compare import checked_sizes
-    from advisor.ranking.programs import as_observed, bind_program, rank_program
-    from advisor.ranking.rank import rank
-    from advisor.transform_registry import program_transforms, transforms
-    from costdb.machines import load_machine
 
     if not options.observed and not needs_reading(source, path):
         return ()
-    machine = load_machine(options.machine or "")
-    found: list[Judged] = []
-    read = read_file(path, source, replace(options, select=(), ignore=()))
-    for kernel in read.kernels:
-        sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
-        found += rank(path, kernel, machine, sizes, transforms()).judged
+    every = replace(options, select=(), ignore=(), min_speedup=0.0, rule_min_speedup={})
+    read = read_file(path, source, every)
+    found = [one for kernel in read.kernels for one in rank_kernel(path, kernel, every).judged]
     if read.program is not None:
-        program = as_observed(read.program, options.messages)
-        sizes = bind_program(program, options.sizes, options.size_origins)
-        found += rank_program(program, machine, sizes, program_transforms()).judged
+        found += rank_program(read.program, every, {}).judged
     found.sort(key=lambda one: (one.finding.span, one.finding.code))
     findings = with_evidence(one.finding for one in found)
     return tuple(replace(one, finding=f) for one, f in zip(found, findings, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,7 +28,6 @@ from costdb.wording import nearest
 
 RANKS = 2
 STRETCHES = "in stretches, on made-up arrays"
-_Way = TypeVar("_Way")
 BUDGET_S = 60.0
 _FIRST, _STEP, _LAST = 64, 4, 2**24
 """At which values of a size that has none a kernel is timed: so many times as large, each."""
@@ -39,10 +38,9 @@ _CLOSE = 1.3
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
-    from advisor.measure.pieces import Effort, Piece, Subject
+    from advisor.measure.pieces import Effort, Subject
     from advisor.measure.report import Measurement
     from advisor.verify.cases import Case, ProgramCase
-    from advisor.verify.running import Compared
     from costdb.machines import Machine
 
 
@@ -259,29 +257,17 @@ def _kernels(
 
 def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Machine) -> None:
     """Store what rewrites were measured to gain, so that findings can refer to it."""
-    from advisor.cli.commands.verify import compared_kernel, compared_program
     from advisor.measure.pieces import Piece
-    from advisor.verify.cases import Case
     from advisor.verify.running import keep
 
-    if not isinstance(measured.found[0], Piece):
+    before, *others = measured.found
+    if not isinstance(before, Piece):
         return
-    found: list[Compared | None]
-    if isinstance(case, Case):
-        ranks, variants = 1, _compared(case.variants[1:], measured)
-        found = [compared_kernel(case, way, b.times_s, a.times_s) for way, b, a in variants]
-    else:
-        ranks, rewrites = case.ranks, _compared(case.rewrites, measured)
-        found = [compared_program(case, way, b.times_s, a.times_s) for way, b, a in rewrites]
-    keep(machine, ranks, list(filter(None, found)), clock=STRETCHES)
-
-
-def _compared(ways: Sequence[_Way], measured: Measurement) -> Iterator[tuple[_Way, Piece, Piece]]:
-    """Yield rewrites with what was measured of both sides."""
-    from advisor.measure.pieces import Piece
-
-    before = measured.found[0]
-    for way, subject, after in zip(ways, measured.subjects[1:], measured.found[1:], strict=True):
+    ways: Sequence[Any] = case.rewrites
+    found = (
+        case.compared(way, before.times_s, after.times_s)
+        for way, subject, after in zip(ways, measured.subjects[1:], others, strict=True)
         # a speed-up of what is left of a kernel is none of the kernel
-        if isinstance(before, Piece) and isinstance(after, Piece) and subject.complete:
-            yield way, before, after
+        if isinstance(after, Piece) and subject.complete
+    )
+    keep(machine, case.ranks, filter(None, found), clock=STRETCHES)

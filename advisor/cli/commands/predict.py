@@ -47,32 +47,23 @@ def predict(
     """Predict the run time of a model, a description or a kernel."""
     if validate:
         return _validate(files, output_format, output)
-    from advisor.cli.subjects import (
-        cautions_of,
-        formula_of,
-        lacking,
-        measurements,
-        open_files,
-        origins_of,
-        parse_given,
-        with_configured,
-        with_ranks,
-    )
+    from advisor.cli import subjects
     from advisor.report.prediction import PredictionReport, as_json, as_text
     from costdb.choosing import predict
     from costdb.estimate import Missing
 
-    given = with_ranks(parse_given(define or ()), ranks)
-    opened = open_files(files, machine, kernel, given)
-    given, configured = with_configured(opened, files[0], given)
-    with measurements(opened, run=measure) as known:
+    given = subjects.with_ranks(subjects.parse_given(define or ()), ranks)
+    opened = subjects.open_files(files, machine, kernel, given)
+    given, configured = subjects.with_configured(opened, files[0], given)
+    with subjects.measurements(opened, run=measure) as known:
         found = predict(opened.subject, given, known)
-    formula = formula_of(opened)
-    origins = (*configured, *origins_of(opened, given)) if files[0].endswith(".py") else ()
+    formula = subjects.formula_of(opened)
+    told = subjects.read_in(opened)
+    origins = configured if told is None else (*configured, *told.origins(given))
     if isinstance(found, Missing):
-        raise lacking(found)
+        raise subjects.lacking(found)
     name = None if opened.machine is None else opened.machine.name
-    cautions = cautions_of(opened, found.bindings)
+    cautions = told.cautions(opened.machine, found.bindings) if told and opened.machine else ()
     report = PredictionReport(opened.title, name, formula, found, origins, cautions)
     if output_format in PAGES:
         from advisor.report.pages import of_prediction
@@ -135,42 +126,32 @@ def choose(
     output: options.ResultFile = None,
 ) -> None:
     """Rank choices of parameters, fastest first."""
+    from advisor.cli import subjects
     from advisor.cli.common import watched
-    from advisor.cli.subjects import (
-        MACHINE,
-        as_built,
-        lacking,
-        measurements,
-        open_on,
-        parse_given,
-        parse_over,
-        parse_where,
-        with_configured,
-        with_ranks,
-    )
+    from advisor.cli.subjects import MACHINE
     from advisor.report.prediction import ChoicesReport, choices_as_json, choices_as_text
     from costdb.choosing import rank
     from costdb.estimate import Missing
     from costdb.machines import machine_names
 
-    given = with_ranks(parse_given(define or ()), ranks)
+    given = subjects.with_ranks(subjects.parse_given(define or ()), ranks)
     alternatives = (len(files) > 1 and files[0].endswith(".py")) or "," in (kernel or "")
     # what is to be chosen among several programs need not be said
-    names = parse_over(over or (["program"] if alternatives else ()))
+    names = subjects.parse_over(over or (["program"] if alternatives else ()))
     if not names:
         raise wrong_use("--over is missing: name the parameters to choose, as --over PX,PY")
     if best_per is not None and best_per not in names:
         raise wrong_use(f"--best-per {best_per}: not among those of --over ({', '.join(names)})")
-    condition = parse_where(where)
+    condition = subjects.parse_where(where)
     if MACHINE in names:
         names = {**names, MACHINE: names[MACHINE] or machine_names()}
-    opened = open_on(names.get(MACHINE) or (), files, machine, kernel, given)
-    opened = as_built(opened) if built else opened
-    given, _ = with_configured(opened, files[0], given, names)
-    with measurements(opened, run=measure) as known:
+    opened = subjects.open_on(names.get(MACHINE) or (), files, machine, kernel, given)
+    opened = subjects.as_built(opened) if built else opened
+    given, _ = subjects.with_configured(opened, files[0], given, names)
+    with subjects.measurements(opened, run=measure) as known:
         ranked = rank(opened.subject, names, given, condition, watched, _left_out, known)
     if isinstance(ranked, Missing):
-        raise lacking(ranked)
+        raise subjects.lacking(ranked)
     chosen = ranked if best_per is None else _best_per(best_per, ranked)
     report = ChoicesReport(
         title=opened.title,

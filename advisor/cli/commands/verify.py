@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,10 +24,9 @@ from advisor.cli.options import option
 from advisor.config.files import CommandError, choose_machine, wrong_use
 
 if TYPE_CHECKING:
-    from advisor.finding import Times
-    from advisor.verify.cases import Case, ProgramCase, Rewrite, Variant
-    from advisor.verify.running import Compared, Effort
-    from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict
+    from advisor.verify.cases import Case, ProgramCase
+    from advisor.verify.running import Effort
+    from advisor.verify.verdict import ProgramVerdict, Verdict
     from costdb.machines import Machine
 
 
@@ -59,6 +57,7 @@ def verify(
     )
     from costdb.calibration.section import Bystanders
     from costdb.machines import load_machine
+    from costdb.store.records import keep_result
 
     given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
@@ -89,7 +88,7 @@ def verify(
     where = _circumstances(chosen, others.busy_cores())
     document = document_of(groups, programs, where)
     if chosen.may_be_here:
-        _keep_document(" ".join(files), document)
+        keep_result(chosen.name, "verify", " ".join(files), document)
     if output_format == JSON:
         import json
 
@@ -208,66 +207,17 @@ def _verify_built(
     return groups
 
 
-def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
+def _circumstances(machine: Machine, busy_cores: float | None) -> dict[str, Any]:
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
-    from advisor.verify.verdict import Circumstances
 
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
-
-
-def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
-    """Store what was found, which ``advise machine show`` tells of."""
-    from costdb.store.database import writing
-    from costdb.store.place import store_path
-    from costdb.store.records import Result, add_result
-
-    with writing(store_path()) as connection:
-        add_result(connection, Result(document["machine"], "verify", subject, document))
-
-
-def compared_kernel(case: Case, variant: Variant, before: Times, after: Times) -> Compared | None:
-    """Return how a variant of a kernel compares by the clock; None where it has no price."""
-    from advisor.evidence import BUILT
-    from advisor.verify.running import Compared, speed_up
-    from costdb.evaluate import compare
-
-    original, sizes = case.variants[0].costed, dict(case.sizes)
-    if original is None or variant.costed is None:
-        return None
-    return Compared(
-        Path(case.path).name,
-        case.kernel,
-        variant.code,
-        variant.title,
-        sizes,
-        compare(original.priced, variant.costed.priced, sizes),
-        speed_up(before, after),
-        BUILT if case.ranks > 1 else "",
-        times_s=(before, after) if case.ranks == 1 else None,
-    )
-
-
-def compared_program(
-    case: ProgramCase, rewrite: Rewrite, before: Times, after: Times
-) -> Compared | None:
-    """Return how a rewrite of a program compares by the clock; None where it has no price."""
-    from advisor.verify.running import Compared, speed_up
-
-    if rewrite.change is None:
-        return None
-    return Compared(
-        Path(case.path).name,
-        rewrite.function,
-        rewrite.code,
-        rewrite.title,
-        dict(case.sizes),
-        rewrite.change.ratio,
-        speed_up(before, after),
-        "the whole program",
-    )
+    return {
+        "machine": machine.name,
+        "calibration": calibration_of(machine),
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "others_busy_cores": busy_cores,
+    }
 
 
 def _keep(group: Sequence[Verdict], machine: Machine) -> None:
@@ -277,13 +227,13 @@ def _keep(group: Sequence[Verdict], machine: Machine) -> None:
     original = group[0].measured
     if original.failure:
         return
-    found = (
-        (one, compared_kernel(one.case, one.variant, original.times_s, one.measured.times_s))
+    found = [
+        replace(kept, equal=one.measured.equal)
         for one in group[1:]
         if not one.measured.failure
-    )
-    compared = [replace(kept, equal=one.measured.equal) for one, kept in found if kept]
-    keep(machine, group[0].case.ranks, compared)
+        if (kept := one.case.compared(one.variant, original.times_s, one.measured.times_s))
+    ]
+    keep(machine, group[0].case.ranks, found)
 
 
 def _program_cases(
@@ -328,12 +278,12 @@ def _verify_programs(
         rewrites = case.rewrites or (None,)
         group = [ProgramVerdict(case, *pair) for pair in zip(rewrites, measured, strict=True)]
         if machine.may_be_here:
-            found = (
-                (one.turns, compared_program(case, one.rewrite, *one.turns.times_s))
+            found = [
+                replace(kept, equal=one.turns.after.equal)
                 for one in group
                 if one.rewrite is not None and one.turns.compared and not one.failure
-            )
-            kept = [replace(made, equal=turns.after.equal) for turns, made in found if made]
-            keep(machine, case.ranks, kept)
+                if (kept := case.compared(one.rewrite, *one.turns.times_s))
+            ]
+            keep(machine, case.ranks, found)
         groups.append(group)
     return groups
