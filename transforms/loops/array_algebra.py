@@ -84,7 +84,7 @@ from costdb.expr.nodes import Mod
 from transforms.kit.kernels import compiled, is_compiled_alone, type_of, with_statement
 from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
 from transforms.kit.rule import KernelRule
-from transforms.kit.words import Factors, edits_of, factors
+from transforms.loops.words import Factors, edits_of, factors
 
 # Products: matrices, and vectors at either end.
 
