@@ -43,7 +43,6 @@ from itertools import combinations
 from math import prod
 
 from advisor.distribution import ArraySpec, AxisMap, BlockDim, MeshSpec, NotDistributed
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit
@@ -56,6 +55,7 @@ from transforms.distributions.entries import (
     specified,
     unless_read,
 )
+from transforms.kit.kernels import displayed
 from transforms.kit.rule import KernelRule
 
 
@@ -207,10 +207,9 @@ def _legality(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Legali
     if are_shared(kernel, slabs.arrays, spans):
         return SHARED
     if any(any(array.spec.halo) for array in slabs.arrays.values()):
-        return Legality(Applicability.DISPLAY, "the declared halo widths must be extended by hand")
-    return Legality(
-        Applicability.DISPLAY,
-        "no result changes, but whoever distributes the arrays must do so over a mesh of more axes",
+        return displayed("the declared halo widths must be extended by hand")
+    return displayed(
+        "no result changes, but whoever distributes the arrays must do so over a mesh of more axes"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from operator import is_
 from typing import TypeVar
 
@@ -13,11 +14,11 @@ from advisor.finding import Applicability
 from advisor.ir.dependence import non_negative_within, slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest, index_name, nests
-from advisor.ir.proposal import Legality
+from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import Choice, Loop, Statement, Store
 from advisor.ir.values import Read, Subscript, Value, operands, reads
-from advisor.source import Span
+from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num, Sym
 
@@ -87,14 +88,30 @@ def is_all_of(nest: Nest, nodes: Mapping[tuple[int, int], ast.stmt]) -> bool:
 # --- why results stay ---------------------------------------------------------------------------
 
 
-def compiled(kernel: Kernel) -> Legality | None:
-    """Return why a kernel with decorators is left to its author, None where it has none."""
-    if not kernel.context.decorators:
-        return None
-    return Legality(
-        Applicability.DISPLAY,
-        f"what `{kernel.context.decorators[0]}` makes of the new text is not known",
-    )
+safe = partial(Legality, Applicability.SAFE)
+"""The argument holds for every run."""
+unsafe = partial(Legality, Applicability.UNSAFE)
+"""It holds if something else does."""
+displayed = partial(Legality, Applicability.DISPLAY)
+"""No edit is offered, for the reason that it gives."""
+
+
+def offered(
+    kernel: Kernel,
+    span: Span,
+    title: str,
+    reason: str,
+    variant: Kernel,
+    argued: Legality,
+    edits: Callable[[], tuple[Edit, ...]],
+    *,
+    compiled: bool = False,
+) -> Proposal:
+    """Return a proposal; only shown where decorators do who knows what with it, if not `compiled`."""
+    decorators = kernel.context.decorators
+    if decorators and not compiled:
+        argued = displayed(f"what `{decorators[0]}` makes of the new text is not known")
+    return Proposal(title, reason, span, variant, argued, edits)
 
 
 def overlaps(stores: Sequence[Store], kernel: Kernel) -> str:
@@ -133,10 +150,7 @@ def unless_apart(stores: Iterable[Store], kernel: Kernel) -> Legality | None:
 
 def overlapping(shared: str) -> Legality:
     """Return what is told of an edit that names of the same memory would spoil."""
-    return Legality(
-        Applicability.UNSAFE,
-        f"results are equal bit for bit if {shared}, which is up to the caller",
-    )
+    return unsafe(f"results are equal bit for bit if {shared}, which is up to the caller")
 
 
 # --- other statements and values ----------------------------------------------------------------

@@ -11,9 +11,8 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.statements import (
     Choice,
     Compiled,
@@ -35,18 +34,15 @@ from advisor.ir.values import Point, length, reads
 from advisor.ir.waiting import what_waits
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
-from transforms.kit.kernels import with_statement
+from transforms.kit.kernels import displayed, with_statement
 from transforms.kit.rewrite import first_line, statement_at, tree_of
 from transforms.loops.compilable import is_compilable
 
 _WORDS = {
-    Compiled.ALONE: Legality(
-        Applicability.DISPLAY,
-        "no iteration needs what another one did, as far as names show, if no two arrays overlap",
+    Compiled.ALONE: displayed(
+        "no iteration needs what another one did, as far as names show, if no two arrays overlap"
     ),
-    Compiled.WAITING: Legality(
-        Applicability.DISPLAY, "compiled, iterations run in the order of the loop"
-    ),
+    Compiled.WAITING: displayed("compiled, iterations run in the order of the loop"),
 }
 
 

@@ -58,7 +58,6 @@ from functools import partial
 from itertools import permutations
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.concrete import rebuilt, symbols
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.nests import (
@@ -78,11 +77,13 @@ from advisor.ir.values import Elementwise, Read, reads
 from advisor.source import Edit
 from costdb.expr import substitute, sym
 from transforms.kit.kernels import (
-    compiled,
     is_all_of,
+    offered,
     rewritable,
+    safe,
     type_of,
     unless_apart,
+    unsafe,
     with_statement,
 )
 from transforms.kit.rewrite import first_line, span_of, statements_at, stretch
@@ -99,7 +100,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         if not 2 <= depth <= DEEPEST or not nest.is_rectangular:
             continue
         present = tuple(range(depth))
-        waits = compiled(kernel) is None or _waits(nest, present)
+        waits = not kernel.context.decorators or _waits(nest, present)
         for order in permutations(present):
             if order == present or (not waits and _waits(nest, order)):
                 continue
@@ -111,14 +112,16 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 def _proposal(nest: Nest, order: tuple[int, ...], kernel: Kernel, legality: Legality) -> Proposal:
     names = ", ".join(f"`{index_name(nest.variables[place])}`" for place in order)
     body = with_statement(kernel.body, nest.loops[0], (_reordered(nest, order),))
-    return Proposal(
+    return offered(
+        kernel,
         title=f"run the loops in the order {names}",
         reason="the innermost loop then walks along the storage order, so that each cache line is"
         " used up before the next one",
         span=first_line(nest.loops[0].span, kernel.context),
         variant=kernel.with_body(body),
-        legality=legality,
+        argued=legality,
         edits=partial(_edits, nest, order, kernel),
+        compiled=kernel.context.keeps_bits,
     )
 
 
@@ -131,29 +134,23 @@ def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | 
     if None in sums:
         return None
     reordered = [store for store in sums if store is not None]
-    left_alone = compiled(kernel)
-    if left_alone is not None and not kernel.context.keeps_bits:
-        return left_alone
     rounded = sorted(store.array for store in reordered if not _stays_exact(store, kernel))
     if rounded:
-        return Legality(
-            Applicability.UNSAFE,
+        return unsafe(
             f"the terms that `{rounded[0]}` collects come in another order: floating-point sums"
-            " are not associative, so results agree only to rounding",
+            " are not associative, so results agree only to rounding"
         )
     shared = unless_apart(nest.body, kernel)
     if shared is not None:
         return shared
     if reordered:
-        return Legality(
-            Applicability.SAFE,
+        return safe(
             "the terms of a sum of whole numbers come in another order, which changes no bit,"
-            " also where it wraps around at the width of its type",
+            " also where it wraps around at the width of its type"
         )
-    return Legality(
-        Applicability.SAFE,
+    return safe(
         "no iteration waits for one that would now come later, and each computes what it did"
-        " before, so every result is equal bit for bit",
+        " before, so every result is equal bit for bit"
     )
 
 

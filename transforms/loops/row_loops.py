@@ -11,13 +11,12 @@ from functools import partial
 from typing import TypeVar
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Reduction, Scalar, parts_of, reads
-from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
+from transforms.kit.kernels import offered, safe, type_of, unless_apart, unsafe, with_statement
 from transforms.kit.rewrite import first_line
 from transforms.loops.array_statements import (
     edit,
@@ -53,7 +52,7 @@ def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator
     except (NotRaised, ShapeConflict):
         return
     (store,) = stores_in((loop,))
-    argued = compiled(kernel) or _of_partial_sums(store, after, kernel)
+    argued = _of_partial_sums(store, after, kernel)
     if argued is None:
         return
     statements, variant = tidied(after, known)
@@ -78,22 +77,22 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
         doubts = [next((doubt for one in terms_of(after) for doubt in inexact(one, kernel)), "")]
         if any(map(reductions_in, terms_of(after))):
             doubts = ["sums are rounded in another order"]
-        argued = compiled(kernel) or unless_apart(stores_in((loop,)), kernel)
+        argued = unless_apart(stores_in((loop,)), kernel)
         doubts = [one for one in (*doubts, argued and argued.argument, condition) if one]
         if argued is None and not doubts:
-            argued = Legality(
-                Applicability.SAFE,
+            argued = safe(
                 "no iteration changes what the terms are made of, and each is computed by the same"
-                " operations, so every result is equal bit for bit",
+                " operations, so every result is equal bit for bit"
             )
-        elif argued is None or argued.applicability is Applicability.UNSAFE:
-            argued = Legality(Applicability.UNSAFE, ", ".join(doubts))
+        else:
+            argued = unsafe(", ".join(doubts))
         edits = partial(edit, loop, after, variant)
         if edits():
-            yield Proposal(
+            yield offered(
+                kernel,
+                first_line(loop.span, kernel.context),
                 f"compute before {loops_named([loop])} what it does not wait for",
                 "one call does what every iteration calls NumPy for",
-                first_line(loop.span, kernel.context),
                 variant.with_body(with_statement(variant.body, loop, after)),
                 argued,
                 edits,
@@ -126,8 +125,8 @@ def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> L
     alone = not any(map(reductions_in, stores_in(after))) and len(after) == 1
     if whole != "add" and alone and named == {dtype}:
         if kinds != {Kind.INTEGER}:
-            return Legality(Applicability.UNSAFE, "results are equal, but for the signs of zeros")
-        return apart or Legality(Applicability.SAFE, "the same elements are compared")
+            return unsafe("results are equal, but for the signs of zeros")
+        return apart or safe("the same elements are compared")
     if whole != "add":
         return None
     if kinds == {Kind.INTEGER}:
@@ -137,7 +136,7 @@ def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> L
         if not wide or literals or not used <= MODULAR:
             return None
         equal = "the terms of whole numbers come in another order, which changes no bit"
-        return apart or Legality(Applicability.SAFE, equal)
+        return apart or safe(equal)
     if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or "float16" in {*named, dtype}:
         return None
     told = "sums are rounded in another order"
@@ -145,4 +144,4 @@ def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> L
         told += f", and between their terms to {dtype}"
     if apart is not None:
         told += f", {apart.argument.removeprefix('results are equal bit for bit ')}"
-    return Legality(Applicability.UNSAFE, told)
+    return unsafe(told)

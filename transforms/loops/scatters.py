@@ -12,7 +12,7 @@ from advisor.ir.shapes import whole
 from advisor.ir.statements import Bind, Loop, Scatter, Statement, Store, mentioned
 from advisor.ir.values import Elementwise, Fill, Read, Scalar, Tally, Value
 from advisor.source import Edit
-from transforms.kit.kernels import type_of, with_statement
+from transforms.kit.kernels import offered, type_of, with_statement
 from transforms.kit.rewrite import (
     first_line,
     replace_statement,
@@ -55,10 +55,11 @@ def tallied(
     added = Elementwise("add", (Read(scatter.array, region), tally))
     store = Store(scatter.array, region, added, scatter.span, in_place=True)
     given = (scatter.places,) if is_count(scatter) else (scatter.places, scatter.value)
-    return Proposal(
+    return offered(
+        kernel,
+        first_line(scatter.span, kernel.context),
         title,
         reason,
-        first_line(scatter.span, kernel.context),
         kernel.with_body(with_statement(kernel.body, scatter, (store,))),
         argued,
         partial(_edits, scatter, given, kernel),

@@ -42,15 +42,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
 from costdb.records import dataclass, replace
-from transforms.kit.kernels import copied, inner_first, is_spread, mapped, renamed
+from transforms.kit.kernels import copied, displayed, inner_first, is_spread, mapped, renamed
 from transforms.kit.rewrite import fresh_name
 from transforms.kit.rule import KernelRule
 
@@ -137,9 +136,7 @@ def _by_butterflies(kernel: Kernel, found: _Across) -> Proposal:
         reason="pairs of ranks exchange whole parts in few messages, instead of all with all",
         span=found.span,
         variant=kernel.with_body(mapped(kernel.body, exchanged)),
-        legality=Legality(
-            Applicability.DISPLAY, "which algorithm a transform uses is for its library to say"
-        ),
+        legality=displayed("which algorithm a transform uses is for its library to say"),
         edits=tuple,
     )
 
@@ -163,10 +160,9 @@ def _turned(kernel: Kernel, found: _Across) -> Proposal:
         reason="between transforms along the same axis nothing need be transposed",
         span=found.span,
         variant=replace(kernel, arrays=arrays, body=(*before, *made, *renamed(after, names))),
-        legality=Legality(
-            Applicability.DISPLAY,
+        legality=displayed(
             "the arrays to copy into must be declared by hand, and the results lie by the other"
-            " axis for the caller",
+            " axis for the caller"
         ),
         edits=tuple,
     )

@@ -44,7 +44,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from advisor.finding import Applicability
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.nests import index_name, renamed_index
@@ -64,7 +63,17 @@ from advisor.ir.values import (
 )
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, replace
-from transforms.kit.kernels import compiled, copied, is_spread, mapped, renamed, with_statement
+from transforms.kit.kernels import (
+    copied,
+    displayed,
+    is_spread,
+    mapped,
+    offered,
+    renamed,
+    safe,
+    unsafe,
+    with_statement,
+)
 from transforms.kit.rewrite import fresh_name
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import edit
@@ -164,35 +173,27 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
     inner = replace(loop, body=mapped(loop.body, cut))
     extent = kernel.extents(found.stored)[across]
     chunks = Loop(variable, num(0), extent, width, (inner,), loop.span)
-    return Proposal(
+    return offered(
+        kernel,
         title=f"do the recurrence in chunks of {width} along axis {across}, as a pipeline",
         reason="ranks wait for the one before them; in chunks they work at the same time",
         span=loop.span,
         variant=kernel.with_body(with_statement(kernel.body, loop, (chunks,))),
-        legality=_legality(kernel, found),
+        argued=_legality(kernel, found),
         edits=partial(edit, loop, (chunks,), named),
     )
 
 
 def _legality(kernel: Kernel, found: _Recurrence) -> Legality:
-    unknown = compiled(kernel)
-    if unknown is not None:
-        return unknown
     if index_name(found.loop.variable) in kernel.observed:
-        return Legality(
-            Applicability.DISPLAY,
-            f"`{index_name(found.loop.variable)}` is used after the loop, which may not run then",
+        return displayed(
+            f"`{index_name(found.loop.variable)}` is used after the loop, which may not run then"
         )
     names = _names(found)
     if len(names) > 1 or set(names) & kernel.aliases:
         shown = ", ".join(f"`{name}`" for name in names)
-        return Legality(
-            Applicability.UNSAFE, f"results are equal if {shown} share no memory with one another"
-        )
-    return Legality(
-        Applicability.SAFE,
-        "every element is computed from the same elements in the same order, bit for bit",
-    )
+        return unsafe(f"results are equal if {shown} share no memory with one another")
+    return safe("every element is computed from the same elements in the same order, bit for bit")
 
 
 def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
@@ -213,9 +214,8 @@ def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
         reason="with the axis whole on every rank no rank waits; two exchanges pay for it",
         span=loop.span,
         variant=variant.with_body(body),
-        legality=Legality(
-            Applicability.DISPLAY,
-            "results stay the same, but the arrays to copy into must be declared by hand",
+        legality=displayed(
+            "results stay the same, but the arrays to copy into must be declared by hand"
         ),
         edits=tuple,
     )
