@@ -107,7 +107,7 @@ def offered(
     *,
     compiled: bool = False,
 ) -> Proposal:
-    """Return a proposal; only shown where decorators do who knows what with it, if not `compiled`."""
+    """Return a proposal, only shown where decorators get the new text, if not `compiled`."""
     decorators = kernel.context.decorators
     if decorators and not compiled:
         argued = displayed(f"what `{decorators[0]}` makes of the new text is not known")
