@@ -16,11 +16,12 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.statements import Choice, Loop, Statement, Store
+from advisor.ir.statements import Bind, Choice, Loop, Statement, Store
 from advisor.ir.values import Read, Subscript, Value, operands, reads
 from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num, Sym
+from transforms.kit.rewrite import fresh_name
 
 Node = TypeVar("Node")
 
@@ -230,6 +231,13 @@ def along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscr
     """Return the region that is `part` of one axis and all of the others."""
     region = whole(extents)
     return (*region[:axis], part, *region[axis + 1 :])
+
+
+def named(wanted: str, value: Value, span: Span, kernel: Kernel) -> tuple[Bind, Read, Kernel]:
+    """Return what gives a value a name like the one wanted, all of it, and the kernel with it."""
+    name = fresh_name(wanted, {*kernel.arrays, *kernel.locals, *kernel.context.identifiers})
+    known = kernel.with_locals({name: type_of(value, kernel)})
+    return Bind(name, value, span), Read(name, whole(known.extents(name))), known
 
 
 def copied(target: str, source: str, kernel: Kernel, span: Span) -> Store:

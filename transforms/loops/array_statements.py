@@ -16,7 +16,7 @@ from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import (
     Bind,
     Loop,
@@ -58,17 +58,10 @@ from transforms.kit.rewrite import (
 from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.exactness import legality_of
+from transforms.loops.lift import METHODS, Raised
 from transforms.loops.listed import comprehended, edits_of, in_statement
-from transforms.loops.raising import (
-    METHODS,
-    WORD,
-    NotRaised,
-    Raised,
-    ShapeConflict,
-    raised,
-    sequential,
-    summed_apart,
-)
+from transforms.loops.masked import NotRaised
+from transforms.loops.raising import WORD, raised, sequential, summed_apart
 from transforms.loops.running import Passed, legality, passed
 from transforms.loops.searched import is_search, searched
 from transforms.loops.substituted import substituted

@@ -12,7 +12,7 @@ from functools import partial
 from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
 from advisor.ir.statements import SET, Loop, Scatter, Store, walk
 from advisor.ir.values import Gather, Read, Scalar, Value, parts_of, reads
 from advisor.numpy_table import broadcast, promote
@@ -20,8 +20,9 @@ from costdb.expr import ONE
 from transforms.kit.kernels import proofs, safe, type_of, unless_apart, unsafe
 from transforms.loops.array_statements import edit, given, loops, on, proposal
 from transforms.loops.exactness import WHOLE, inexact, made_whole
-from transforms.loops.masked import guarded
-from transforms.loops.raising import Lift, NotRaised, ShapeConflict, is_raisable, needed
+from transforms.loops.lift import Lift, needed
+from transforms.loops.masked import NotRaised, guarded
+from transforms.loops.raising import is_raisable
 from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 

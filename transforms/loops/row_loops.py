@@ -15,7 +15,7 @@ from advisor.dtypes import Kind
 from advisor.ir.concrete import rebuilt, with_part
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import Bind, Loop, Statement, Store, unrolled
 from advisor.ir.values import (
     Elementwise,
@@ -32,6 +32,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import ONE, ZERO, Expr, free_symbols, substitute, sym
 from transforms.kit.kernels import (
+    named,
     offered,
     proofs,
     safe,
@@ -40,7 +41,7 @@ from transforms.kit.kernels import (
     unsafe,
     with_statement,
 )
-from transforms.kit.rewrite import first_line, fresh_name
+from transforms.kit.rewrite import first_line
 from transforms.loops.array_statements import (
     edit,
     given,
@@ -52,16 +53,10 @@ from transforms.loops.array_statements import (
 )
 from transforms.loops.axes import told
 from transforms.loops.exactness import MODULAR, inexact, legality_of, reductions_in
+from transforms.loops.lift import Lift, Raised, needed
+from transforms.loops.masked import NotRaised
 from transforms.loops.opened import at_place, opened, with_indices
-from transforms.loops.raising import (
-    Lift,
-    NotRaised,
-    Raised,
-    ShapeConflict,
-    is_raisable,
-    needed,
-    raised,
-)
+from transforms.loops.raising import is_raisable, raised
 from transforms.loops.temporaries import tidied
 
 Made = TypeVar("Made")
@@ -149,25 +144,25 @@ def _of_partial_sums(store: Store, after: Sequence[Raised], kernel: Kernel) -> L
     """Return whether a reduction comes to the same where the array itself adds up its terms."""
     (whole,) = {part.operation for part in parts_of(store.value) if isinstance(part, Reduction)}
     dtype = kernel.dtype(store.array)
-    named = {kernel.dtype(read.array) for read in reads(store.value)}
-    kinds = {kind_of_or_none(name) for name in (*named, dtype)}
+    types = {kernel.dtype(read.array) for read in reads(store.value)}
+    kinds = {kind_of_or_none(name) for name in (*types, dtype)}
     apart = unless_apart([store], kernel)
     alone = not any(map(reductions_in, stores_in(after))) and len(after) == 1
-    if whole != "add" and alone and named == {dtype}:
+    if whole != "add" and alone and types == {dtype}:
         if kinds != {Kind.INTEGER}:
             return unsafe("results are equal, but for the signs of zeros")
         return apart or safe("the same elements are compared")
     if whole != "add":
         return None
     if kinds == {Kind.INTEGER}:
-        wide = dtype in ("int64", "uint64") and named == {dtype}
+        wide = dtype in ("int64", "uint64") and types == {dtype}
         used = {part.operation for part in parts_of(store.value) if isinstance(part, Elementwise)}
         literals = any(isinstance(part, Scalar) for part in parts_of(store.value))
         if not wide or literals or not used <= MODULAR:
             return None
         equal = "the terms of whole numbers come in another order, which changes no bit"
         return apart or safe(equal)
-    if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or "float16" in {*named, dtype}:
+    if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or "float16" in {*types, dtype}:
         return None
     told = "sums are rounded in another order"
     if type_of(store.value, kernel).dtype != dtype:
@@ -281,34 +276,30 @@ def taken_out(
     refusing = (lift.needs_elements(part) for value in found for part in told(value))
     if not found or (not kernel.runs_through and any(refusing)):
         raise NotRaised
-    taken = {*kernel.arrays, *kernel.locals, *kernel.context.identifiers}
     made: list[Statement] = []
     body = loop.body
     # what holds another one comes before it
     for value in sorted(found, key=lambda one: -sum(1 for _ in parts_of(one))):
-        name = fresh_name("terms", taken)
-        taken.add(name)
         for read in reads(value):
             lift.note(Store(read.array, read.region, read, loop.span))
             if not lift.is_there(Store(read.array, read.region, read, loop.span)):
                 raise NotRaised
         computed, place = lift.value(value)
-        type_ = type_of(computed, kernel)
-        kernel = kernel.with_locals({name: type_})
-        region = list(whole(type_.extents))
+        bind, read, kernel = named("terms", computed, loop.span, kernel)
+        made.append(bind)
+        region = list(read.region)
         if place is not None:
             region[place] = Point(sym(loop.variable) - loop.low)
-        made.append(Bind(name, computed, loop.span))
-        body = with_part(body, value, Read(name, tuple(region)))
+        body = with_part(body, value, replace(read, region=tuple(region)))
     body = tuple(replace(one, held=()) if isinstance(one, Store) else one for one in body)
     return (*made, replace(loop, body=body)), kernel
 
 
 def _ready(value: Value, changed: frozenset[str], lift: Lift) -> Iterator[Value]:
     """Yield the largest arrays in a value that nothing of the loop changes."""
-    named = {read.array for read in reads(value)}
+    arrays = {read.array for read in reads(value)}
     computes = isinstance(value, Elementwise | Reduction) and lift.rank(value) > 0
-    if computes and named and not named & changed:
+    if computes and arrays and not arrays & changed:
         try:
             lift.value(value)
         except (NotRaised, ShapeConflict):

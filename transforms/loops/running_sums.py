@@ -12,14 +12,15 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of, slopes
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Value, reads
 from costdb.expr import num
 from transforms.kit.kernels import around, unless_apart, unsafe
 from transforms.loops.array_statements import edit, loops, proposal
 from transforms.loops.exactness import inexact, of_statement
-from transforms.loops.raising import NotRaised, ShapeConflict, raised
+from transforms.loops.masked import NotRaised
+from transforms.loops.raising import raised
 
 _SEQUENTIAL = ("float64", "float32", "int64")
 """Types in which ``np.cumsum`` adds one after the other, as the loop does."""
