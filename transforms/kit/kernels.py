@@ -12,11 +12,11 @@ from typing import TypeVar
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.dependence import non_negative_within, slope_of
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.statements import Bind, Choice, Loop, Statement, Store
+from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, values_of
 from advisor.ir.values import Read, Subscript, Value, operands, reads
 from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
@@ -238,6 +238,34 @@ def named(wanted: str, value: Value, span: Span, kernel: Kernel) -> tuple[Bind, 
     name = fresh_name(wanted, {*kernel.arrays, *kernel.locals, *kernel.context.identifiers})
     known = kernel.with_locals({name: type_of(value, kernel)})
     return Bind(name, value, span), Read(name, whole(known.extents(name))), known
+
+
+def turned(
+    names: Iterable[str], axis: int, other: int, like: DeclaredArray, kernel: Kernel
+) -> tuple[dict[str, str], Kernel]:
+    """Return arrays like some, two dimensions of which are distributed the other way round.
+
+    What is not declared itself is `like` another array. The kernel declares what is returned.
+    """
+    arrays, found = dict(kernel.arrays), dict[str, str]()
+    for name in names:
+        found[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
+        declared, dtype = kernel.arrays.get(name, like), kernel.dtype(name)
+        dims, halo = list(declared.spec.dims), (0,) * len(declared.spec.dims)
+        dims[axis], dims[other] = dims[other], dims[axis]
+        spec = replace(declared.spec, name=found[name], dims=tuple(dims), halo=halo, dtype=dtype)
+        arrays[found[name]] = replace(
+            declared, spec=spec, dtype=dtype, extents=kernel.extents(name)
+        )
+    return found, replace(kernel, arrays=arrays)
+
+
+def accesses(statement: Statement) -> list[Read]:
+    """Return what a statement reads, and what it stores to, as if it were read."""
+    found = [read for value in values_of(statement) for read in reads(value)]
+    if isinstance(statement, Store):
+        found.append(Read(statement.array, statement.region))
+    return found
 
 
 def copied(target: str, source: str, kernel: Kernel, span: Span) -> Store:

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from advisor.ir.dependence import carried
-from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, renamed_index
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.statements import Loop, Store, walk
@@ -59,11 +59,11 @@ from advisor.ir.values import (
     Subscript,
     Value,
     parts_of,
-    reads,
 )
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import (
+    accesses,
     copied,
     displayed,
     is_spread,
@@ -71,6 +71,7 @@ from transforms.kit.kernels import (
     offered,
     renamed,
     safe,
+    turned,
     unsafe,
     with_statement,
 )
@@ -110,36 +111,30 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
         return None
     if not carried(loop):
         return None
-    accesses = [part for s in stores for part in _accesses(s)]
+    used = [one for s in stores for one in accesses(s) if one.region]
     first = stores[0]
     spec = kernel.arrays[first.array].spec
     along = [d for d, part in enumerate(first.region) if is_spread(spec, d) and _moves(part, loop)]
-    if len(along) != 1 or any(array not in kernel.arrays for array, _ in accesses):
+    if len(along) != 1 or any(one.array not in kernel.arrays for one in used):
         return None
     for across, part in enumerate(first.region):
         extent = kernel.extents(first.array)[across]
         if part == Range(num(0), extent) and not is_spread(spec, across):
             alike = all(
-                len(region) == len(first.region)
-                and region[across] == part
-                and isinstance(region[along[0]], Point)
-                and kernel.extents(array)[across] == extent
-                and kernel.arrays[array].spec.dims == spec.dims
-                for array, region in accesses
+                len(one.region) == len(first.region)
+                and one.region[across] == part
+                and isinstance(one.region[along[0]], Point)
+                and kernel.extents(one.array)[across] == extent
+                and kernel.arrays[one.array].spec.dims == spec.dims
+                for one in used
             )
-            if alike and _stay_put([region for _, region in accesses]):
+            # the same dimensions are singled out everywhere, so that the others pair
+            if (
+                alike
+                and len({tuple(isinstance(p, Point) for p in one.region) for one in used}) == 1
+            ):
                 return _Recurrence(loop, along[0], across, first.array)
     return None
-
-
-def _accesses(store: Store) -> list[tuple[str, tuple[Subscript, ...]]]:
-    used = [(read.array, read.region) for read in reads(store.value)]
-    return [(store.array, store.region), *((a, r) for a, r in used if len(r) > 0)]
-
-
-def _stay_put(regions: list[tuple[Subscript, ...]]) -> bool:
-    """Return whether the same dimensions are singled out everywhere, so that the others pair."""
-    return len({tuple(isinstance(part, Point) for part in region) for region in regions}) == 1
 
 
 def _elementwise(value: Value) -> bool:
@@ -152,7 +147,7 @@ def _moves(part: Subscript, loop: Loop) -> bool:
 
 def _names(found: _Recurrence) -> list[str]:
     names = [s.array for s in found.loop.body if isinstance(s, Store)]
-    names += [r.array for s in found.loop.body if isinstance(s, Store) for r in reads(s.value)]
+    names += [read.array for one in found.loop.body for read in accesses(one)]
     return list(dict.fromkeys(names))
 
 
@@ -199,15 +194,11 @@ def _legality(kernel: Kernel, found: _Recurrence) -> Legality:
 def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
     """Propose to copy into arrays distributed along the other axis, and back."""
     loop, written = found.loop, {s.array for s in found.loop.body if isinstance(s, Store)}
-    turned: dict[str, str] = {}
-    arrays = dict(kernel.arrays)
-    for name in _names(found):
-        turned[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
-        arrays[turned[name]] = _turned(kernel.arrays[name], turned[name], found)
-    there = [copied(turned[name], name, kernel, loop.span) for name in turned]
-    variant = replace(kernel, arrays=arrays)
-    back = [copied(name, turned[name], variant, loop.span) for name in sorted(written)]
-    inner = replace(loop, body=renamed(loop.body, turned))
+    like = kernel.arrays[found.stored]
+    others, variant = turned(_names(found), found.along, found.across, like, kernel)
+    there = [copied(others[name], name, kernel, loop.span) for name in others]
+    back = [copied(name, others[name], variant, loop.span) for name in sorted(written)]
+    inner = replace(loop, body=renamed(loop.body, others))
     body = with_statement(kernel.body, loop, (*there, inner, *back))
     return Proposal(
         title=f"transpose before the recurrence and after it, so that axis {found.along} is whole",
@@ -219,14 +210,6 @@ def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
         ),
         edits=tuple,
     )
-
-
-def _turned(array: DeclaredArray, name: str, found: _Recurrence) -> DeclaredArray:
-    order = list(range(len(array.spec.dims)))
-    order[found.along], order[found.across] = found.across, found.along
-    dims = tuple(array.spec.dims[d] for d in order)
-    halo = tuple(array.spec.halo[d] for d in order)
-    return replace(array, spec=replace(array.spec, name=name, dims=dims, halo=halo))
 
 
 TRANSFORM = KernelRule("ADV202", "recurrence-across-ranks", __doc__, propose)
