@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
@@ -213,9 +213,10 @@ _DEEPEST = 3
 
 def is_compilable(loop: ast.stmt, tree: ast.Module) -> bool:
     """Return whether a compiler takes a loop of a file."""
-    return _takes(loop, _Names.of(tree), 0)
+    return _takes(loop, _names_of(tree), 0)
 
 
+@dataclass(frozen=True, slots=True)
 class _Names:
     """What names of a file stand for.
 
@@ -227,25 +228,21 @@ class _Names:
         Functions of the file.
     """
 
-    def __init__(self) -> None:
-        self.modules: set[str] = set()
-        self.functions: set[str] = set()
-        self.own: Mapping[str, ast.FunctionDef] = {}
+    modules: set[str]
+    functions: set[str]
+    own: Mapping[str, ast.FunctionDef]
 
-    @classmethod
-    def of(cls, tree: ast.Module) -> _Names:
-        """Return the names of a file."""
-        made, known = cls(), ("numpy", "math", "cmath")
-        for one in ast.walk(tree):
-            match one:
-                case ast.Import(names):
-                    made.modules |= {part.asname or part.name for part in names} & {
-                        part.asname or part.name for part in names if part.name in known
-                    }
-                case ast.ImportFrom(module, names) if module in known:
-                    made.functions |= {part.asname or part.name for part in names}
-        made.own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-        return made
+
+def _names_of(tree: ast.Module) -> _Names:
+    modules, functions, known = set[str](), set[str](), ("numpy", "math", "cmath")
+    for one in ast.walk(tree):
+        match one:
+            case ast.Import(names):
+                modules |= {part.asname or part.name for part in names if part.name in known}
+            case ast.ImportFrom(module, names) if module in known:
+                functions |= {part.asname or part.name for part in names}
+    own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    return _Names(modules, functions, own)
 
 
 def _takes(node: ast.AST, names: _Names, depth: int) -> bool:
@@ -272,9 +269,9 @@ def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
     match call.func:
         case ast.Name(name) if name in names.own:
             function = names.own[name]
-            body = ast.Module(function.body[_has_docstring(function) :], [])
+            body = function.body[ast.get_docstring(function) is not None :]
             plain = not function.decorator_list and depth < _DEEPEST
-            return plain and all(_takes(one, names, depth + 1) for one in body.body)
+            return plain and all(_takes(one, names, depth + 1) for one in body)
         case ast.Name(name):
             return name in _BUILTINS or name in names.functions
         case ast.Attribute(ast.Name(module), "array" | "asarray") if module in names.modules:
@@ -290,7 +287,3 @@ def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
         case ast.Attribute(_, method):
             return method in METHODS
     return False
-
-
-def _has_docstring(function: ast.FunctionDef) -> bool:
-    return ast.get_docstring(function) is not None

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from advisor.distribution import ArraySpec, NotDistributed
+from advisor.distribution import NotDistributed
 from advisor.ir.kernel import DeclaredArray, Kernel, Places
 from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
 from advisor.ir.proposal import Legality, Proposal
@@ -81,6 +81,7 @@ from transforms.kit.rewrite import (
     before,
     first_line,
     fresh_name,
+    indent_at,
     span_of,
     stands_alone,
     statement_at,
@@ -125,15 +126,12 @@ def _fetched(statement: Statement, kernel: Kernel) -> list[str]:
                 found[gather.operand.array] = None
         if isinstance(statement, Loop) and isinstance(one, Store) and is_of_elements(one.value):
             found.update(dict.fromkeys(read.array for read in element_reads(one.value)))
-    return [
+    remote = {
         name
-        for name in found
-        if name not in changed and name in kernel.arrays and _is_remote(kernel.arrays[name].spec)
-    ]
-
-
-def _is_remote(spec: ArraySpec) -> bool:
-    return any(is_spread(spec, dimension) for dimension in range(len(spec.dims)))
+        for name, array in kernel.arrays.items()
+        if any(is_spread(array.spec, dimension) for dimension in range(len(array.spec.dims)))
+    }
+    return [name for name in found if name in remote - changed]
 
 
 def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
@@ -185,7 +183,7 @@ def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple
     ]
     if not places:
         return ()
-    indent = context.lines[span.start_line - 1][: span.start_column]
+    indent = indent_at(span, context)
     extents = ", ".join(to_text(extent) for extent in kernel.arrays[array].extents)
     axes = ", ".join(f"{axis}={extent}" for axis, extent in spec.mesh.axes)
     where = ", ".join("none" for _ in spec.dims)

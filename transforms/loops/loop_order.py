@@ -77,6 +77,7 @@ from advisor.ir.values import Elementwise, Read, reads
 from advisor.source import Edit
 from costdb.expr import substitute, sym
 from transforms.kit.kernels import (
+    accesses,
     is_all_of,
     offered,
     rewritable,
@@ -202,7 +203,7 @@ def _accumulation(nest: Nest, pair: tuple[Reference, Reference]) -> Store | None
     """Return the statement ``x[...] = x[...] + term`` that both accesses belong to."""
     first, then = pair
     store = nest.body[first.statement]
-    users = [s for s in nest.body if s.array == store.array or _reads(s, store.array)]
+    users = [s for s in nest.body if any(one.array == store.array for one in accesses(s))]
     if first.statement != then.statement or len(users) > 1:
         return None
     value = store.value
@@ -214,10 +215,6 @@ def _accumulation(nest: Nest, pair: tuple[Reference, Reference]) -> Store | None
     if not alone or any(read.array == store.array for read in reads(terms[0])):
         return None
     return store
-
-
-def _reads(store: Store, array: str) -> bool:
-    return any(read.array == array for read in reads(store.value))
 
 
 def _stays_exact(store: Store, kernel: Kernel) -> bool:

@@ -114,7 +114,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 yield from _exchange(program, function, pattern)
                 continue
             each = pattern.kind is Kind.EACH
-            found = (for_each if each else at_root)(program, function, pattern)
+            found = (for_each if each else at_root)(program, pattern)
             if found is not None:
                 yield (_instead_of_loops if each else _instead_of_fan)(
                     program, function, pattern, found

@@ -97,16 +97,18 @@ def _other_split(program: Program, faces: list[Face], dimension: int) -> Iterato
     view = first.view
     if contiguity(view) is not Contiguity.NO:
         return
-    name = _called(view, "the array")
+    own = view.buffer.name
+    name = f"`{own}`" if all(map(is_name, own.split("."))) else "the array"
+    order, called = (Order.F, "Fortran") if view.buffer.order is Order.C else (Order.C, "C")
     turned = (
         [replace(f, view=_turned(f.view, dimension, f.step.communicator)) for f in faces],
-        f"split {name} along its {_ORDINALS[1 - dimension]} dimension: its faces are one"
+        f"split {name} along its {('first', 'last')[1 - dimension]} dimension: its faces are one"
         " stretch of memory",
         "the indices of the array change with the split, throughout the program",
     )
     ordered = (
-        [replace(f, view=_reordered(f.view)) for f in faces],
-        f"store {name} in {_other(view.buffer.order)} order: its faces are one stretch of memory",
+        [replace(f, view=replace(f.view, buffer=replace(view.buffer, order=order))) for f in faces],
+        f"store {name} in {called} order: its faces are one stretch of memory",
         "indices stay as they are; what is done along the other dimension gets slower",
     )
     ways = (ordered,) if _goes_along(program, view.buffer, 1 - dimension) else (turned, ordered)
@@ -145,13 +147,6 @@ def _goes_along(program: Program, buffer: Buffer, dimension: int) -> bool:
     return False
 
 
-_ORDINALS = ("first", "last")
-
-
-def _other(order: Order) -> str:
-    return "Fortran" if order is Order.C else "C"
-
-
 def _turned(view: View, dimension: int, communicator: Communicator) -> View:
     """Return the face of an array that is split along its other dimension."""
     assert view.buffer.extents is not None and view.region is not None
@@ -168,11 +163,6 @@ def _turned(view: View, dimension: int, communicator: Communicator) -> View:
     return replace(view, buffer=replace(view.buffer, extents=extents), region=region)
 
 
-def _reordered(view: View) -> View:
-    order = Order.F if view.buffer.order is Order.C else Order.C
-    return replace(view, buffer=replace(view.buffer, order=order))
-
-
 def _exchange(faces: list[Face]) -> tuple[Step, ...]:
     """Return the exchange of faces, with their copies where they are needed."""
     return tuple(
@@ -180,12 +170,6 @@ def _exchange(faces: list[Face]) -> tuple[Step, ...]:
         for face in faces
         for step in carried(face.step, face.view, face.staging, copied=face.protected, stays=False)
     )
-
-
-def _called(view: View, otherwise: str) -> str:
-    """Return how to speak of an array: by its name, where it has one of its own."""
-    name = view.buffer.name
-    return f"`{name}`" if all(map(is_name, name.split("."))) else otherwise
 
 
 # --- faces of matrices that go to neighbours, and the copies that make one stretch of them --------

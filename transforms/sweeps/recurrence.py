@@ -57,7 +57,6 @@ from advisor.ir.values import (
     Read,
     Scalar,
     Subscript,
-    Value,
     parts_of,
 )
 from costdb.expr import free_symbols, num, sym
@@ -107,7 +106,10 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
     stores = [statement for statement in loop.body if isinstance(statement, Store)]
     if not stores or len(stores) < len(loop.body) or loop.step != 1 or loop.stated:
         return None
-    if any(store.array not in kernel.arrays or not _elementwise(store.value) for store in stores):
+    if any(store.array not in kernel.arrays for store in stores):
+        return None
+    parts = [part for store in stores for part in parts_of(store.value)]
+    if not all(isinstance(one, Read | Scalar | Copy | Elementwise) for one in parts):
         return None
     if not carried(loop):
         return None
@@ -135,10 +137,6 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
             ):
                 return _Recurrence(loop, along[0], across, first.array)
     return None
-
-
-def _elementwise(value: Value) -> bool:
-    return all(isinstance(part, Read | Scalar | Copy | Elementwise) for part in parts_of(value))
 
 
 def _moves(part: Subscript, loop: Loop) -> bool:
