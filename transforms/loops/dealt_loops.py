@@ -39,7 +39,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from advisor.ir.spmd.program import RANK, RANKS, Program, ProgramProposal, SpmdFunction
+from advisor.ir.spmd.program import RANK, RANKS, Program, ProgramProposal
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
@@ -49,7 +49,6 @@ from advisor.ir.spmd.steps import (
     Loop,
     Step,
     Unknown,
-    Visit,
     walk,
 )
 from costdb.expr import Expr, free_symbols, sym
@@ -60,34 +59,27 @@ from transforms.kit.ranks import own_block
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield the other way to share out loops of uneven work."""
-    for function in program.functions:
-        for visit in function.visits():
-            if isinstance(visit.step, Loop):
-                yield from _in_turn(program, function, visit, visit.step)
-
-
-def _in_turn(
-    program: Program, function: SpmdFunction, visit: Visit, loop: Loop
-) -> Iterator[ProgramProposal]:
-    if not is_counted(loop):
-        return
     rank, size = sym(RANK), sym(RANKS)
-    length = own_block(loop.low, loop.high, rank)
-    if length is None or not _is_uneven(loop):
-        return
-    dealt = replace(loop, low=rank, high=length * size, trips=length, stride=size)
-    yield offer(
-        function,
-        visit,
-        loop.span,
-        f"deal the iterations over `{_name(program, loop)}` out in turn, not in blocks",
-        "later iterations have more or less to do than earlier ones, so that one rank has most of"
-        " the work and the others wait",
-        (loop,),
-        (dealt,),
-        "the same iterations run, each on another rank; what collects their results follows",
-        conditions=("no iteration needs what another one makes",),
-    )
+    for function, visit in ((one, visit) for one in program.functions for visit in one.visits()):
+        loop = visit.step
+        if not isinstance(loop, Loop) or not is_counted(loop):
+            continue
+        length = own_block(loop.low, loop.high, rank)
+        if length is None or not _is_uneven(loop):
+            continue
+        dealt = replace(loop, low=rank, high=length * size, trips=length, stride=size)
+        yield offer(
+            function,
+            visit,
+            loop.span,
+            f"deal the iterations over `{_name(program, loop)}` out in turn, not in blocks",
+            "later iterations have more or less to do than earlier ones, so that one rank has most"
+            " of the work and the others wait",
+            (loop,),
+            (dealt,),
+            "the same iterations run, each on another rank; what collects their results follows",
+            conditions=("no iteration needs what another one makes",),
+        )
 
 
 def _name(program: Program, loop: Loop) -> str:

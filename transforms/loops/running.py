@@ -65,21 +65,15 @@ def passed(loop: Loop, kernel: Kernel) -> tuple[Passed, ...]:
                 start = dict(loop.starts).get(store.array, Scalar(store.array, dtype))
                 if start == Scalar(store.array, dtype):
                     start = bound_before(store.array, loop, kernel) or start
-                found.append(_passed(store, operation, term, start, loop, kernel))
+                # a NaN that is compared is passed over, but for one that was there first
+                floating = kind_of_or_none(type_of(store.value, kernel).dtype) is Kind.FLOATING
+                if store.compared == "first" and floating:
+                    operation = _SKIPPING.get(operation, operation)
+                first = rebuilt(term, lambda expr: substitute(expr, {loop.variable: loop.low}))
+                neutral = isinstance(start, Scalar) and start.text in _NEUTRAL.get(operation, ())
+                same = first == start and operation not in _NEUTRAL
+                found.append(Passed(store, operation, term, start, neutral or same))
     return tuple(found)
-
-
-def _passed(
-    store: Store, operation: str, term: Value, start: Value, loop: Loop, kernel: Kernel
-) -> Passed:
-    # a NaN that is compared is passed over, but for one that was there first
-    floating = kind_of_or_none(type_of(store.value, kernel).dtype) is Kind.FLOATING
-    if store.compared == "first" and floating:
-        operation = _SKIPPING.get(operation, operation)
-    first = rebuilt(term, lambda expr: substitute(expr, {loop.variable: loop.low}))
-    neutral = isinstance(start, Scalar) and start.text in _NEUTRAL.get(operation, ())
-    same = first == start and operation not in _NEUTRAL
-    return Passed(store, operation, term, start, neutral or same)
 
 
 def bound_before(name: str, loop: Loop, kernel: Kernel) -> Value | None:
