@@ -17,7 +17,7 @@ from tests.decision_corpus import Program, frozen, programs
 from tests.transforms.loops.test_scattered_sums import CASES
 from tests.transforms.loops.test_scattered_sums import program as scattered
 from tests.transforms.spmd_running import HEADER
-from tests.transforms.test_program_shapes import START, STRIDED, mesh
+from tests.transforms.test_program_shapes import START, TRIANGLE, mesh
 
 PROFILES = Path(__file__).parents[1] / "machine_profiles"
 SHOWN_ONLY = {
@@ -25,7 +25,7 @@ SHOWN_ONLY = {
     "ADV505": "import numpy as np\n# advise: kernel\n# advise: a: f8[900, 900]\n"
     "# advise: x: f8[900]\ndef f(a, x):\n    return 2.5 * a @ x\n",
     "ADV605": f"# mpirun -n 12 python program.py\n{HEADER}{START}{mesh()}",
-    "ADV609": f"{HEADER}{START}{STRIDED}",
+    "ADV609": f"{HEADER}{START}{TRIANGLE}",
     "ADV610": f"{HEADER}comm, total = MPI.COMM_WORLD, 0.0\nfor step in range(100):\n"
     "    comm.Barrier()\n    total = comm.allreduce(total + 1.5, op=MPI.SUM)\n",
 }

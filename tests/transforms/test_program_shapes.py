@@ -95,12 +95,6 @@ for i in range(rank * nb, (rank + 1) * nb):
     for j in range(i, n):
         y[i] += a[i, j] * x[j]
 """
-STRIDED = """\
-x, total = np.ones(n), 0.0
-comm.Barrier()
-for step in range(20):
-    total += np.sum(x[rank::size])
-"""
 
 
 @pytest.mark.parametrize(
@@ -117,11 +111,6 @@ def test_a_triangle_is_dealt_out_in_turn(text: str) -> None:
     assert one.reason.endswith("; provided that no iteration needs what another one makes")
 
 
-def test_strided_elements_are_given_out_in_blocks() -> None:
-    (one,) = found(SHARES, STRIDED)
-    assert one.title == "give each rank neighbouring elements, not `x[rank::size]`"
-
-
 QUIET_SHARES = {
     "even_work": TRIANGLE.replace("range(i, n)", "range(n)"),
     "already_in_turn": TRIANGLE.replace(
@@ -131,9 +120,6 @@ QUIET_SHARES = {
     "list_of_tasks": "for t in [1, 2, 3, 4][rank::size]:\n    comm.send(t ** 2, dest=0)\n",
     "ends_early": TRIANGLE.replace("    for j", "    if y[i] > 9:\n        break\n    for j"),
     "talks": TRIANGLE.replace("    for j", "    comm.Barrier()\n    for j"),
-    "rows_dealt_out": STRIDED.replace("x, total = np.ones(n)", "x, total = np.ones((n, n))"),
-    "once": STRIDED.replace("for step in range(20):", "if n:"),
-    "no_dimensions": STRIDED.replace("np.sum(x[rank::size])", "np.sqrt(np.array(step)).sum()"),
 }
 
 

@@ -40,11 +40,12 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
-from advisor.ir.statements import Bind, Loop, ScalarBind, Scatter, Store, Unknown, walk
-from advisor.ir.values import Point, reads
+from advisor.ir.statements import Loop, Scatter, Unknown, walk
+from advisor.ir.values import Point
 from costdb.expr import free_symbols
 from costdb.expr.nodes import Num
 from transforms.distributions.entries import dealt, named
+from transforms.kit.kernels import accesses
 from transforms.kit.rule import KernelRule
 
 PIECES = (1, 2, 4, 8, 16, 32, 64)
@@ -91,21 +92,16 @@ def _is_even(kernel: Kernel, dimension: int, dimensions: int) -> bool:
     for statement in statements:
         if isinstance(statement, Scatter | Unknown):
             return False
-        found = []
-        if isinstance(statement, Bind | ScalarBind | Store):
-            found += [(read.array, read.region) for read in reads(statement.value)]
-        if isinstance(statement, Store):
-            found.append((statement.array, statement.region))
-        for array, region in found:
-            if len(region) != dimensions:
+        for one in accesses(statement):
+            if len(one.region) != dimensions:
                 continue
-            part = region[dimension]
+            part = one.region[dimension]
             if isinstance(part, Point):
                 if not indices.isdisjoint(free_symbols(part.at)):
                     return False
                 continue
             low, high = bounds_of(part)
-            if not isinstance(kernel.extents(array)[dimension] - (high - low), Num):
+            if not isinstance(kernel.extents(one.array)[dimension] - (high - low), Num):
                 return False
     return True
 

@@ -15,24 +15,20 @@ from advisor.distribution import (
     MeshSpec,
     NotDistributed,
 )
-from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
 from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit, Span
+from transforms.kit.kernels import displayed, safe
 from transforms.kit.rewrite import before, indent_at, span_of
 
 PACKAGE = "advisor"
 Arrays = Mapping[str, DeclaredArray]
-INERT = Legality(Applicability.SAFE, "the annotation is inert at run time, so no result can change")
+INERT = safe("the annotation is inert at run time, so no result can change")
 
 
-READ = Legality(
-    Applicability.DISPLAY,
-    "the program itself reads the declaration that would change when it runs",
-)
-SHARED = Legality(
-    Applicability.DISPLAY,
-    "the distribution or the mesh is shared with other kernels or arrays, which would change too",
+READ = displayed("the program itself reads the declaration that would change when it runs")
+SHARED = displayed(
+    "the distribution or the mesh is shared with other kernels or arrays, which would change too"
 )
 
 

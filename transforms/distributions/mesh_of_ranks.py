@@ -55,7 +55,7 @@ from costdb.records import dataclass, replace
 from transforms.distributions.entries import factorisations
 from transforms.kit.memory import carried
 from transforms.kit.programs import ProgramRule, offer
-from transforms.messages.staged_faces import Face
+from transforms.messages.partition_axis import Face
 
 _AXES = 2
 _SENDS = frozenset({Op.SEND, Op.SENDRECV})

@@ -42,12 +42,11 @@ from functools import partial
 from itertools import combinations
 from math import prod
 
-from advisor.distribution import ArraySpec, AxisMap, BlockDim, MeshSpec, NotDistributed
-from advisor.finding import Applicability
+from advisor.distribution import ArraySpec, BlockDim, MeshSpec, NotDistributed
 from advisor.ir.kernel import Kernel, SourceContext
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.source import Edit
-from costdb.records import dataclass, replace
+from costdb.records import replace
 from transforms.distributions.entries import (
     SHARED,
     Arrays,
@@ -56,6 +55,7 @@ from transforms.distributions.entries import (
     specified,
     unless_read,
 )
+from transforms.kit.kernels import displayed
 from transforms.kit.rule import KernelRule
 
 
@@ -85,14 +85,12 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
             reason="the mesh sets which faces neighbours exchange, and how long and how strided"
             " they are",
             span=first.places.whole,
-            variant=_with_mesh(kernel, users, MeshSpec(tuple(chosen.items()))),
+            variant=specified(
+                kernel, users, partial(replace, mesh=MeshSpec(tuple(chosen.items())))
+            ),
             legality=unless_read(kernel, users, sorted(spans)),
             edits=partial(_mesh_edits, users, chosen),
         )
-
-
-def _with_mesh(kernel: Kernel, users: Arrays, mesh: MeshSpec) -> Kernel:
-    return specified(kernel, users, lambda spec: replace(spec, mesh=mesh))
 
 
 def _mesh_edits(users: Arrays, chosen: Mapping[str, int]) -> tuple[Edit, ...]:
@@ -107,18 +105,8 @@ def _mesh_edits(users: Arrays, chosen: Mapping[str, int]) -> tuple[Edit, ...]:
 # --- more axes for a mesh that has one: slabs become pencils or blocks
 
 
-@dataclass(frozen=True, slots=True)
-class _Slabs:
-    """Arrays that are all cut along the same dimension, into blocks over a mesh of one axis."""
-
-    arrays: Arrays
-    dimension: int
-    axis: str
-    ranks: int
-
-    @property
-    def dimensions(self) -> int:
-        return len(next(iter(self.arrays.values())).spec.dims)
+Cuts = Mapping[int, tuple[str, int]]
+"""Which axis of a mesh cuts a dimension, and its ranks; the one that is cut now comes first."""
 
 
 def spreadings(kernel: Kernel) -> Iterator[Proposal]:
@@ -127,118 +115,75 @@ def spreadings(kernel: Kernel) -> Iterator[Proposal]:
     Only for meshes of one axis whose arrays agree in what is distributed.
     """
     for mesh in dict.fromkeys(array.spec.mesh for array in kernel.arrays.values()):
-        slabs = _slabs(kernel, mesh)
-        if slabs is None:
-            continue
-        others = [d for d in range(slabs.dimensions) if d != slabs.dimension]
-        for count in range(1, len(others) + 1):
-            for further in combinations(others, count):
-                yield from _over(kernel, slabs, further)
+        match mesh.axes:
+            case ((str(axis), int(ranks)),) if ranks > 1:
+                users = {name: a for name, a in kernel.arrays.items() if a.spec.mesh == mesh}
+                for cuts in _cuts(kernel, users, axis, ranks):
+                    yield _over(kernel, users, cuts)
 
 
-def _slabs(kernel: Kernel, mesh: MeshSpec) -> _Slabs | None:
-    match mesh.axes:
-        case ((str(axis), int(ranks)),) if ranks > 1:
-            pass
-        case _:
-            return None
-    users = {name: a for name, a in kernel.arrays.items() if a.spec.mesh == mesh}
-    cuts = {_cut(array.spec.dims, axis) for array in users.values()}
-    (cut, *different) = cuts
-    lengths = {len(array.spec.dims) for array in users.values()}
-    if cut is None or different or len(lengths) > 1:
-        return None
-    return _Slabs(users, cut, axis, ranks)
-
-
-def _cut(dims: tuple[AxisMap, ...], axis: str) -> int | None:
-    """Return the dimension in blocks over the axis; None where that is not all there is."""
+def _cuts(kernel: Kernel, users: Arrays, axis: str, ranks: int) -> Iterator[Cuts]:
+    """Yield how slabs may be cut along more dimensions, all arrays alike."""
+    (dims, *different) = {array.spec.dims for array in users.values()}
     spread = [d for d, dim in enumerate(dims) if not isinstance(dim, NotDistributed)]
-    return spread[0] if len(spread) == 1 and dims[spread[0]] == BlockDim((axis,)) else None
+    if different or [dims[d] for d in spread] != [BlockDim((axis,))]:
+        return
+    taken = kernel.context.identifiers
+    numbered = (f"{axis}{number}" for number in range(2, len(taken) + len(dims) + 3))
+    names = [axis, *(name for name in numbered if name not in taken)]
+    others = [d for d in range(len(dims)) if d not in spread]
+    for count in range(1, len(others) + 1):
+        for further in combinations(others, count):
+            for shape in factorisations(ranks, 1 + count):
+                # with a single rank along an axis the mesh has one axis less
+                if min(shape) > 1:
+                    yield dict(
+                        zip((*spread, *further), zip(names, shape, strict=False), strict=True)
+                    )
 
 
-def _over(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Iterator[Proposal]:
-    names = (slabs.axis, *_fresh(slabs.axis, len(further), kernel.context.identifiers))
-    cut = {slabs.dimension: names[0], **dict(zip(further, names[1:], strict=True))}
-    for shape in factorisations(slabs.ranks, len(names)):
-        # with a single rank along an axis the mesh has one axis less
-        if min(shape) == 1:
-            continue
-        shown = " x ".join(str(shape[names.index(cut[d])]) for d in sorted(cut))
-        axes = " and ".join(str(d) for d in sorted(cut))
-        yield Proposal(
-            title=f"distribute over axes {axes}, as {shown} ranks, not over axis"
-            f" {slabs.dimension} alone",
-            reason="blocks that are cut along more axes have smaller faces, in more messages",
-            span=next(iter(slabs.arrays.values())).places.whole,
-            variant=_spread(kernel, slabs, further, names, shape),
-            legality=_legality(kernel, slabs, further),
-            edits=partial(_edits, slabs, further, names, shape, kernel.context),
-        )
-
-
-def _fresh(axis: str, count: int, taken: frozenset[str]) -> tuple[str, ...]:
-    candidates = (f"{axis}{number}" for number in range(2, len(taken) + count + 3))
-    free = [name for name in candidates if name not in taken]
-    return tuple(free[:count])
-
-
-def _spread(
-    kernel: Kernel,
-    slabs: _Slabs,
-    further: tuple[int, ...],
-    names: tuple[str, ...],
-    extents: tuple[int, ...],
-) -> Kernel:
-    mesh = MeshSpec(tuple(zip(names, extents, strict=True)))
-    cut = dict(zip(further, names[1:], strict=True))
+def _over(kernel: Kernel, users: Arrays, cuts: Cuts) -> Proposal:
+    mesh, (dimension, *further) = MeshSpec(tuple(cuts.values())), cuts
 
     def cut_more(spec: ArraySpec) -> ArraySpec:
-        dims = (BlockDim((cut[d],)) if d in cut else dim for d, dim in enumerate(spec.dims))
+        dims = (BlockDim((cuts[d][0],)) if d in cuts else dim for d, dim in enumerate(spec.dims))
         return replace(spec, dims=tuple(dims), mesh=mesh)
 
-    return specified(kernel, slabs.arrays, cut_more)
-
-
-def _legality(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Legality:
-    places = [array.places for array in slabs.arrays.values()]
+    places = [array.places for array in users.values()]
     spans = [one.dimensions[d] for one in places for d in further if d < len(one.dimensions)]
     spans += [place for one in places for _, place in one.mesh]
-    if are_shared(kernel, slabs.arrays, spans):
-        return SHARED
-    if any(any(array.spec.halo) for array in slabs.arrays.values()):
-        return Legality(Applicability.DISPLAY, "the declared halo widths must be extended by hand")
-    return Legality(
-        Applicability.DISPLAY,
-        "no result changes, but whoever distributes the arrays must do so over a mesh of more axes",
+    argued = displayed(
+        "no result changes, but whoever distributes the arrays must do so over a mesh of more axes"
+    )
+    if any(any(array.spec.halo) for array in users.values()):
+        argued = displayed("the declared halo widths must be extended by hand")
+    axes = " and ".join(map(str, sorted(cuts)))
+    shown = " x ".join(str(cuts[d][1]) for d in sorted(cuts))
+    return Proposal(
+        title=f"distribute over axes {axes}, as {shown} ranks, not over axis {dimension} alone",
+        reason="blocks that are cut along more axes have smaller faces, in more messages",
+        span=places[0].whole,
+        variant=specified(kernel, users, cut_more),
+        legality=SHARED if are_shared(kernel, users, spans) else argued,
+        edits=partial(_edits, users, cuts, kernel.context),
     )
 
 
-def _edits(
-    slabs: _Slabs,
-    further: tuple[int, ...],
-    names: tuple[str, ...],
-    shape: tuple[int, ...],
-    context: SourceContext,
-) -> tuple[Edit, ...]:
+def _edits(users: Arrays, cuts: Cuts, context: SourceContext) -> tuple[Edit, ...]:
     edits: set[Edit] = set()
-    extents = ", ".join(
-        (str(shape[0]), *(f"{name}={n}" for name, n in zip(names[1:], shape[1:], strict=True)))
-    )
-    for array in slabs.arrays.values():
-        dimensions = array.places.dimensions
-        mesh = array.places.mesh
-        if len(dimensions) != slabs.dimensions or len(mesh) != 1 or any(array.spec.halo):
+    dimension, *further = cuts
+    axis, ranks = cuts[dimension]
+    extents = ", ".join([str(ranks), *("{}={}".format(*cuts[d]) for d in further)])
+    for array in users.values():
+        dimensions, mesh = array.places.dimensions, array.places.mesh
+        if len(dimensions) != len(array.spec.dims) or len(mesh) != 1 or any(array.spec.halo):
             return ()
         # written as the distributed dimension is: Block("row"), "row", block(row) or row
-        pattern = context.text(dimensions[slabs.dimension])
-        own = re.compile(rf"\b{re.escape(slabs.axis)}\b")
+        pattern = context.text(dimensions[dimension])
+        own = re.compile(rf"\b{re.escape(axis)}\b")
         if len(own.findall(pattern)) != 1:
             return ()
-        edits |= {
-            Edit(dimensions[d], own.sub(name, pattern))
-            for d, name in zip(further, names[1:], strict=True)
-        }
+        edits |= {Edit(dimensions[d], own.sub(cuts[d][0], pattern)) for d in further}
         edits.add(Edit(mesh[0][1], extents))
     return tuple(sorted(edits, key=lambda edit: edit.span))
 

@@ -39,11 +39,11 @@ from functools import partial
 from typing import TypeVar
 
 from advisor.distribution import ArraySpec, NotDistributed
-from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.source import Edit
 from transforms.distributions.entries import INERT, legality_of_entries, named, specified
+from transforms.kit.kernels import displayed
 from transforms.kit.rule import KernelRule
 
 _Entry = TypeVar("_Entry")
@@ -88,7 +88,7 @@ def _redistributed(
     legality = legality_of_entries(kernel, arrays, range(dimensions))
     if legality is INERT and any(any(array.spec.halo) for array in arrays.values()):
         words = "the declared halo widths must be moved along by hand"
-        legality = Legality(Applicability.DISPLAY, words)
+        legality = displayed(words)
 
     def swapped(spec: ArraySpec) -> ArraySpec:
         dims, halo = _exchanged(spec.dims, axis, other), _exchanged(spec.halo, axis, other)
@@ -136,9 +136,8 @@ def _reordered(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Proposal:
         reason="the faces that neighbours exchange are then contiguous in memory",
         span=first.places.whole,
         variant=specified(kernel, arrays, reordered),
-        legality=Legality(
-            Applicability.DISPLAY,
-            "results stay the same, but whoever allocates the arrays must store them that way",
+        legality=displayed(
+            "results stay the same, but whoever allocates the arrays must store them that way"
         ),
         edits=tuple,
     )

@@ -5,21 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from operator import is_
 from typing import TypeVar
 
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.dependence import non_negative_within, slope_of
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.nests import Nest, index_name, nests
-from advisor.ir.proposal import Legality
+from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.statements import Choice, Loop, Statement, Store
+from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, values_of
 from advisor.ir.values import Read, Subscript, Value, operands, reads
-from advisor.source import Span
+from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num, Sym
+from transforms.kit.rewrite import fresh_name
 
 Node = TypeVar("Node")
 
@@ -87,14 +89,30 @@ def is_all_of(nest: Nest, nodes: Mapping[tuple[int, int], ast.stmt]) -> bool:
 # --- why results stay ---------------------------------------------------------------------------
 
 
-def compiled(kernel: Kernel) -> Legality | None:
-    """Return why a kernel with decorators is left to its author, None where it has none."""
-    if not kernel.context.decorators:
-        return None
-    return Legality(
-        Applicability.DISPLAY,
-        f"what `{kernel.context.decorators[0]}` makes of the new text is not known",
-    )
+safe = partial(Legality, Applicability.SAFE)
+"""The argument holds for every run."""
+unsafe = partial(Legality, Applicability.UNSAFE)
+"""It holds if something else does."""
+displayed = partial(Legality, Applicability.DISPLAY)
+"""No edit is offered, for the reason that it gives."""
+
+
+def offered(
+    kernel: Kernel,
+    span: Span,
+    title: str,
+    reason: str,
+    variant: Kernel,
+    argued: Legality,
+    edits: Callable[[], tuple[Edit, ...]],
+    *,
+    compiled: bool = False,
+) -> Proposal:
+    """Return a proposal, only shown where decorators get the new text, if not `compiled`."""
+    decorators = kernel.context.decorators
+    if decorators and not compiled:
+        argued = displayed(f"what `{decorators[0]}` makes of the new text is not known")
+    return Proposal(title, reason, span, variant, argued, edits)
 
 
 def overlaps(stores: Sequence[Store], kernel: Kernel) -> str:
@@ -133,10 +151,7 @@ def unless_apart(stores: Iterable[Store], kernel: Kernel) -> Legality | None:
 
 def overlapping(shared: str) -> Legality:
     """Return what is told of an edit that names of the same memory would spoil."""
-    return Legality(
-        Applicability.UNSAFE,
-        f"results are equal bit for bit if {shared}, which is up to the caller",
-    )
+    return unsafe(f"results are equal bit for bit if {shared}, which is up to the caller")
 
 
 # --- other statements and values ----------------------------------------------------------------
@@ -216,6 +231,41 @@ def along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscr
     """Return the region that is `part` of one axis and all of the others."""
     region = whole(extents)
     return (*region[:axis], part, *region[axis + 1 :])
+
+
+def named(wanted: str, value: Value, span: Span, kernel: Kernel) -> tuple[Bind, Read, Kernel]:
+    """Return what gives a value a name like the one wanted, all of it, and the kernel with it."""
+    name = fresh_name(wanted, {*kernel.arrays, *kernel.locals, *kernel.context.identifiers})
+    known = kernel.with_locals({name: type_of(value, kernel)})
+    return Bind(name, value, span), Read(name, whole(known.extents(name))), known
+
+
+def turned(
+    names: Iterable[str], axis: int, other: int, like: DeclaredArray, kernel: Kernel
+) -> tuple[dict[str, str], Kernel]:
+    """Return arrays like some, two dimensions of which are distributed the other way round.
+
+    What is not declared itself is `like` another array. The kernel declares what is returned.
+    """
+    arrays, found = dict(kernel.arrays), dict[str, str]()
+    for name in names:
+        found[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
+        declared, dtype = kernel.arrays.get(name, like), kernel.dtype(name)
+        dims, halo = list(declared.spec.dims), (0,) * len(declared.spec.dims)
+        dims[axis], dims[other] = dims[other], dims[axis]
+        spec = replace(declared.spec, name=found[name], dims=tuple(dims), halo=halo, dtype=dtype)
+        arrays[found[name]] = replace(
+            declared, spec=spec, dtype=dtype, extents=kernel.extents(name)
+        )
+    return found, replace(kernel, arrays=arrays)
+
+
+def accesses(statement: Statement) -> list[Read]:
+    """Return what a statement reads, and what it stores to, as if it were read."""
+    found = [read for value in values_of(statement) for read in reads(value)]
+    if isinstance(statement, Store):
+        found.append(Read(statement.array, statement.region))
+    return found
 
 
 def copied(target: str, source: str, kernel: Kernel, span: Span) -> Store:

@@ -37,43 +37,42 @@ def python_text(expr: Expr, texts: Mapping[str, str]) -> str | None:
     texts : mapping of str to str
         Source text for each symbol.
     """
+    try:
+        return _python(expr, texts)
+    except LookupError:
+        return None
+
+
+def _python(expr: Expr, texts: Mapping[str, str]) -> str:
+    """Return a whole-number expression; a `LookupError` says that a part of it has no words."""
+
+    def joined(between: str, *parts: Expr) -> str:
+        inner = ((part, _python(part, texts)) for part in parts)
+        return between.join(
+            text if isinstance(part, Sym | Num | Max | Min) else f"({text})" for part, text in inner
+        )
+
     match expr:
-        case Num(value):
-            return str(value) if isinstance(value, int) else None
+        case Num(int(value)):
+            return str(value)
         case Sym(name):
-            return texts.get(name)
-        case Add(terms, constant) if isinstance(constant, int):
-            parts = [
-                python_text(term, texts) for term in (*terms, *([Num(constant)] * bool(constant)))
-            ]
-            text = _joined(" + ", parts)
-            return None if text is None else text.replace(" + -", " - ")
+            return texts[name]
+        case Add(terms, int(constant)):
+            parts = [_python(one, texts) for one in terms] + [str(constant)] * bool(constant)
+            return " + ".join(parts).replace(" + -", " - ")
         case Mul(factors, int(coefficient)):
-            parts = [_grouped(factor, texts) for factor in factors]
-            if coefficient == -1:
-                inner = _joined(" * ", parts)
-                return None if inner is None else f"-{inner}"
-            return _joined(" * ", parts if coefficient == 1 else [str(coefficient), *parts])
-        case FloorDiv(dividend, divisor) | CeilDiv(dividend, divisor) | Mod(dividend, divisor):
-            sign = " % " if isinstance(expr, Mod) else " // "
-            inner = _joined(sign, [_grouped(dividend, texts), _grouped(divisor, texts)])
-            return f"-(-{inner})" if inner is not None and isinstance(expr, CeilDiv) else inner
+            sign = {1: "", -1: "-"}.get(coefficient, f"{coefficient} * ")
+            return f"{sign}{joined(' * ', *factors)}"
+        case FloorDiv(dividend, divisor):
+            return joined(" // ", dividend, divisor)
+        case CeilDiv(dividend, divisor):
+            return f"-(-{joined(' // ', dividend, divisor)})"
+        case Mod(dividend, divisor):
+            return joined(" % ", dividend, divisor)
         case Max() | Min():
-            inner = _joined(", ", [python_text(part, texts) for part in expr.children])
-            return (
-                None if inner is None else f"{'max' if isinstance(expr, Max) else 'min'}({inner})"
-            )
-    return None
-
-
-def _joined(between: str, parts: list[str | None]) -> str | None:
-    known = [part for part in parts if part is not None]
-    return between.join(known) if len(known) == len(parts) else None
-
-
-def _grouped(expr: Expr, texts: Mapping[str, str]) -> str | None:
-    inner = python_text(expr, texts)
-    return inner if inner is None or isinstance(expr, Sym | Num | Max | Min) else f"({inner})"
+            name = "max" if isinstance(expr, Max) else "min"
+            return f"{name}({', '.join(_python(part, texts) for part in expr.children)})"
+    raise LookupError
 
 
 # --- where statements stand ---------------------------------------------------------------------

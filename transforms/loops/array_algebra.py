@@ -43,10 +43,9 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.shapes import whole as region_of
 from advisor.ir.statements import (
@@ -81,10 +80,10 @@ from advisor.ir.values import (
 from advisor.source import Edit
 from costdb.expr import ZERO
 from costdb.expr.nodes import Mod
-from transforms.kit.kernels import compiled, is_compiled_alone, type_of, with_statement
+from transforms.kit.kernels import is_compiled_alone, offered, type_of, unsafe, with_statement
 from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
 from transforms.kit.rule import KernelRule
-from transforms.kit.words import Factors, edits_of, factors
+from transforms.loops.words import Factors, edits_of, factors
 
 # Products: matrices, and vectors at either end.
 
@@ -456,9 +455,8 @@ def _proposal(
     used = {kernel.dtype(read.array) for value in values_of(statement) for read in reads(value)}
     if used & {"float32", "complex64"}:
         condition = condition.replace("to rounding", "to the rounding of float32")
-    legality = compiled(kernel) or Legality(Applicability.UNSAFE, condition)
-    span = first_line(statement.span, kernel.context)
-    return Proposal(pattern.title, pattern.reason, span, variant, legality, edits)
+    span, argued = first_line(statement.span, kernel.context), unsafe(condition)
+    return offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
 
 
 # Names that stand for an inverse, or a sorted array, and serve for nothing else.

@@ -16,7 +16,7 @@ from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import (
     Bind,
     Loop,
@@ -45,7 +45,7 @@ from advisor.source import Edit, Span
 from costdb.expr import ONE, free_symbols
 from costdb.expr.nodes import Num, Sym
 from costdb.expr.polynomials import affine_in
-from transforms.kit.kernels import compiled, with_statement
+from transforms.kit.kernels import offered, safe, unsafe, with_statement
 from transforms.kit.rewrite import (
     first_line,
     nodes_of,
@@ -58,17 +58,10 @@ from transforms.kit.rewrite import (
 from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.exactness import legality_of
+from transforms.loops.lift import METHODS, Raised
 from transforms.loops.listed import comprehended, edits_of, in_statement
-from transforms.loops.raising import (
-    METHODS,
-    WORD,
-    NotRaised,
-    Raised,
-    ShapeConflict,
-    raised,
-    sequential,
-    summed_apart,
-)
+from transforms.loops.masked import NotRaised
+from transforms.loops.raising import WORD, raised, sequential, summed_apart
 from transforms.loops.running import Passed, legality, passed
 from transforms.loops.searched import is_search, searched
 from transforms.loops.substituted import substituted
@@ -207,20 +200,19 @@ def _in_order(body: tuple[Statement, ...], kernel: Kernel) -> tuple[dict[str, in
 def _reordered(loop: Loop, before: Sequence[Store], kernel: Kernel) -> Legality | None:
     """Return what changes where statements add to the same elements in turn, each at once then."""
     kinds = {kind_of_or_none(kernel.dtype(array)) for array in summed_apart(before)}
-    if not kinds - {Kind.INTEGER} or compiled(kernel) or may_be_distributed(loop):
+    if not kinds - {Kind.INTEGER} or may_be_distributed(loop):
         return None
-    return Legality(
-        Applicability.UNSAFE,
+    return unsafe(
         "what several statements add to the same elements comes in another order, so results agree"
-        " to rounding",
+        " to rounding"
     )
 
 
 def on(argued: Legality, condition: str) -> Legality:
     """Return an argument that holds on a condition."""
-    if argued.applicability is Applicability.DISPLAY or condition in argued.argument:
+    if condition in argued.argument:
         return argued
-    return Legality(Applicability.UNSAFE, f"{argued.argument}, {condition}")
+    return unsafe(f"{argued.argument}, {condition}")
 
 
 def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> Iterator[_Made]:
@@ -229,8 +221,8 @@ def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> 
         found = searched(plain, outer, kernel)
     except (NotRaised, ShapeConflict):
         return
-    argued = Legality(Applicability.SAFE, "the first of equal ones is found, as in the loop")
-    argued = compiled(kernel) or on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
+    argued = safe("the first of equal ones is found, as in the loop")
+    argued = on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
     lines_after = kernel.context.lines[loop.span.end_line : kernel.context.whole[1]]
     used = found.best.array in WORD.findall("\n".join(lines_after))
     after = (found.place, found.best) if used or outer else (found.place,)
@@ -244,12 +236,12 @@ def _doubted(argued: Legality, scanned: Sequence[Passed], kernel: Kernel) -> Ite
         for one in (legality(scan, kernel) for scan in scanned)
         if one.applicability is not Applicability.SAFE
     ]
-    if argued.applicability is Applicability.DISPLAY or not doubts:
+    if not doubts:
         return
     words = [doubts[0].argument]
     if argued.applicability is Applicability.UNSAFE:
         words.append(argued.argument)
-    yield Legality(Applicability.UNSAFE, ", ".join(words))
+    yield unsafe(", ".join(words))
 
 
 def _raised(
@@ -356,10 +348,11 @@ def proposal(
     made = tuple(
         bound(one, kernel) if isinstance(one, Store) and is_total(one) else one for one in after
     )
-    return Proposal(
+    return offered(
+        kernel,
+        first_line(loop.span, kernel.context),
         f"replace {loops_named(gone)} by {by}",
         reason,
-        first_line(loop.span, kernel.context),
         kernel.with_body(with_statement(kernel.body, loop, counted(made, kernel))),
         argued,
         edits,

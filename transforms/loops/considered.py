@@ -8,12 +8,11 @@ once over as many elements as the loop has iterations. What to write is up to wh
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.statements import (
     Choice,
     Compiled,
@@ -32,21 +31,17 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import Point, length, reads
-from advisor.ir.waiting import what_waits
+from advisor.ir.waiting import METHODS, PURE, what_waits
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
-from transforms.kit.kernels import with_statement
+from transforms.kit.kernels import displayed, with_statement
 from transforms.kit.rewrite import first_line, statement_at, tree_of
-from transforms.loops.compilable import is_compilable
 
 _WORDS = {
-    Compiled.ALONE: Legality(
-        Applicability.DISPLAY,
-        "no iteration needs what another one did, as far as names show, if no two arrays overlap",
+    Compiled.ALONE: displayed(
+        "no iteration needs what another one did, as far as names show, if no two arrays overlap"
     ),
-    Compiled.WAITING: Legality(
-        Applicability.DISPLAY, "compiled, iterations run in the order of the loop"
-    ),
+    Compiled.WAITING: displayed("compiled, iterations run in the order of the loop"),
 }
 
 
@@ -184,3 +179,111 @@ def _to_use(node: ast.For | ast.While) -> str:
     if any(isinstance(one, ast.Subscript) for one in adds):
         found.append("np.bincount or np.add.at for what is added at places")
     return f"consider {', '.join(found)}; arrays round and wrap around otherwise than numbers may"
+
+
+# --- which loops a compiler takes -----------------------------------------------------------------
+#
+# A compiler of single functions, as numba is, takes numbers, elements, arrays, functions of NumPy
+# on them, and functions of the file that do no more; no texts, dictionaries, objects and files.
+
+
+_STATEMENTS = (
+    ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For, ast.While, ast.Expr, ast.Pass,
+    ast.Continue, ast.Break, ast.Return,
+)  # fmt: skip
+_EXPRESSIONS = (
+    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Name, ast.Subscript,
+    ast.Slice, ast.Attribute, ast.Constant, ast.Tuple, ast.keyword, ast.List,
+    # what is no expression of its own
+    ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.arguments, ast.arg,
+)  # fmt: skip
+_BUILTINS = PURE | {"enumerate", "zip", "reversed", "divmod", "pow"}
+_GENERATORS = frozenset(
+    {"exponential", "integers", "normal", "poisson", "random", "standard_normal", "uniform"}
+)
+"""Methods of NumPy's generators of random numbers."""
+_LISTS = frozenset({"append", "pop", "extend"})
+_NOT_TAKEN = frozenset(
+    {"apply_along_axis", "array2string", "einsum", "fromfile", "frompyfunc", "genfromtxt", "load"}
+    | {"loadtxt", "memmap", "save", "savetxt", "savez", "savez_compressed", "vectorize", "fft"}
+)
+"""Functions of NumPy that a compiler leaves to the interpreter."""
+_DEEPEST = 3
+
+
+def is_compilable(loop: ast.stmt, tree: ast.Module) -> bool:
+    """Return whether a compiler takes a loop of a file."""
+    return _takes(loop, _names_of(tree), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What names of a file stand for.
+
+    Attributes
+    ----------
+    modules, functions : set of str
+        Those whose functions take and give numbers and arrays; such functions by themselves.
+    own : mapping of str to ast.FunctionDef
+        Functions of the file.
+    """
+
+    modules: set[str]
+    functions: set[str]
+    own: Mapping[str, ast.FunctionDef]
+
+
+def _names_of(tree: ast.Module) -> _Names:
+    modules, functions, known = set[str](), set[str](), ("numpy", "math", "cmath")
+    for one in ast.walk(tree):
+        match one:
+            case ast.Import(names):
+                modules |= {part.asname or part.name for part in names if part.name in known}
+            case ast.ImportFrom(module, names) if module in known:
+                functions |= {part.asname or part.name for part in names}
+    own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    return _Names(modules, functions, own)
+
+
+def _takes(node: ast.AST, names: _Names, depth: int) -> bool:
+    for one in ast.walk(node):
+        match one:
+            case ast.Call():
+                if not _is_called(one, names, depth):
+                    return False
+            case ast.Constant(value):
+                if isinstance(value, str | bytes):
+                    return False
+            case ast.NamedExpr():
+                return False
+            case ast.stmt() if not isinstance(one, _STATEMENTS):
+                return False
+            case ast.stmt():
+                pass
+            case _ if not isinstance(one, _EXPRESSIONS):
+                return False
+    return True
+
+
+def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
+    match call.func:
+        case ast.Name(name) if name in names.own:
+            function = names.own[name]
+            body = function.body[ast.get_docstring(function) is not None :]
+            plain = not function.decorator_list and depth < _DEEPEST
+            return plain and all(_takes(one, names, depth + 1) for one in body)
+        case ast.Name(name):
+            return name in _BUILTINS or name in names.functions
+        case ast.Attribute(ast.Name(module), "array" | "asarray") if module in names.modules:
+            # of numbers, not of arrays
+            lists = (one for one in call.args if isinstance(one, ast.List))
+            return not any(isinstance(one, ast.Slice) for part in lists for one in ast.walk(part))
+        case ast.Attribute(ast.Name(module), function) if module in names.modules:
+            return function not in _NOT_TAKEN
+        case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in names.modules:
+            return part in ("linalg", "random")
+        case ast.Attribute(ast.Name(), method):
+            return method in METHODS | _LISTS | _GENERATORS
+        case ast.Attribute(_, method):
+            return method in METHODS
+    return False

@@ -26,7 +26,7 @@ from advisor.ir.values import (
     parts_of,
 )
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote, strong
-from transforms.kit.kernels import compiled, overlaps, type_of, unless_apart
+from transforms.kit.kernels import overlaps, safe, type_of, unless_apart, unsafe
 from transforms.loops.listed import doubt
 from transforms.loops.masked import overflows
 from transforms.loops.raising import combined, is_of_python
@@ -56,7 +56,6 @@ _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -> Legality | None:
     """Return why results stay what they are; None where they may not."""
-    left_alone = compiled(kernel)
     found: list[Legality] = []
     for one, other in zip(before, after, strict=True):
         added = combined(one) is not None and reductions_in(other) > reductions_in(one)
@@ -65,19 +64,17 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
             return None
         if added and is_total(one) and is_of_python((combined(one) or ("", one.value))[1]) is None:
             words = f"{argued.argument}, and the result may be a number of NumPy"
-            argued = Legality(Applicability.UNSAFE, f"{words} where it was one of Python")
+            argued = unsafe(f"{words} where it was one of Python")
         found.append(argued)
-    if left_alone is not None:
-        return left_alone
-    unsafe = [one.argument for one in found if one.applicability is not Applicability.SAFE]
+    doubts = [one.argument for one in found if one.applicability is not Applicability.SAFE]
     named = [one for one in before if not is_total(one)]
     if any(made_whole(part, kernel) for one in before for part in parts_of(one.value)):
-        unsafe.append(f"results are equal {WHOLE}")
-    if not unsafe:
+        doubts.append(f"results are equal {WHOLE}")
+    if not doubts:
         return unless_apart(named, kernel) or found[0]
     if shared := overlaps(named, kernel):
-        unsafe.append(f"if {shared}")
-    return Legality(Applicability.UNSAFE, ", and ".join(dict.fromkeys(unsafe)))
+        doubts.append(f"if {shared}")
+    return unsafe(", and ".join(dict.fromkeys(doubts)))
 
 
 def made_whole(value: Value, kernel: Kernel) -> bool:
@@ -105,14 +102,13 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     if alone and not arithmetic and target != value:
         return None
     if reductions_in(store) and kind is not Kind.INTEGER:
-        return Legality(Applicability.UNSAFE, "sums are rounded in another order")
+        return unsafe("sums are rounded in another order")
     doubtful = dict.fromkeys([*inexact(store, kernel), doubt(store, kernel)])
     if any(doubtful):
-        return Legality(Applicability.UNSAFE, ", and ".join(filter(None, doubtful)))
-    return Legality(
-        Applicability.SAFE,
+        return unsafe(", and ".join(filter(None, doubtful)))
+    return safe(
         "no iteration reads what an earlier one wrote, and each element is computed by the same"
-        " operations, so every result is equal bit for bit",
+        " operations, so every result is equal bit for bit"
     )
 
 
@@ -175,9 +171,7 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
         case Elementwise("where", (_, Scalar("1", _), Scalar("0", _))):
             if dtype != "int64":
                 return None
-            return Legality(
-                Applicability.SAFE, "it counts what it counted before, as a Python number"
-            )
+            return safe("it counts what it counted before, as a Python number")
     named = {kernel.dtype(read.array) for read in _summed(term)}
     kinds = {kind_of_or_none(name) for name in (*named, dtype, total)}
     if kinds == {Kind.INTEGER}:
@@ -194,10 +188,9 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
     if operation in ("maximum", "minimum"):
         if named != {dtype} or dtype != "float64":
             return None
-        return Legality(
-            Applicability.UNSAFE,
+        return unsafe(
             "results are equal where no element is NaN, which an array's extreme passes on and a"
-            " comparison passes over",
+            " comparison passes over"
         )
     if total != dtype:
         # in half precision most sums overflow or lose their terms
@@ -205,11 +198,10 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
             f"the terms are added up in {total}, not in {dtype}, and in another order, so results"
         )
         argument = f"{told} agree only to the rounding of {total}"
-        return None if total == "float16" else Legality(Applicability.UNSAFE, argument)
-    return Legality(
-        Applicability.UNSAFE,
+        return None if total == "float16" else unsafe(argument)
+    return unsafe(
         "the terms come in another order: floating-point sums are not associative, so results"
-        " agree only to rounding",
+        " agree only to rounding"
     )
 
 
@@ -243,17 +235,12 @@ def _of_whole_numbers(
     if literals and dtype == "uint64":
         return None
     if is_total(store) and is_of_python(term):
-        return Legality(
-            Applicability.UNSAFE,
-            f"results are equal if the sum fits {dtype}: whole numbers of Python grow instead",
+        return unsafe(
+            f"results are equal if the sum fits {dtype}: whole numbers of Python grow instead"
         )
     if is_total(store) and not kernel.runs_through:
-        return Legality(
-            Applicability.UNSAFE,
-            "results are equal, and what no iteration adds to becomes a number of NumPy",
-        )
-    return Legality(
-        Applicability.SAFE,
+        return unsafe("results are equal, and what no iteration adds to becomes a number of NumPy")
+    return safe(
         "the terms of whole numbers come in another order, which changes no bit, also where they"
-        " wrap around at the width of their type",
+        " wrap around at the width of their type"
     )

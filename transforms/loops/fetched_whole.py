@@ -45,8 +45,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from advisor.distribution import ArraySpec, NotDistributed
-from advisor.finding import Applicability
+from advisor.distribution import NotDistributed
 from advisor.ir.kernel import DeclaredArray, Kernel, Places
 from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
 from advisor.ir.proposal import Legality, Proposal
@@ -69,11 +68,20 @@ from advisor.ir.statements import (
 from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text
-from transforms.kit.kernels import apart, compiled, is_spread, overlapping, renamed, with_statement
+from transforms.kit.kernels import (
+    apart,
+    is_spread,
+    offered,
+    overlapping,
+    renamed,
+    safe,
+    with_statement,
+)
 from transforms.kit.rewrite import (
     before,
     first_line,
     fresh_name,
+    indent_at,
     span_of,
     stands_alone,
     statement_at,
@@ -118,15 +126,12 @@ def _fetched(statement: Statement, kernel: Kernel) -> list[str]:
                 found[gather.operand.array] = None
         if isinstance(statement, Loop) and isinstance(one, Store) and is_of_elements(one.value):
             found.update(dict.fromkeys(read.array for read in element_reads(one.value)))
-    return [
+    remote = {
         name
-        for name in found
-        if name not in changed and name in kernel.arrays and _is_remote(kernel.arrays[name].spec)
-    ]
-
-
-def _is_remote(spec: ArraySpec) -> bool:
-    return any(is_spread(spec, dimension) for dimension in range(len(spec.dims)))
+        for name, array in kernel.arrays.items()
+        if any(is_spread(array.spec, dimension) for dimension in range(len(array.spec.dims)))
+    }
+    return [name for name in found if name in remote - changed]
 
 
 def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
@@ -139,30 +144,27 @@ def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
     fetch = Bind(name, Copy(read, declared.dtype), statement.span)
     body = with_statement(kernel.body, statement, (fetch, renamed(statement, {array: name})))
     variant = kernel.with_arrays({**kernel.arrays, name: copy}).with_body(body)
-    return Proposal(
+    return offered(
+        kernel,
         title=f"fetch all of `{array}` to every rank first",
         reason="one collective operation takes the place of a start-up for each element that"
         " another rank owns; every rank then holds all of it",
         span=first_line(statement.span, kernel.context),
         variant=variant,
-        legality=_legality(statement, array, kernel),
+        argued=_legality(statement, array, kernel),
         edits=partial(_edits, statement, array, spec.name, kernel),
     )
 
 
 def _legality(statement: Statement, array: str, kernel: Kernel) -> Legality:
-    left_alone = compiled(kernel)
-    if left_alone is not None:
-        return left_alone
     stored = (
         sorted(written(statement) & kernel.arrays.keys()) if isinstance(statement, Loop) else []
     )
     stored += sorted(kernel.aliases & written(statement) - {array, *stored})
     if stored or array in kernel.aliases:
         return overlapping(apart([array, *stored]))
-    return Legality(
-        Applicability.SAFE,
-        "nothing changes the array before its copy is read, so every result is equal bit for bit",
+    return safe(
+        "nothing changes the array before its copy is read, so every result is equal bit for bit"
     )
 
 
@@ -181,7 +183,7 @@ def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple
     ]
     if not places:
         return ()
-    indent = context.lines[span.start_line - 1][: span.start_column]
+    indent = indent_at(span, context)
     extents = ", ".join(to_text(extent) for extent in kernel.arrays[array].extents)
     axes = ", ".join(f"{axis}={extent}" for axis, extent in spec.mesh.axes)
     where = ", ".join("none" for _ in spec.dims)

@@ -30,7 +30,8 @@ from advisor.ir.values import (
 )
 from costdb.expr import ONE, ZERO, Expr, num, substitute, sym
 from transforms.kit.kernels import mapped, type_of
-from transforms.loops.lift import Lift, NotRaised
+from transforms.loops.lift import Lift
+from transforms.loops.masked import NotRaised
 
 _TURNED = {"greater": "less", "greater_equal": "less_equal"}
 

@@ -61,8 +61,7 @@ from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
 from transforms.loops.formulas import WORD_BITS, adds_truths, bits, of_text
-from transforms.loops.masked import NotRaised as NotRaised
-from transforms.loops.masked import quiet
+from transforms.loops.masked import NotRaised, quiet
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
@@ -420,7 +419,9 @@ class Lift:
             case _:
                 raise NotRaised
 
-    def _read(self, array: str, region: tuple[Subscript, ...]) -> tuple[Value, int]:
+    def _read(
+        self, array: str, region: tuple[Subscript, ...], as_in: tuple[Read, ...] = ()
+    ) -> tuple[Value, int]:
         """Return elements for all iterations, also where they come in the opposite order."""
         if any(map(self.is_window, region)):
             return self.windows(Read(array, region))
@@ -431,16 +432,12 @@ class Lift:
         if len(moving) == 2 and _rank(region) == 0:
             return self._diagonal(array, region, moving), 0
         try:
-            made, axis = self.region(array, region)
+            made, axis = self.region(array, region, as_in)
         except NotRaised:
-            over = self.turned_over(region)
             if self.loop.step != 1 or self.loop.variable not in symbols(region):
                 raise
-            needed = self.needed
-            if Read(array, region) in needed:
-                self.needed = needed | {Read(array, over)}
-            made, axis = self.region(array, over)
-            self.needed = needed
+            same = as_in or (Read(array, region),)
+            made, axis = self.region(array, self.turned_over(region), same)
             return Flip(Read(array, made), axis), axis
         return Read(array, made), axis
 
@@ -458,11 +455,7 @@ class Lift:
         ahead = self.around(array, region, number)
         assert ahead is not None
         here = (*region[:number], Point(sym(self.loop.variable)), *region[number + 1 :])
-        needed = self.needed
-        if Read(array, region) in needed:
-            self.needed = needed | {Read(array, here)}
-        made, axis = self._read(array, here)
-        self.needed = needed
+        made, axis = self._read(array, here, (Read(array, region),))
         return Roll(made, axis, -ahead), axis
 
     def _diagonal(self, array: str, region: tuple[Subscript, ...], moving: Sequence[int]) -> Value:

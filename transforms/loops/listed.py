@@ -8,16 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import is_whole, whole
-from advisor.ir.statements import Bind, Statement, Store
+from advisor.ir.shapes import is_whole
+from advisor.ir.statements import Statement, Store
 from advisor.ir.values import Chosen, Elementwise, Read, Value, parts_of, reads
 from advisor.source import Edit, Span
 from costdb.expr import ONE
 from costdb.wording import IDENTIFIER
-from transforms.kit.kernels import type_of
+from transforms.kit.kernels import named, type_of
 from transforms.kit.rewrite import nodes_of, replace_statement, span_of, stands_alone, statements_at
-from transforms.loops.lift import NotRaised
-from transforms.loops.masked import always, guarded, is_loud
+from transforms.loops.masked import NotRaised, always, guarded, is_loud
 
 _WORD = re.compile(IDENTIFIER)
 _ALONE = ast.Name | ast.Subscript | ast.Call | ast.Attribute
@@ -65,15 +64,8 @@ def filled(store: Store, kernel: Kernel) -> Value | None:
     return value if mask is None else Chosen(value, mask, ONE)
 
 
-def tidied_list(store: Store, kernel: Kernel, name: str) -> tuple[tuple[Statement, ...], Kernel]:
+def tidied_list(store: Store, kernel: Kernel) -> tuple[tuple[Statement, ...], Kernel]:
     """Return a statement that fills a list, after one that names its mask where it needs it twice.
-
-    Parameters
-    ----------
-    store : Store
-    kernel : Kernel
-    name : str
-        A fresh one.
 
     Raises
     ------
@@ -90,16 +82,12 @@ def tidied_list(store: Store, kernel: Kernel, name: str) -> tuple[tuple[Statemen
         raise NotRaised
     if mask is None:
         return (store,), kernel
-    if isinstance(mask, Read) or len(arrays) < 2:
-        chosen = Elementwise("where", (mask, value, own))
-        return (replace(store, value=chosen, in_place=True, held=()),), kernel
-    kernel = kernel.with_locals({name: type_of(mask, kernel)})
-    read = Read(name, whole(kernel.extents(name)))
-    value = Elementwise("where", (read, value, own))
-    return (
-        Bind(name, mask, store.span),
-        replace(store, value=value, in_place=True, held=()),
-    ), kernel
+    before: tuple[Statement, ...] = ()
+    if not isinstance(mask, Read) and len(arrays) > 1:
+        bind, mask, kernel = named("mask", mask, store.span, kernel)
+        before = (bind,)
+    chosen = Elementwise("where", (mask, value, own))
+    return (*before, replace(store, value=chosen, in_place=True, held=())), kernel
 
 
 def in_list(text: str, store: Store, kernel: Kernel) -> str | None:

@@ -58,7 +58,6 @@ from functools import partial
 from itertools import permutations
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.concrete import rebuilt, symbols
 from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.nests import (
@@ -78,11 +77,14 @@ from advisor.ir.values import Elementwise, Read, reads
 from advisor.source import Edit
 from costdb.expr import substitute, sym
 from transforms.kit.kernels import (
-    compiled,
+    accesses,
     is_all_of,
+    offered,
     rewritable,
+    safe,
     type_of,
     unless_apart,
+    unsafe,
     with_statement,
 )
 from transforms.kit.rewrite import first_line, span_of, statements_at, stretch
@@ -99,7 +101,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         if not 2 <= depth <= DEEPEST or not nest.is_rectangular:
             continue
         present = tuple(range(depth))
-        waits = compiled(kernel) is None or _waits(nest, present)
+        waits = not kernel.context.decorators or _waits(nest, present)
         for order in permutations(present):
             if order == present or (not waits and _waits(nest, order)):
                 continue
@@ -111,14 +113,16 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 def _proposal(nest: Nest, order: tuple[int, ...], kernel: Kernel, legality: Legality) -> Proposal:
     names = ", ".join(f"`{index_name(nest.variables[place])}`" for place in order)
     body = with_statement(kernel.body, nest.loops[0], (_reordered(nest, order),))
-    return Proposal(
+    return offered(
+        kernel,
         title=f"run the loops in the order {names}",
         reason="the innermost loop then walks along the storage order, so that each cache line is"
         " used up before the next one",
         span=first_line(nest.loops[0].span, kernel.context),
         variant=kernel.with_body(body),
-        legality=legality,
+        argued=legality,
         edits=partial(_edits, nest, order, kernel),
+        compiled=kernel.context.keeps_bits,
     )
 
 
@@ -131,29 +135,23 @@ def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | 
     if None in sums:
         return None
     reordered = [store for store in sums if store is not None]
-    left_alone = compiled(kernel)
-    if left_alone is not None and not kernel.context.keeps_bits:
-        return left_alone
     rounded = sorted(store.array for store in reordered if not _stays_exact(store, kernel))
     if rounded:
-        return Legality(
-            Applicability.UNSAFE,
+        return unsafe(
             f"the terms that `{rounded[0]}` collects come in another order: floating-point sums"
-            " are not associative, so results agree only to rounding",
+            " are not associative, so results agree only to rounding"
         )
     shared = unless_apart(nest.body, kernel)
     if shared is not None:
         return shared
     if reordered:
-        return Legality(
-            Applicability.SAFE,
+        return safe(
             "the terms of a sum of whole numbers come in another order, which changes no bit,"
-            " also where it wraps around at the width of its type",
+            " also where it wraps around at the width of its type"
         )
-    return Legality(
-        Applicability.SAFE,
+    return safe(
         "no iteration waits for one that would now come later, and each computes what it did"
-        " before, so every result is equal bit for bit",
+        " before, so every result is equal bit for bit"
     )
 
 
@@ -205,7 +203,7 @@ def _accumulation(nest: Nest, pair: tuple[Reference, Reference]) -> Store | None
     """Return the statement ``x[...] = x[...] + term`` that both accesses belong to."""
     first, then = pair
     store = nest.body[first.statement]
-    users = [s for s in nest.body if s.array == store.array or _reads(s, store.array)]
+    users = [s for s in nest.body if any(one.array == store.array for one in accesses(s))]
     if first.statement != then.statement or len(users) > 1:
         return None
     value = store.value
@@ -217,10 +215,6 @@ def _accumulation(nest: Nest, pair: tuple[Reference, Reference]) -> Store | None
     if not alone or any(read.array == store.array for read in reads(terms[0])):
         return None
     return store
-
-
-def _reads(store: Store, array: str) -> bool:
-    return any(read.array == array for read in reads(store.value))
 
 
 def _stays_exact(store: Store, kernel: Kernel) -> bool:

@@ -32,8 +32,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_INTEGER, ROWS
 from costdb.expr import ONE
-from transforms.kit.kernels import mapped, type_of
-from transforms.kit.rewrite import fresh_name
+from transforms.kit.kernels import mapped, named, type_of
 
 _TRUTHS = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _JOINED = ("logical_and", "logical_or")
@@ -279,11 +278,9 @@ class _Masks:
             if known is not None or written(one) & used:
                 break
         if known is None:
-            taken = {*self.kernel.arrays, *self.kernel.locals, *self.kernel.context.identifiers}
-            known = fresh_name("mask", taken)
-            found = type_of(condition, self.kernel)
-            self.kernel = self.kernel.with_locals({known: found})
-            self.binds.append(Bind(known, condition, self.store.span))
+            bind, read, self.kernel = named("mask", condition, self.store.span, self.kernel)
+            self.binds.append(bind)
+            return read
         return Read(known, whole(self.kernel.extents(known)))
 
     def pushed(self, value: Value) -> Value:

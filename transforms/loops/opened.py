@@ -35,7 +35,9 @@ from costdb.expr import ONE, ZERO, Expr, num, sym
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import around, type_of
 from transforms.kit.rewrite import fresh_name
-from transforms.loops.raising import NotRaised, Raised, raised
+from transforms.loops.lift import Raised
+from transforms.loops.masked import NotRaised
+from transforms.loops.raising import raised
 
 _WRITTEN_OUT = 4
 """Places in a window that are operands of one statement, and no loop."""
@@ -245,6 +247,3 @@ def with_indices(
         texts[variable] = name
         loops.append(Loop(variable, ZERO, extent, 1, (), kernel.span))
     return tuple(loops), replace(kernel, context=replace(context, scalar_texts=texts))
-
-
-__all__ = ["at_place", "opened", "with_indices"]

@@ -10,19 +10,19 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
 from advisor.ir.statements import SET, Loop, Scatter, Store, walk
 from advisor.ir.values import Gather, Read, Scalar, Value, parts_of, reads
 from advisor.numpy_table import broadcast, promote
 from costdb.expr import ONE
-from transforms.kit.kernels import compiled, proofs, type_of, unless_apart
+from transforms.kit.kernels import proofs, safe, type_of, unless_apart, unsafe
 from transforms.loops.array_statements import edit, given, loops, on, proposal
 from transforms.loops.exactness import WHOLE, inexact, made_whole
-from transforms.loops.masked import guarded
-from transforms.loops.raising import Lift, NotRaised, ShapeConflict, is_raisable, needed
+from transforms.loops.lift import Lift, needed
+from transforms.loops.masked import NotRaised, guarded
+from transforms.loops.raising import is_raisable
 from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
@@ -142,18 +142,13 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
             raise NotRaised
         if any(guarded(value, kernel) for value in (*one.all_places, one.value)):
             raise NotRaised
-    known = compiled(kernel)
-    if known is not None:
-        return known
     apart = unless_apart(stores, kernel)
-    argued = apart or Legality(
-        Applicability.SAFE, "the same terms are combined in the same order, each place for itself"
-    )
+    argued = apart or safe("the same terms are combined in the same order, each place for itself")
     arrays = [one.array for one in after]
     rounded = [n for n in arrays if kind_of_or_none(kernel.dtype(n)) is not Kind.INTEGER]
     if len(rounded) > len(set(rounded)):
         words = "what several statements add to the same elements comes in another order"
-        argued = Legality(Applicability.UNSAFE, f"{words}, so results agree to rounding")
+        argued = unsafe(f"{words}, so results agree to rounding")
         argued = on(argued, "if no two arrays overlap in memory") if apart else argued
     stored = [
         broadcast([type_of(place, kernel).extents for place in one.all_places])
@@ -167,7 +162,7 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
         argued = on(argued, f"if no place comes twice{words}")
     doubts = (words for store in stores for words in inexact(store, kernel))
     for words in dict.fromkeys(doubts):
-        argued = Legality(Applicability.UNSAFE, f"{argued.argument}, and {words}")
+        argued = unsafe(f"{argued.argument}, and {words}")
     if any(made_whole(part, kernel) for store in stores for part in parts_of(store.value)):
         argued = on(argued, WHOLE)
     return argued

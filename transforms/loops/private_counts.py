@@ -37,12 +37,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import Read
-from transforms.kit.kernels import compiled, type_of
+from transforms.kit.kernels import type_of, unsafe
 from transforms.kit.rule import KernelRule
 from transforms.loops.scatters import is_count, scatters, tallied
 
@@ -66,11 +65,9 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
             f"count into an array of each rank's own, and add these to `{array}` at once",
             "increments of what other ranks own are a remote read and a remote write each;"
             " private ones are local, and one reduction combines them",
-            compiled(kernel)
-            or Legality(
-                Applicability.UNSAFE,
+            unsafe(
                 "results are equal bit for bit where no place is negative, which np.bincount"
-                " refuses",
+                " refuses"
             ),
             kernel,
         )

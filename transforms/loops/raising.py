@@ -52,17 +52,15 @@ from transforms.kit.kernels import proofs, type_of
 from transforms.loops import axes
 from transforms.loops.grouped import grouped
 from transforms.loops.lift import (
-    METHODS,
     SUMS,
     Lift,
-    NotRaised,
     Raised,
     needed,
     times,
     times_from_left,
     turned,
 )
-from transforms.loops.masked import guarded, quiet
+from transforms.loops.masked import NotRaised, guarded, quiet
 from transforms.loops.running import passed, running
 
 WORD = re.compile(IDENTIFIER)
@@ -412,19 +410,3 @@ def _products(value: Value, dtype: str, lift: Lift) -> Value | None:
         case _:
             return None
     return _scaled([one for one in factors if lift.is_free(one)], made)
-
-
-__all__ = [
-    "METHODS",
-    "Lift",
-    "NotRaised",
-    "Raised",
-    "ShapeConflict",
-    "combined",
-    "is_of_python",
-    "is_raisable",
-    "needed",
-    "raised",
-    "sequential",
-    "summed_apart",
-]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.concrete import rebuilt
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality
@@ -20,7 +19,7 @@ from advisor.ir.statements import Loop, ScalarBind, Store, is_total, values_of, 
 from advisor.ir.values import Elementwise, Read, Scalar, Scan, Value, reads
 from advisor.numpy_table import REDUCTIONS, promote, reduced_dtype
 from costdb.expr import substitute
-from transforms.kit.kernels import type_of
+from transforms.kit.kernels import safe, type_of, unsafe
 
 _NEUTRAL = {"add": ("0", "0.0", "0."), "multiply": ("1", "1.0", "1.")}
 _SKIPPING = {"maximum": "fmax", "minimum": "fmin"}
@@ -66,21 +65,15 @@ def passed(loop: Loop, kernel: Kernel) -> tuple[Passed, ...]:
                 start = dict(loop.starts).get(store.array, Scalar(store.array, dtype))
                 if start == Scalar(store.array, dtype):
                     start = bound_before(store.array, loop, kernel) or start
-                found.append(_passed(store, operation, term, start, loop, kernel))
+                # a NaN that is compared is passed over, but for one that was there first
+                floating = kind_of_or_none(type_of(store.value, kernel).dtype) is Kind.FLOATING
+                if store.compared == "first" and floating:
+                    operation = _SKIPPING.get(operation, operation)
+                first = rebuilt(term, lambda expr: substitute(expr, {loop.variable: loop.low}))
+                neutral = isinstance(start, Scalar) and start.text in _NEUTRAL.get(operation, ())
+                same = first == start and operation not in _NEUTRAL
+                found.append(Passed(store, operation, term, start, neutral or same))
     return tuple(found)
-
-
-def _passed(
-    store: Store, operation: str, term: Value, start: Value, loop: Loop, kernel: Kernel
-) -> Passed:
-    # a NaN that is compared is passed over, but for one that was there first
-    floating = kind_of_or_none(type_of(store.value, kernel).dtype) is Kind.FLOATING
-    if store.compared == "first" and floating:
-        operation = _SKIPPING.get(operation, operation)
-    first = rebuilt(term, lambda expr: substitute(expr, {loop.variable: loop.low}))
-    neutral = isinstance(start, Scalar) and start.text in _NEUTRAL.get(operation, ())
-    same = first == start and operation not in _NEUTRAL
-    return Passed(store, operation, term, start, neutral or same)
 
 
 def bound_before(name: str, loop: Loop, kernel: Kernel) -> Value | None:
@@ -138,9 +131,7 @@ def legality(one: Passed, kernel: Kernel) -> Legality:
     """Return whether a scan holds what the number did."""
     kind = kind_of_or_none(type_of(one.store.value, kernel).dtype)
     if kind is Kind.INTEGER:
-        return Legality(
-            Applicability.SAFE, "a scan of whole numbers holds what the loop computed on the way"
-        )
+        return safe("a scan of whole numbers holds what the loop computed on the way")
     words = "results are equal, but for the signs of zeros"
     if one.operation in _NEUTRAL and not one.begins:
         words = "the start is added to sums of the terms, so results agree only to rounding"
@@ -148,4 +139,4 @@ def legality(one: Passed, kernel: Kernel) -> Legality:
         words = f"{words}, where no element is NaN"
     elif one.store.compared == "first":
         words = f"{words}, if `{one.store.array}` is not NaN when the loop begins"
-    return Legality(Applicability.UNSAFE, words)
+    return unsafe(words)

@@ -12,14 +12,15 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of, slopes
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Value, reads
 from costdb.expr import num
-from transforms.kit.kernels import around, compiled, unless_apart
+from transforms.kit.kernels import around, unless_apart, unsafe
 from transforms.loops.array_statements import edit, loops, proposal
 from transforms.loops.exactness import inexact, of_statement
-from transforms.loops.raising import NotRaised, ShapeConflict, raised
+from transforms.loops.masked import NotRaised
+from transforms.loops.raising import raised
 
 _SEQUENTIAL = ("float64", "float32", "int64")
 """Types in which ``np.cumsum`` adds one after the other, as the loop does."""
@@ -41,16 +42,14 @@ def _legality(loop: Loop, terms: Store, kernel: Kernel) -> Legality:
     floating = kind_of_or_none(kernel.dtype(name)) is Kind.FLOATING
     nest = nest_of(loop)
     assert nest is not None
-    argued = compiled(kernel) or unless_apart(nest.body, kernel)
-    argued = argued or of_statement(nest.body[0], kernel)
+    argued = unless_apart(nest.body, kernel) or of_statement(nest.body[0], kernel)
     assert argued is not None
     dims = kernel.arrays[name].spec.dims if name in kernel.arrays else ()
     spread = any(not isinstance(dim, NotDistributed) for dim in dims)
     if argued.applicability is Applicability.SAFE and floating and spread:
-        return Legality(
-            Applicability.UNSAFE,
+        return unsafe(
             "results are equal bit for bit in NumPy; where ranks add what those before them have,"
-            " floating-point sums agree only to rounding",
+            " floating-point sums agree only to rounding"
         )
     return argued
 

@@ -38,13 +38,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import is_whole, kind_of_or_none
 from advisor.ir.statements import Scatter
 from advisor.ir.values import Copy, Elementwise, Read, Scalar, parts_of
-from transforms.kit.kernels import compiled, is_compiled_alone, is_spread, type_of
+from transforms.kit.kernels import is_compiled_alone, is_spread, safe, type_of, unsafe
 from transforms.kit.rule import KernelRule
 from transforms.loops.exactness import WHOLE, inexact, made_whole
 from transforms.loops.placed import as_stores
@@ -66,7 +65,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
             scatter,
             f"add up what comes to each place of `{scatter.array}` by `bincount`, not by {by}",
             f"{by} converts and adds its elements one by one, `bincount` all in one loop",
-            compiled(kernel) or _argued(scatter, kernel, zeroed=zeroed),
+            _argued(scatter, kernel, zeroed=zeroed),
             kernel,
         )
 
@@ -117,7 +116,7 @@ def _argued(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:
     if any(made_whole(part, kernel) for one in stores for part in parts_of(one.value)):
         doubts.append(WHOLE)
     for words in dict.fromkeys(doubts):
-        argued = Legality(Applicability.UNSAFE, f"{argued.argument}, and {words}")
+        argued = unsafe(f"{argued.argument}, and {words}")
     return argued
 
 
@@ -125,17 +124,14 @@ def _legality(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:
     wide = kernel.dtype(scatter.array) == "float64"
     if is_count(scatter) and (zeroed or not wide):
         equal = "results are equal where no place is negative, which np.bincount refuses"
-        return Legality(Applicability.UNSAFE, equal)
+        return unsafe(equal)
     if zeroed and wide and type_of(scatter.places, kernel).dtype in _UNSIGNED:
-        return Legality(
-            Applicability.SAFE,
-            "the same terms are added to zeros in the same order, so every sum is equal bit for"
-            " bit",
+        return safe(
+            "the same terms are added to zeros in the same order, so every sum is equal bit for bit"
         )
-    return Legality(
-        Applicability.UNSAFE,
+    return unsafe(
         "the terms of a place are added up before they are added to what is there, so that sums"
-        " agree to rounding; np.bincount refuses negative places",
+        " agree to rounding; np.bincount refuses negative places"
     )
 
 

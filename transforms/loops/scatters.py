@@ -12,9 +12,15 @@ from advisor.ir.shapes import whole
 from advisor.ir.statements import Bind, Loop, Scatter, Statement, Store, mentioned
 from advisor.ir.values import Elementwise, Fill, Read, Scalar, Tally, Value
 from advisor.source import Edit
-from transforms.kit.kernels import type_of, with_statement
-from transforms.kit.rewrite import first_line, replace_statement, stands_alone, statement_at
-from transforms.loops.array_text import text_of
+from transforms.kit.kernels import offered, type_of, with_statement
+from transforms.kit.rewrite import (
+    first_line,
+    replace_statement,
+    span_of,
+    stands_alone,
+    statement_at,
+)
+from transforms.loops.array_text import NoWords, Words
 
 
 def scatters(body: tuple[Statement, ...]) -> Iterator[tuple[Scatter, bool]]:
@@ -49,10 +55,11 @@ def tallied(
     added = Elementwise("add", (Read(scatter.array, region), tally))
     store = Store(scatter.array, region, added, scatter.span, in_place=True)
     given = (scatter.places,) if is_count(scatter) else (scatter.places, scatter.value)
-    return Proposal(
+    return offered(
+        kernel,
+        first_line(scatter.span, kernel.context),
         title,
         reason,
-        first_line(scatter.span, kernel.context),
         kernel.with_body(with_statement(kernel.body, scatter, (store,))),
         argued,
         partial(_edits, scatter, given, kernel),
@@ -61,19 +68,17 @@ def tallied(
 
 def _edits(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> tuple[Edit, ...]:
     context, name = kernel.context, scatter.array
-    texts = _given(scatter, given, kernel)
-    known = [text for text in texts if text is not None and "\n" not in text]
-    numpy = context.array_module
-    if numpy is None or not known or len(known) < len(texts):
+    try:
+        terms, numpy = ", weights=".join(_given(scatter, given, kernel)), Words(kernel).module
+    except NoWords:
         return ()
-    if not stands_alone(context, scatter.span):
+    if not terms or "\n" in terms or not stands_alone(context, scatter.span):
         return ()
-    terms = ", weights=".join(known)
     made = f"{name} += {numpy}.bincount({terms}, minlength={name}.shape[0])"
     return (replace_statement(scatter.span, [made], context),)
 
 
-def _given(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> list[str | None]:
+def _given(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> list[str]:
     """Return the source of places and values; nothing where it does something else."""
     node: ast.stmt | None = statement_at(scatter.span, kernel.context)
     if scatter.by_element:
@@ -83,10 +88,9 @@ def _given(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> list[s
             return []
         # in the order of the loops
         several = any(len(type_of(one, kernel).extents) > 1 for one in given)
-        texts = [text_of(one, kernel) for one in given]
-        return [text if text is None or not several else f"{text}.ravel()" for text in texts]
+        return [Words(kernel).text(one) + ".ravel()" * several for one in given]
     match node:
         case ast.Expr(ast.Call(args=[_, *parts])) if len(parts) == 2:
-            source = kernel.context.source
-            return [ast.get_source_segment(source, one) for one in parts[: len(given)]]
+            lines = kernel.context.lines
+            return [kernel.context.text(span_of(one, lines)) for one in parts[: len(given)]]
     return []

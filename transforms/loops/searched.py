@@ -18,7 +18,8 @@ from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import ZERO, substitute, to_text
 from costdb.records import replace
 from transforms.kit.kernels import proofs, type_of
-from transforms.loops.raising import Lift, NotRaised, needed
+from transforms.loops.lift import Lift, needed
+from transforms.loops.masked import NotRaised
 from transforms.loops.running import bound_before
 
 _PLACES = {"minimum": "argmin", "maximum": "argmax"}

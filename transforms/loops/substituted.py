@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import is_whole
+from advisor.ir.shapes import ShapeConflict, is_whole
 from advisor.ir.statements import (
     CONDITION,
     Bind,
@@ -40,9 +40,9 @@ from advisor.ir.values import (
 )
 from transforms.kit.kernels import mapped, replaced, type_of
 from transforms.loops.formulas import of_text
-from transforms.loops.masked import negated
+from transforms.loops.masked import NotRaised, negated
 from transforms.loops.opened import at_place
-from transforms.loops.raising import WORD, NotRaised, ShapeConflict
+from transforms.loops.raising import WORD
 from transforms.loops.searched import is_search, searched
 
 

@@ -66,8 +66,7 @@ def tidied(statements: Sequence[Statement], kernel: Kernel) -> tuple[tuple[State
         if joined is not None:
             made.pop()
         if store.array in kernel.lists:
-            name = fresh_name("mask", {*kernel.locals, *kernel.arrays, *kernel.context.identifiers})
-            filled, kernel = tidied_list(store, kernel, name)
+            filled, kernel = tidied_list(store, kernel)
             made += filled
             continue
         stores, kernel = under_masks(_masked(joined or store, kernel), kernel, made)

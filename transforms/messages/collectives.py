@@ -7,7 +7,7 @@ import re
 
 from advisor.ir.spmd.memory import View, extent_of
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Allocate, Branch, Communicate, Compute, Copy, Loop, Op, walk
 from advisor.ir.values import Point, Subscript
 from costdb.expr import free_symbols, sym
@@ -52,7 +52,7 @@ def _call(pattern: Pattern, op: Op, send: Payload | None, receive: Payload | Non
     return replace(call, mode="", root=pattern.root if rooted else None, operation=operation)
 
 
-def for_each(program: Program, function: SpmdFunction, pattern: Pattern) -> Instead | None:
+def for_each(program: Program, pattern: Pattern) -> Instead | None:
     """Return what exchanges of each rank with each come to.
 
     ======= ======== ===========
@@ -124,7 +124,7 @@ def _of_own_rank(pattern: Pattern) -> list[Copy]:
     return [step for one in guards for step in arms(one) if isinstance(step, Copy)]
 
 
-def at_root(program: Program, function: SpmdFunction, pattern: Pattern) -> Instead | None:
+def at_root(program: Program, pattern: Pattern) -> Instead | None:
     """Return what messages between a root and all others come to.
 
     ========================================= =========

@@ -75,8 +75,12 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
             continue  # somebody else may use it
         uses = uses_of(name, function, program, step.statement)
         statistic = _statistic(program, function, step, *uses) if len(uses) == 1 else None
-        if statistic is not None:
-            yield _reduced(program, function, visit, step, *statistic)
+        if statistic is not None and step.send is not None and step.send.view is not None:
+            number, called, place = statistic
+            given = f"{program.context.array_module}.{called}({step.send.text})"
+            own = replace(number, reads=(step.send.view,))
+            of_all = _OPERATIONS[called], given, place, (number,), (own,)
+            yield _combined(program, function, visit, step, *of_all)
 
 
 def _is_field(step: Communicate) -> bool:
@@ -149,24 +153,6 @@ def _numbers(
         if operation is not None and place.contains(uses[0]):
             given = argument(step, "sendobj", program) or ""
             yield _combined(program, function, visit, step, operation, given, place)
-
-
-def _reduced(
-    program: Program,
-    function: SpmdFunction,
-    visit: Visit,
-    step: Communicate,
-    made: Compute,
-    statistic: str,
-    place: Span,
-) -> ProgramProposal:
-    sent = step.send
-    assert sent is not None and sent.view is not None
-    given = f"{program.context.array_module}.{statistic}({sent.text})"
-    own = replace(made, reads=(sent.view,))
-    return _combined(
-        program, function, visit, step, _OPERATIONS[statistic], given, place, (made,), (own,)
-    )
 
 
 def _combined(

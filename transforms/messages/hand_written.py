@@ -3,9 +3,8 @@
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
 (`Scatter`, `Bcast`), loops of messages of every rank with every rank, one by one, in turns or
-begun at once (`Alltoall`, `Allgather`), a loop in which rows go round a ring until every rank has
-all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an
-exchange in turns, in which ranks wait for others although what they send is ready (`Sendrecv`).
+begun at once (`Alltoall`, `Allgather`), and a chain of blocking messages, or an exchange in turns,
+in which ranks wait for others although what they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -81,7 +80,6 @@ from transforms.kit.rewrite import (
 from transforms.messages.buffers import shapes_of
 from transforms.messages.collectives import Instead, at_root, for_each, is_changed
 from transforms.messages.patterns import Kind, Pattern, patterns
-from transforms.messages.rings import rings
 
 _REASONS = {
     Kind.EACH: "in a loop each exchange waits for its partner to come to it; a collective has all"
@@ -116,12 +114,11 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 yield from _exchange(program, function, pattern)
                 continue
             each = pattern.kind is Kind.EACH
-            found = (for_each if each else at_root)(program, function, pattern)
+            found = (for_each if each else at_root)(program, pattern)
             if found is not None:
                 yield (_instead_of_loops if each else _instead_of_fan)(
                     program, function, pattern, found
                 )
-        yield from rings(program, function)
 
 
 # --- what is written ------------------------------------------------------------------------------

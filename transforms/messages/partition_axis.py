@@ -42,29 +42,37 @@ effects for ZPL and MPI programs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from advisor.ir.shapes import whole
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, View, contiguity, extent_of
-from advisor.ir.spmd.program import Program, ProgramProposal
-from advisor.ir.spmd.ranks import Communicator
-from advisor.ir.spmd.steps import Compute, Loop, Step
-from advisor.ir.values import Called, MatMul, Point, Range, Reduction, Subscript
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
+from advisor.ir.spmd.ranks import Communicator, PartnerKind
+from advisor.ir.spmd.steps import (
+    Branch,
+    Communicate,
+    Compute,
+    Copy,
+    Loop,
+    Op,
+    Step,
+    Unknown,
+    Visit,
+    Wait,
+    walk,
+)
+from advisor.ir.values import Called, MatMul, Point, Range, Reduction, Strided, Subscript
+from advisor.source import Span
 from costdb.expr import free_symbols, num
-from transforms.kit.memory import carried
+from costdb.expr.nodes import Num
+from costdb.records import dataclass, replace
+from transforms.kit.memory import carried, disjoint, may_share, written
 from transforms.kit.names import is_name
 from transforms.kit.programs import ProgramRule, offer
-from transforms.messages.staged_faces import Face, dimension_of, faces_of
+from transforms.kit.ranks import ALL, Move, moves_of
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield other splits of stencils."""
-    yield from _stencils(program)
-
-
-# --- stencils -----------------------------------------------------------------------------------
-
-
-def _stencils(program: Program) -> Iterator[ProgramProposal]:
     found: dict[tuple[Buffer, str, tuple[Loop, ...]], list[Face]] = {}
     dimensions: dict[Buffer, set[int | None]] = {}
     for face in faces_of(program):
@@ -89,16 +97,18 @@ def _other_split(program: Program, faces: list[Face], dimension: int) -> Iterato
     view = first.view
     if contiguity(view) is not Contiguity.NO:
         return
-    name = _called(view, "the array")
+    own = view.buffer.name
+    name = f"`{own}`" if all(map(is_name, own.split("."))) else "the array"
+    order, called = (Order.F, "Fortran") if view.buffer.order is Order.C else (Order.C, "C")
     turned = (
         [replace(f, view=_turned(f.view, dimension, f.step.communicator)) for f in faces],
-        f"split {name} along its {_ORDINALS[1 - dimension]} dimension: its faces are one"
+        f"split {name} along its {('first', 'last')[1 - dimension]} dimension: its faces are one"
         " stretch of memory",
         "the indices of the array change with the split, throughout the program",
     )
     ordered = (
-        [replace(f, view=_reordered(f.view)) for f in faces],
-        f"store {name} in {_other(view.buffer.order)} order: its faces are one stretch of memory",
+        [replace(f, view=replace(f.view, buffer=replace(view.buffer, order=order))) for f in faces],
+        f"store {name} in {called} order: its faces are one stretch of memory",
         "indices stay as they are; what is done along the other dimension gets slower",
     )
     ways = (ordered,) if _goes_along(program, view.buffer, 1 - dimension) else (turned, ordered)
@@ -137,13 +147,6 @@ def _goes_along(program: Program, buffer: Buffer, dimension: int) -> bool:
     return False
 
 
-_ORDINALS = ("first", "last")
-
-
-def _other(order: Order) -> str:
-    return "Fortran" if order is Order.C else "C"
-
-
 def _turned(view: View, dimension: int, communicator: Communicator) -> View:
     """Return the face of an array that is split along its other dimension."""
     assert view.buffer.extents is not None and view.region is not None
@@ -160,11 +163,6 @@ def _turned(view: View, dimension: int, communicator: Communicator) -> View:
     return replace(view, buffer=replace(view.buffer, extents=extents), region=region)
 
 
-def _reordered(view: View) -> View:
-    order = Order.F if view.buffer.order is Order.C else Order.C
-    return replace(view, buffer=replace(view.buffer, order=order))
-
-
 def _exchange(faces: list[Face]) -> tuple[Step, ...]:
     """Return the exchange of faces, with their copies where they are needed."""
     return tuple(
@@ -174,10 +172,180 @@ def _exchange(faces: list[Face]) -> tuple[Step, ...]:
     )
 
 
-def _called(view: View, otherwise: str) -> str:
-    """Return how to speak of an array: by its name, where it has one of its own."""
-    name = view.buffer.name
-    return f"`{name}`" if all(map(is_name, name.split("."))) else otherwise
+# --- faces of matrices that go to neighbours, and the copies that make one stretch of them --------
+
+
+_SENDS = frozenset({Op.SEND, Op.SENDRECV})
+_PLANE = 2
+_LAYERS = 4
+"""Rows or columns side by side that are still a face: stencils reach no farther."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A face and the message that carries it.
+
+    Attributes
+    ----------
+    function : SpmdFunction
+    visit : Visit
+    step : Communicate
+    view : View
+        The face, where it belongs.
+    staging : View or None
+        The buffer, made before, that the face is copied to; None for new memory each time, or
+        for a face that is sent from its place.
+    protected : bool
+        The face is written to before the message has surely left, so that its copy is needed
+        however it lies in memory.
+    """
+
+    function: SpmdFunction
+    visit: Visit
+    step: Communicate
+    view: View
+    staging: View | None = None
+    protected: bool = False
+
+    @property
+    def span(self) -> Span:
+        """Where the function sends it, or calls what does."""
+        return self.visit.calls[0].span if self.visit.calls else self.step.span
+
+
+def faces_of(program: Program) -> Iterator[Face]:
+    """Yield every face that goes to a neighbour again and again.
+
+    A message of a function that others call is looked at there first, and where that does not
+    tell what it carries, in each function that calls it.
+    """
+    told: set[tuple[Span, str, str]] = set()
+    for into_calls in (False, True):
+        for function in program.functions:
+            found = list(_faces_in(function, told, into_calls=into_calls))
+            told |= {_key(face.step) for face in found}
+            yield from found
+
+
+def _faces_in(
+    function: SpmdFunction, told: set[tuple[Span, str, str]], *, into_calls: bool
+) -> Iterator[Face]:
+    visits = list(walk(function.body, into_calls=into_calls))
+    for position, visit in enumerate(visits):
+        step = visit.step
+        if not isinstance(step, Communicate) or bool(visit.calls) is not into_calls:
+            continue
+        if _key(step) not in told and function.weight(visit) > 0:
+            face = _face(function, visits, position, step)
+            if face is not None:
+                yield face
+
+
+def _key(step: Communicate) -> tuple[Span, str, str]:
+    # modules beside the file have lines of the same numbers
+    return step.span, step.method, step.receiver
+
+
+def dimension_of(view: View) -> int | None:
+    """Return the dimension that a face is a few indices of; None for all but faces of matrices."""
+    region = view.region
+    if region is None or len(region) != _PLANE or view.transposed or view.flat:
+        return None
+    every = whole(view.buffer.extents or ())
+    thin = [k for k, index in enumerate(region) if index != every[k] and _is_thin(index)]
+    return thin[0] if len(thin) == 1 else None
+
+
+def _is_thin(index: Subscript) -> bool:
+    count = extent_of(index)
+    few = isinstance(count, Num) and 0 < count.value <= _LAYERS
+    return few and not isinstance(index, Strided)
+
+
+def _face(
+    function: SpmdFunction, visits: list[Visit], position: int, step: Communicate
+) -> Face | None:
+    sent = step.send
+    if step.op not in _SENDS or step.pickled or sent is None or sent.view is None:
+        return None
+    if sent.datatype is not None or not _is_neighbour(step):
+        return None
+    view, staging = sent.view, None
+    copied = view.buffer.allocation.copied
+    if copied is not None:
+        view = _first_source(copied)
+    else:
+        filled = _filling(visits[:position], view)
+        if filled is not None:
+            view, staging = _first_source(filled.source), filled.target
+    if view.buffer.extents is None or view.buffer.order is Order.UNKNOWN:
+        return None
+    if dimension_of(view) is None:
+        return None
+    view = _one_index(view)
+    protected = not step.blocking and _written_before_wait(visits[position + 1 :], view)
+    return Face(function, visits[position], step, view, staging, protected)
+
+
+def _first_source(view: View) -> View:
+    """Return of what a copy of a copy is one."""
+    copied = view.buffer.allocation.copied
+    return _first_source(copied) if copied is not None and view.is_whole else view
+
+
+def _one_index(view: View) -> View:
+    """Return a face of one row or column as such, where it was written as a slice."""
+    assert view.region is not None
+    region = tuple(
+        Point(index.low) if isinstance(index, Range) and extent_of(index) == num(1) else index
+        for index in view.region
+    )
+    return replace(view, region=region)
+
+
+def _filling(before: list[Visit], sent: View) -> Copy | None:
+    """Return the copy that last filled what is sent, all of it, however far before."""
+    for visit in reversed(before):
+        step = visit.step
+        if isinstance(step, Unknown) and sent.buffer.name in step.mentions:
+            return None
+        writes = written(step) or ()
+        if any(may_share(view, sent) and not disjoint(view, sent) for view in writes):
+            fills = isinstance(step, Copy) and _same_part(step.target, sent)
+            return step if fills and isinstance(step, Copy) else None
+    return None
+
+
+def _same_part(one: View, other: View) -> bool:
+    if one.is_whole and other.is_whole:
+        return True
+    plain = not (one.flat or other.flat or one.transposed or other.transposed)
+    return plain and one.region is not None and one.region == other.region
+
+
+def _written_before_wait(behind: list[Visit], face: View) -> bool:
+    for visit in behind:
+        step = visit.step
+        if isinstance(step, Wait):
+            return False
+        if isinstance(step, Loop | Branch):
+            continue  # what is in them follows
+        if any(may_share(view, face) and not disjoint(view, face) for view in written(step) or ()):
+            return True
+    return False
+
+
+def _is_neighbour(step: Communicate) -> bool:
+    """Return whether a message goes to the rank before or behind, or around the ends."""
+    partner, communicator = step.dest, step.communicator
+    if partner is None:
+        return False
+    if partner.kind is PartnerKind.NEIGHBOUR:
+        dims = communicator.dims
+        return dims is not None and sum(extent != num(1) for extent in dims) == 1
+    beside = (Move(1, num(1)), Move(1, num(-1)))
+    moves = set(moves_of(partner.rank, communicator, ALL, there=False))
+    return partner.kind is PartnerKind.RANK and moves <= set(beside)
 
 
 TRANSFORM = ProgramRule("ADV606", "partition-axis", __doc__, propose)

@@ -290,8 +290,32 @@ def _padded_sums(program: Program, function: SpmdFunction) -> Iterator[ProgramPr
         if given is None or not _is_plain(given) or not is_name(given.text):
             continue
         found = _own_block(program, function, visit, step, given)
-        if found is not None:
-            yield _gathered(program, function, visit, step, given, *found)
+        if found is None:
+            continue
+        block, length = found
+        gather = replace(
+            step,
+            op=Op.ALLGATHER,
+            method="allgather" if step.pickled else "Allgather",
+            operation=None,
+            send=replace(given, view=block, count=block.count, text=block.text),
+            in_place=False,
+        )
+        lines = _gather_lines(program, step, given, block, length)
+        yield offer(
+            function,
+            visit,
+            step.span,
+            f"gather `{' '.join(block.text.split())}` from all ranks, do not add zeros to it",
+            "every element is zero on all ranks but one, so the sum only moves it: it sends and"
+            " adds as many zeros for each element as there are other ranks",
+            (step,),
+            (gather,),
+            "a number plus zeros is that number, but for the sign of a zero; blocks lie in the"
+            " order of ranks, and are as long on each; where the array ends within one, lengths"
+            " differ, which takes `Allgatherv`",
+            _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
+        )
 
 
 def _own_block(
@@ -341,40 +365,6 @@ def _is_zeroing(step: Step, view: View, program: Program) -> bool:
             zeroed = _ZEROED.fullmatch(program.context.text(step.span).strip()) is not None
             return zeroed and same_memory(target, view) and target.is_whole
     return False
-
-
-def _gathered(
-    program: Program,
-    function: SpmdFunction,
-    visit: Visit,
-    step: Communicate,
-    given: Payload,
-    block: View,
-    length: Expr,
-) -> ProgramProposal:
-    gather = replace(
-        step,
-        op=Op.ALLGATHER,
-        method="allgather" if step.pickled else "Allgather",
-        operation=None,
-        send=replace(given, view=block, count=block.count, text=block.text),
-        in_place=False,
-    )
-    lines = _gather_lines(program, step, given, block, length)
-    return offer(
-        function,
-        visit,
-        step.span,
-        f"gather `{' '.join(block.text.split())}` from all ranks, do not add zeros to it",
-        "every element is zero on all ranks but one, so the sum only moves it: it sends and adds"
-        " as many zeros for each element as there are other ranks",
-        (step,),
-        (gather,),
-        "a number plus zeros is that number, but for the sign of a zero; blocks lie in the order"
-        " of ranks, and are as long on each; where the array ends within one, lengths differ,"
-        " which takes `Allgatherv`",
-        _UNWRITTEN if lines is None else in_place_of(step.statement, lines, program.context),
-    )
 
 
 def _gather_lines(

@@ -42,16 +42,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
 from costdb.records import dataclass, replace
-from transforms.kit.kernels import copied, inner_first, is_spread, mapped, renamed
-from transforms.kit.rewrite import fresh_name
+from transforms.kit.kernels import (
+    accesses,
+    copied,
+    displayed,
+    inner_first,
+    is_spread,
+    mapped,
+    renamed,
+    turned,
+)
 from transforms.kit.rule import KernelRule
 
 
@@ -137,9 +144,7 @@ def _by_butterflies(kernel: Kernel, found: _Across) -> Proposal:
         reason="pairs of ranks exchange whole parts in few messages, instead of all with all",
         span=found.span,
         variant=kernel.with_body(mapped(kernel.body, exchanged)),
-        legality=Legality(
-            Applicability.DISPLAY, "which algorithm a transform uses is for its library to say"
-        ),
+        legality=displayed("which algorithm a transform uses is for its library to say"),
         edits=tuple,
     )
 
@@ -147,26 +152,25 @@ def _by_butterflies(kernel: Kernel, found: _Across) -> Proposal:
 def _turned(kernel: Kernel, found: _Across) -> Proposal:
     """Propose to copy what is transformed into arrays distributed along the other axis."""
     before, after = kernel.body[: found.first], kernel.body[found.first :]
-    arrays, names = dict(kernel.arrays), {}
-    made: list[Statement] = []
     bound = {statement.name for statement in after if isinstance(statement, Bind)}
-    for name in dict.fromkeys(_used(after)):
-        if name in bound or len(kernel.extents(name)) != len(found.like.extents):
-            continue
-        names[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
-        arrays[names[name]] = _declared(kernel, found, name, names[name])
-        if _needs_elements(name, after, kernel):
-            made.append(copied(names[name], name, kernel, found.span))
+    used = [read.array for statement in after for read in accesses(statement)]
+    rank = len(found.like.extents)
+    used = [name for name in used if name not in bound and len(kernel.extents(name)) == rank]
+    names, variant = turned(dict.fromkeys(used), found.axis, found.other, found.like, kernel)
+    made = [
+        copied(names[name], name, kernel, found.span)
+        for name in names
+        if _needs_elements(name, after, kernel)
+    ]
     return Proposal(
         title="transpose once, and leave the results so, for all transforms along axis"
         f" {found.axis}",
         reason="between transforms along the same axis nothing need be transposed",
         span=found.span,
-        variant=replace(kernel, arrays=arrays, body=(*before, *made, *renamed(after, names))),
-        legality=Legality(
-            Applicability.DISPLAY,
+        variant=variant.with_body((*before, *made, *renamed(after, names))),
+        legality=displayed(
             "the arrays to copy into must be declared by hand, and the results lie by the other"
-            " axis for the caller",
+            " axis for the caller"
         ),
         edits=tuple,
     )
@@ -182,23 +186,6 @@ def _needs_elements(name: str, statements: tuple[Statement, ...], kernel: Kernel
         if isinstance(statement, Store) and statement.array == name:
             return not is_whole(statement.region, kernel.extents(name))
     return False
-
-
-def _used(statements: tuple[Statement, ...]) -> Iterator[str]:
-    for statement in statements:
-        if isinstance(statement, Bind | Store):
-            yield from (read.array for read in reads(statement.value))
-            if isinstance(statement, Store):
-                yield statement.array
-
-
-def _declared(kernel: Kernel, found: _Across, name: str, new: str) -> DeclaredArray:
-    like = kernel.arrays.get(name, found.like)
-    dims = list(like.spec.dims)
-    dims[found.axis], dims[found.other] = dims[found.other], dims[found.axis]
-    halo = (0,) * len(dims)
-    spec = replace(like.spec, name=new, dims=tuple(dims), halo=halo, dtype=kernel.dtype(name))
-    return replace(like, spec=spec, dtype=kernel.dtype(name), extents=kernel.extents(name))
 
 
 TRANSFORM = KernelRule("ADV203", "transform-across-ranks", __doc__, propose)

@@ -44,9 +44,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from advisor.finding import Applicability
 from advisor.ir.dependence import carried
-from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, renamed_index
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.statements import Loop, Store, walk
@@ -58,13 +57,23 @@ from advisor.ir.values import (
     Read,
     Scalar,
     Subscript,
-    Value,
     parts_of,
-    reads,
 )
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, replace
-from transforms.kit.kernels import compiled, copied, is_spread, mapped, renamed, with_statement
+from transforms.kit.kernels import (
+    accesses,
+    copied,
+    displayed,
+    is_spread,
+    mapped,
+    offered,
+    renamed,
+    safe,
+    turned,
+    unsafe,
+    with_statement,
+)
 from transforms.kit.rewrite import fresh_name
 from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import edit
@@ -97,44 +106,37 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
     stores = [statement for statement in loop.body if isinstance(statement, Store)]
     if not stores or len(stores) < len(loop.body) or loop.step != 1 or loop.stated:
         return None
-    if any(store.array not in kernel.arrays or not _elementwise(store.value) for store in stores):
+    if any(store.array not in kernel.arrays for store in stores):
+        return None
+    parts = [part for store in stores for part in parts_of(store.value)]
+    if not all(isinstance(one, Read | Scalar | Copy | Elementwise) for one in parts):
         return None
     if not carried(loop):
         return None
-    accesses = [part for s in stores for part in _accesses(s)]
+    used = [one for s in stores for one in accesses(s) if one.region]
     first = stores[0]
     spec = kernel.arrays[first.array].spec
     along = [d for d, part in enumerate(first.region) if is_spread(spec, d) and _moves(part, loop)]
-    if len(along) != 1 or any(array not in kernel.arrays for array, _ in accesses):
+    if len(along) != 1 or any(one.array not in kernel.arrays for one in used):
         return None
     for across, part in enumerate(first.region):
         extent = kernel.extents(first.array)[across]
         if part == Range(num(0), extent) and not is_spread(spec, across):
             alike = all(
-                len(region) == len(first.region)
-                and region[across] == part
-                and isinstance(region[along[0]], Point)
-                and kernel.extents(array)[across] == extent
-                and kernel.arrays[array].spec.dims == spec.dims
-                for array, region in accesses
+                len(one.region) == len(first.region)
+                and one.region[across] == part
+                and isinstance(one.region[along[0]], Point)
+                and kernel.extents(one.array)[across] == extent
+                and kernel.arrays[one.array].spec.dims == spec.dims
+                for one in used
             )
-            if alike and _stay_put([region for _, region in accesses]):
+            # the same dimensions are singled out everywhere, so that the others pair
+            if (
+                alike
+                and len({tuple(isinstance(p, Point) for p in one.region) for one in used}) == 1
+            ):
                 return _Recurrence(loop, along[0], across, first.array)
     return None
-
-
-def _accesses(store: Store) -> list[tuple[str, tuple[Subscript, ...]]]:
-    used = [(read.array, read.region) for read in reads(store.value)]
-    return [(store.array, store.region), *((a, r) for a, r in used if len(r) > 0)]
-
-
-def _stay_put(regions: list[tuple[Subscript, ...]]) -> bool:
-    """Return whether the same dimensions are singled out everywhere, so that the others pair."""
-    return len({tuple(isinstance(part, Point) for part in region) for region in regions}) == 1
-
-
-def _elementwise(value: Value) -> bool:
-    return all(isinstance(part, Read | Scalar | Copy | Elementwise) for part in parts_of(value))
 
 
 def _moves(part: Subscript, loop: Loop) -> bool:
@@ -143,7 +145,7 @@ def _moves(part: Subscript, loop: Loop) -> bool:
 
 def _names(found: _Recurrence) -> list[str]:
     names = [s.array for s in found.loop.body if isinstance(s, Store)]
-    names += [r.array for s in found.loop.body if isinstance(s, Store) for r in reads(s.value)]
+    names += [read.array for one in found.loop.body for read in accesses(one)]
     return list(dict.fromkeys(names))
 
 
@@ -164,69 +166,48 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
     inner = replace(loop, body=mapped(loop.body, cut))
     extent = kernel.extents(found.stored)[across]
     chunks = Loop(variable, num(0), extent, width, (inner,), loop.span)
-    return Proposal(
+    return offered(
+        kernel,
         title=f"do the recurrence in chunks of {width} along axis {across}, as a pipeline",
         reason="ranks wait for the one before them; in chunks they work at the same time",
         span=loop.span,
         variant=kernel.with_body(with_statement(kernel.body, loop, (chunks,))),
-        legality=_legality(kernel, found),
+        argued=_legality(kernel, found),
         edits=partial(edit, loop, (chunks,), named),
     )
 
 
 def _legality(kernel: Kernel, found: _Recurrence) -> Legality:
-    unknown = compiled(kernel)
-    if unknown is not None:
-        return unknown
     if index_name(found.loop.variable) in kernel.observed:
-        return Legality(
-            Applicability.DISPLAY,
-            f"`{index_name(found.loop.variable)}` is used after the loop, which may not run then",
+        return displayed(
+            f"`{index_name(found.loop.variable)}` is used after the loop, which may not run then"
         )
     names = _names(found)
     if len(names) > 1 or set(names) & kernel.aliases:
         shown = ", ".join(f"`{name}`" for name in names)
-        return Legality(
-            Applicability.UNSAFE, f"results are equal if {shown} share no memory with one another"
-        )
-    return Legality(
-        Applicability.SAFE,
-        "every element is computed from the same elements in the same order, bit for bit",
-    )
+        return unsafe(f"results are equal if {shown} share no memory with one another")
+    return safe("every element is computed from the same elements in the same order, bit for bit")
 
 
 def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
     """Propose to copy into arrays distributed along the other axis, and back."""
     loop, written = found.loop, {s.array for s in found.loop.body if isinstance(s, Store)}
-    turned: dict[str, str] = {}
-    arrays = dict(kernel.arrays)
-    for name in _names(found):
-        turned[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
-        arrays[turned[name]] = _turned(kernel.arrays[name], turned[name], found)
-    there = [copied(turned[name], name, kernel, loop.span) for name in turned]
-    variant = replace(kernel, arrays=arrays)
-    back = [copied(name, turned[name], variant, loop.span) for name in sorted(written)]
-    inner = replace(loop, body=renamed(loop.body, turned))
+    like = kernel.arrays[found.stored]
+    others, variant = turned(_names(found), found.along, found.across, like, kernel)
+    there = [copied(others[name], name, kernel, loop.span) for name in others]
+    back = [copied(name, others[name], variant, loop.span) for name in sorted(written)]
+    inner = replace(loop, body=renamed(loop.body, others))
     body = with_statement(kernel.body, loop, (*there, inner, *back))
     return Proposal(
         title=f"transpose before the recurrence and after it, so that axis {found.along} is whole",
         reason="with the axis whole on every rank no rank waits; two exchanges pay for it",
         span=loop.span,
         variant=variant.with_body(body),
-        legality=Legality(
-            Applicability.DISPLAY,
-            "results stay the same, but the arrays to copy into must be declared by hand",
+        legality=displayed(
+            "results stay the same, but the arrays to copy into must be declared by hand"
         ),
         edits=tuple,
     )
-
-
-def _turned(array: DeclaredArray, name: str, found: _Recurrence) -> DeclaredArray:
-    order = list(range(len(array.spec.dims)))
-    order[found.along], order[found.across] = found.across, found.along
-    dims = tuple(array.spec.dims[d] for d in order)
-    halo = tuple(array.spec.halo[d] for d in order)
-    return replace(array, spec=replace(array.spec, name=name, dims=dims, halo=halo))
 
 
 TRANSFORM = KernelRule("ADV202", "recurrence-across-ranks", __doc__, propose)

@@ -45,11 +45,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from advisor.distribution import NotDistributed
-from advisor.finding import Applicability
 from advisor.ir.concrete import with_part
 from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.nests import index_symbol
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Loop, Return, Statement, Store, walk
 from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan
@@ -57,7 +56,7 @@ from advisor.numpy_table import promote
 from advisor.source import Edit, Span
 from costdb.expr import num, sym
 from costdb.records import dataclass, replace
-from transforms.kit.kernels import along, compiled, inner_first, replaced
+from transforms.kit.kernels import along, inner_first, offered, replaced, safe
 from transforms.kit.rewrite import (
     before,
     fresh_name,
@@ -171,18 +170,18 @@ def _proposal(found: _Found, kernel: Kernel) -> Proposal:
     target = found.target or fresh_name("running", taken)
     index = fresh_name("i", taken)
     function = FUNCTIONS[found.scan.operation]
-    legality = compiled(kernel) or Legality(
-        Applicability.SAFE,
+    argued = safe(
         f"each row is the row before it and its own, combined in the order in which `{function}`"
-        " combines them and in the same type, so every result is equal bit for bit",
+        " combines them and in the same type, so every result is equal bit for bit"
     )
-    return Proposal(
+    return offered(
+        kernel,
         title=f"compute `{function}` of `{found.source}` along axis {found.scan.axis} row by row",
         reason="a scan across the storage order fetches a cache line for every element; rows use"
         " up each line once",
         span=statement.span,
         variant=_variant(found, target, index, kernel),
-        legality=legality,
+        argued=argued,
         edits=partial(_edits, found, target, index, kernel),
     )
 

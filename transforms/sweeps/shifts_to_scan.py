@@ -51,7 +51,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none, whole
@@ -61,7 +60,7 @@ from advisor.numpy_table import promote
 from advisor.source import Edit
 from costdb.expr import Expr, maximum, minimum, num, sym
 from costdb.records import dataclass
-from transforms.kit.kernels import along, compiled, replaced
+from transforms.kit.kernels import along, offered, replaced, safe, unsafe
 from transforms.kit.rewrite import (
     first_line,
     fresh_name,
@@ -102,29 +101,23 @@ def _types_allow(window: Window, kernel: Kernel) -> bool:
 def _legality(found: tuple[Window, ...], kernel: Kernel) -> Legality:
     temporaries = sorted({w.moving.name for w in found if isinstance(w.moving, Bind)})
     unused = f"; `{'`, `'.join(temporaries)}` is not used afterwards" if temporaries else ""
-    left_alone = compiled(kernel)
-    if left_alone is not None:
-        return left_alone
     kinds = {kind_of_or_none(kernel.dtype(window.target)) for window in found}
     overlapping = [w for w in found if _may_overlap(w, kernel)]
     if overlapping and not kinds - {Kind.INTEGER}:
         window = overlapping[0]
-        return Legality(
-            Applicability.UNSAFE,
+        return unsafe(
             f"results are equal bit for bit if `{window.target}` and `{window.source}` do not"
-            f" overlap in memory, which is up to the caller{unused}",
+            f" overlap in memory, which is up to the caller{unused}"
         )
     if kinds - {Kind.INTEGER}:
-        return Legality(
-            Applicability.UNSAFE,
+        return unsafe(
             "a window becomes the difference of two sums of all elements before its ends, and is"
             " off by their rounding, which grows with the axis; a NaN or an infinity reaches every"
-            f" window behind it{unused}",
+            f" window behind it{unused}"
         )
-    return Legality(
-        Applicability.SAFE,
+    return safe(
         "integer sums are associative, also where they wrap around at the width of their type,"
-        f" so every result is equal bit for bit{unused}",
+        f" so every result is equal bit for bit{unused}"
     )
 
 
@@ -141,7 +134,8 @@ def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal
         taken |= {new.running}
         rewritten.append(new)
     variant = _variant(kernel, rewritten)
-    return Proposal(
+    return offered(
+        kernel,
         title=title,
         reason=(
             "every shift passes over the whole block and sends a message, once for each term of"
@@ -149,7 +143,7 @@ def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal
         ),
         span=first_line(found[0].loop.span, kernel.context),
         variant=variant,
-        legality=_legality(found, kernel),
+        argued=_legality(found, kernel),
         edits=partial(_edits, tuple((new.window, new.running) for new in rewritten), kernel),
     )
 
