@@ -93,6 +93,8 @@ class Scope:
     facts: Facts = field(default_factory=Facts)
     lowered: Lowered = field(default_factory=Lowered)
     """The statement at hand."""
+    scanned_as: str = ""
+    """The type of running sums over ranks that the statement at hand makes."""
 
     # names and lines
 
@@ -253,7 +255,7 @@ class Scope:
         by = int(shift.value)
         low, high = self.room.get((name, d), (0, 0))
         self.room[name, d] = max(low, -by), max(high, by)
-        inside = [one for one in self.dealt if name in written(one.loop)]
+        inside = [one for one in self.dealt if name in written_in(one.loop)]
         if inside:
             self._in_turn(inside, name, d, by)
         else:
@@ -296,9 +298,14 @@ class Scope:
             self.does(found, level=level)
 
     def _changes(self, loop: Loop | None, name: str) -> bool:
-        return loop is not None and name in written(loop)
+        return loop is not None and name in written_in(loop)
 
     def changed(self, names: Iterable[str]) -> None:
         """Take note that rims of arrays no longer hold what neighbours do."""
         for name in names:
             self.exchanged.pop(name, None)
+
+
+def written_in(loop: Loop) -> frozenset[str]:
+    """Return the arrays that a loop changes or rebinds."""
+    return written(loop)

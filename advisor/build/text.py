@@ -121,14 +121,19 @@ def between(low: str, high: str, step: int = 1) -> str:
 
 def applied(value: Elementwise, parts: list[str]) -> str:
     """Return an operation on operands, as a sign where Python has one."""
-    name = value.operation
-    if name not in ROWS:
-        raise NotBuiltError(f"no form of `{name}`")
+    name = function_of(value)
     if name in OPERATORS and len(parts) == 2:
         return f"({parts[0]} {OPERATORS[name]} {parts[1]})"
     if name == "negative":
         return f"(-{parts[0]})"
     return f"np.{name}({', '.join(map(bare, parts))})"
+
+
+def function_of(value: Elementwise) -> str:
+    """Return the name of NumPy's function for an operation."""
+    if value.operation not in ROWS:
+        raise NotBuiltError(f"no form of `{value.operation}`")
+    return value.operation
 
 
 def filled(value: Fill, shape: str, number: Callable[[str], str] = str) -> str:

@@ -573,6 +573,7 @@ class Values(Scope):
                 inner = self.value(operand, frame)
                 if not line:
                     return self.applied(value, inner), placement
+                self.scanned_as = dtype
                 if operation not in SCANNED:
                     raise NotBuiltError(f"no form of running `{operation}`")
                 text = (

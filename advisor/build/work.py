@@ -40,6 +40,7 @@ from costdb.work import (
     Message,
     Parallel,
     ParLoop,
+    PrefixScan,
     Process,
     Region,
     RemoteGroup,
@@ -309,16 +310,58 @@ def count_along(axis: Axis, facts: Facts) -> Expr:
 # What ranks do together.
 
 
+def with_scans(part: Process, dtype: str) -> Process:
+    """Return a process whose running sums are those that a program makes; no type: of one rank."""
+    match part:
+        case Leaf(PrefixScan() as scan):
+            if dtype:
+                return scanned(scan, dtype)
+            accesses = Access(scan.block), Access(scan.block, store=True)
+            operations = product(scan.block.counts)
+            return Leaf(Computed(accesses, operations, scan.label, scan.calls))
+        case Sequential(parts):
+            return Sequential(tuple(with_scans(one, dtype) for one in parts))
+    return part
+
+
+def scanned(scan: PrefixScan, dtype: str) -> Process:
+    """Return running sums over ranks: one's own, their totals, what ranks before have."""
+    counts = scan.block.counts
+    block = Visit(scan.block)
+    elements = product(counts)
+    run = Visit(dense(counts, dtype))
+    total = ArrayCall(ArrayOperation.SCAN, dtype, elements, None, (block,), length=elements)
+    total = next(iter(scan.calls or ()), total)
+    calls = (
+        *(scan.calls or ()),
+        replace(
+            total, operation=ArrayOperation.REDUCE, operands=(block,), result=None, fresh=False
+        ),
+        ArrayCall(ArrayOperation.BINARY, dtype, elements, run, (run,), fresh=True),
+    )
+    accesses = Access(scan.block), Access(scan.block, store=True)
+    edge = dense(scan.edge.counts, dtype)
+    return Sequential(
+        (
+            Leaf(Computed(accesses, elements, scan.label, calls)),
+            Leaf(Collective(CollectiveKind.PREFIX, scan.ranks, edge, scan.label)),
+        )
+    )
+
+
 def placed_sums(
     table: ArrayType,
     places: ArrayType,
     counts: Sequence[Expr],
     own: Sequence[Expr],
     ranks: Expr,
+    *,
+    in_blocks: bool,
 ) -> Process:
     """Return what `add_at` does with places: find owners, sort by them, send, combine."""
     n, each = product(tuple(counts)), product(tuple(counts)) / ranks
     vector = Visit(dense((n,), places.dtype))
+    values = Visit(dense((n,), table.dtype))
     held = Visit(dense(tuple(own), table.dtype))
 
     def call(operation: ArrayOperation, dtype: str = places.dtype, **more: Any) -> ArrayCall:
@@ -326,23 +369,46 @@ def placed_sums(
         return replace(made, **more)
 
     finding = (
+        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
+        call(ArrayOperation.REDUCE, result=None, fresh=False, length=n, axis_from_last=0),
         call(ArrayOperation.DIVIDE_BY_ONE),
+        *(() if in_blocks else (call(ArrayOperation.REMAINDER),)),
+        call(ArrayOperation.TAKE, operands=(vector, vector), length=ranks),
         call(ArrayOperation.CAST, "int16"),
         call(ArrayOperation.SORT, "int16", length=n, axis_from_last=0),
         call(ArrayOperation.ADD_AT, fresh=False, length=ranks),
-        *(call(ArrayOperation.TAKE, operands=(vector, vector), length=n) for _ in range(3)),
+        call(ArrayOperation.TAKE, operands=(vector, vector), length=n),
+        call(ArrayOperation.TAKE, table.dtype, operands=(values, vector), length=n),
     )
-    size = product(tuple(own))
-    adding = call(ArrayOperation.ADD_AT, table.dtype, result=held, fresh=False, length=size)
+    turns = (
+        call(ArrayOperation.DIVIDE_BY_ONE),
+        call(ArrayOperation.BINARY),
+        call(ArrayOperation.BINARY),
+    )
+    combining = (
+        *(() if in_blocks else turns),
+        call(ArrayOperation.REMAINDER),
+        call(
+            ArrayOperation.ADD_AT, table.dtype, result=held, operands=(vector,), fresh=False,
+            length=product(tuple(own)),
+        ),
+    )  # fmt: skip
     passed = Access(vector.region), Access(held.region, store=True)
-    counted = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, dense((ONE,), "int64"), PLACES))
-    sent = (
-        Leaf(Collective(CollectiveKind.ALLTOALLV, ranks, dense((each,), dtype), PLACES))
-        for dtype in (places.dtype, table.dtype)
+    sizes = dense((num(1),), "int64")
+    sent = [
+        Leaf(Collective(CollectiveKind.ALLTOALL, ranks, sizes, PLACES)),
+        *(
+            Leaf(Collective(CollectiveKind.ALLTOALLV, ranks, dense((each,), dtype), PLACES))
+            for dtype in (places.dtype, table.dtype)
+        ),
+    ]
+    return Sequential(
+        (
+            Leaf(Computed(passed, n, PLACES, finding)),
+            *sent,
+            Leaf(Computed(passed, n, PLACES, combining)),
+        )
     )
-    sought = Leaf(Computed(passed, n, PLACES, finding))
-    added = Leaf(Computed(passed, n, PLACES, (call(ArrayOperation.REMAINDER), adding)))
-    return Sequential((sought, counted, *sent, added))
 
 
 # What an interpreter does besides.

@@ -40,7 +40,9 @@ from advisor.build.work import (
     lowered,
     part_of,
     placed_sums,
+    with_scans,
 )
+from advisor.distribution import CyclicDim
 from advisor.dtypes import dtype_of
 from advisor.ir.concrete import spelled_out
 from advisor.ir.kernel import Kernel
@@ -87,7 +89,7 @@ _INDENT = "    "
 _WIDTH = 95
 _STATE = (
     "names", "own_names", "exchanged", "fetched", "held", "dealt", "placed", "types", "room",
-    "last_line", "wanted", "computed", "faces", "turn", "lowered",
+    "last_line", "wanted", "computed", "faces", "turn", "lowered", "scanned_as",
 )  # fmt: skip
 _HALVES = frozenset(("float16",))
 
@@ -299,9 +301,10 @@ class Writer(Loops):
             self.fetched, self.wanted, self.computed = {}, {}, ()
             try:
                 self.said(one)
-                self.lowered = self.lowering(one)
+                self.lowered, self.scanned_as = self.lowering(one), ""
                 self.statement(one)
-                self.does(*self.lowered.computing)
+                for work in self.lowered.computing:
+                    self.does(with_scans(work, self.scanned_as))
                 self.lowered = Lowered()
             except NotBuiltError as error:
                 raise NotBuiltError(error.why, error.span or one.span) from error
@@ -533,6 +536,7 @@ class Writer(Loops):
                     [count_along(axis, self.facts) for axis in frame],
                     local_extents(placement, self.typed(one.array).extents, self.facts),
                     placement.ranks(0),
+                    in_blocks=not isinstance(placement.dims[0], CyclicDim),
                 )
             )
         else:

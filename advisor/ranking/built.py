@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, prod
@@ -13,9 +13,10 @@ from advisor.analysis.arrays import Arrays
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.lower import Unpriced
-from advisor.analysis.processes import ranks_together, together, with_distances
+from advisor.analysis.processes import ranks_together, together, with_distances, works
 from advisor.build.module import Module, placements
 from advisor.build.text import NotBuiltError
+from advisor.build.work import FETCHED
 from advisor.build.writer import write
 from advisor.distribution import MeshSpec
 from advisor.ir.concrete import at_sizes, rebuilt
@@ -24,9 +25,12 @@ from advisor.ir.proposal import Transform
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
-from costdb.estimate import Missing
-from costdb.expr import ZERO, ExprError, free_symbols, num, substitute
+from costdb.arrays.amounts import GIVEN_BACK
+from costdb.arrays.model import SECTION, bytes_of
+from costdb.estimate import Missing, Priced
+from costdb.expr import ZERO, Expr, ExprError, free_symbols, num, substitute
 from costdb.machines import Machine
+from costdb.work import Process, Statement
 
 AS_WRITTEN, BEST = "as-written", "best"
 _MOST_STEPS = 3
@@ -121,8 +125,25 @@ def built_cost(
         placed = placements(here)
         arrays = Arrays(here, placed, Facts(), Halos())
         process = together(process, ranks_together(placed.values()))
-        process = with_distances(process, sum(arrays.sizes_bytes(), ZERO))
-    return cost_of(process, machine, kernel.span)
+        # what is made in a loop, of a length of its own each time, takes little beside
+        fetched = (one for one in _fetched_bytes(process) if free_symbols(one) <= any_size.keys())
+        process = with_distances(process, sum((*arrays.sizes_bytes(), *fetched), ZERO))
+    found = cost_of(process, machine, kernel.span)
+    if isinstance(found, Missing):
+        return found
+    return Costed(process, _kept(found.priced))
+
+
+def _fetched_bytes(process: Process) -> Iterable[Expr]:
+    """Return the bytes of arrays that the program makes of what it fetches."""
+    made = {
+        call.result.array: bytes_of(call.result.region)
+        for work in works(process)
+        if isinstance(work, Statement) and work.label == FETCHED
+        for call in work.calls or ()
+        if call.fresh and call.result is not None and call.result.array
+    }
+    return made.values()
 
 
 def _symbols(kernel: Kernel) -> Iterator[str]:
@@ -130,6 +151,22 @@ def _symbols(kernel: Kernel) -> Iterator[str]:
         for extent in array.extents:
             yield from free_symbols(extent)
         yield from (n for _, n in array.spec.mesh.axes if isinstance(n, str))
+
+
+def _kept(priced: Priced) -> Priced:
+    """Return a price in a process that has freed a large array, as one has that scattered it.
+
+    What the C library then does with freed memory is known: it keeps all but large arrays.
+    """
+    none = {f"{SECTION}.{GIVEN_BACK}": ZERO}
+    return replace(
+        priced,
+        microseconds=substitute(priced.microseconds, none),
+        terms=tuple(
+            replace(one, microseconds=substitute(one.microseconds, none)) for one in priced.terms
+        ),
+        coefficients={k: one for k, one in priced.coefficients.items() if k not in none},
+    )
 
 
 def proposed(plan: Plan, price: Price | None, transforms: Sequence[Transform]) -> Iterator[Plan]:

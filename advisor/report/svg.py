@@ -123,21 +123,13 @@ def path(points: Sequence[tuple[float, float]], kind: str) -> str:
     return f'<path class="{kind}" d="M{"L".join(f"{x:g} {y:g}" for x, y in points)}"/>'
 
 
-def plot(
-    title: str,
-    told: str,
-    height: float,
-    parts: Iterable[str],
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    legend: tuple[tuple[str, str], ...],
-) -> Plot:
-    """Return a picture of some parts with its text alternatives."""
-    svg = (
+def drawing(title: str, description: str, height: float, parts: Iterable[str]) -> str:
+    """Return the element with its text alternatives."""
+    return (
         f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{_shown(title)}">'
-        f"<title>{_shown(title)}</title><desc>{_shown(told)}</desc>{''.join(parts)}</svg>"
+        f"<title>{_shown(title)}</title><desc>{_shown(description)}</desc>"
+        f"{''.join(parts)}</svg>"
     )
-    return Plot(title, told, svg, heads, rows, legend)
 
 
 def markup(said: str) -> str:
@@ -218,8 +210,8 @@ def curve(of: Curve, machine: str) -> Plot:
     axes = _axes(across, up, (of.variable, "speed-up"), (_whole, _times))
     rows = [[f"{x:g}", ratio(mid), _interval((x, lo, mid, hi))] for x, lo, mid, hi in of.points]
     legend = (("curve", "predicted"), ("band", "could be"), ("here", "at the size at hand"))
-    heads = (of.variable, "speed-up", "could be")
-    return plot(title, description, height, [*axes, *parts], heads, rows, legend)
+    svg = drawing(title, description, height, [*axes, *parts])
+    return Plot(title, description, svg, (of.variable, "speed-up", "could be"), rows, legend)
 
 
 def _interval(point: tuple[float, float, float, float]) -> str:
@@ -266,9 +258,9 @@ def bars(title: str, of: Sequence[Bar]) -> Plot:
         for bar in of
     )
     rows = [[label, *(_part(bar, label) for bar in of)] for label in labels]
+    svg = drawing(title, told, 8 + step * len(of), parts)
     legend = tuple((colour[label], label) for label in labels[:COLOURS])
-    heads = ("part", *(bar.name for bar in of))
-    return plot(title, told, 8 + step * len(of), parts, heads, rows, legend)
+    return Plot(title, told, svg, ("part", *(bar.name for bar in of)), rows, legend)
 
 
 def _part(bar: Bar, label: str) -> str:
@@ -321,9 +313,10 @@ def scatter(title: str, of: Sequence[Dot]) -> Plot:
     held = sum(one.inside for one in of)
     told = f"{len(of)} predicted times over the measured ones; the interval holds {held} of them."
     rows = [[*one.cells, duration(one.measured), "yes" if one.inside else "no"] for one in of]
+    svg = drawing(title, told, _SQUARE, [*axes, *parts])
     heads = ("variant", "predicted", "could be", "measured", "inside")
     legend = (("inside", "interval holds what was measured"), ("outside", "it does not"))
-    return plot(title, told, _SQUARE, [*axes, *parts], heads, rows, legend)
+    return Plot(title, told, svg, heads, rows, legend)
 
 
 def fits(title: str, of: Sequence[Dot]) -> Plot:
@@ -337,9 +330,9 @@ def fits(title: str, of: Sequence[Dot]) -> Plot:
         for one, row in zip(of, rows, strict=True)
     ]
     told = f"{len(rows)} fitted times of {len(names)} operations over the measured ones."
+    svg = drawing(title, told, _SQUARE, [*axes, *parts])
     legend = tuple((kind, name) for name, kind in colour.items())
-    heads = ("operation", "measured", "fitted")
-    return plot(title, told, _SQUARE, [*axes, *parts], heads, rows, legend)
+    return Plot(title, told, svg, ("operation", "measured", "fitted"), rows, legend)
 
 
 def ranges(title: str, of: Sequence[Dot]) -> Plot:
@@ -357,5 +350,6 @@ def ranges(title: str, of: Sequence[Dot]) -> Plot:
         parts.append(dot(across.at(one.middle), y, "inside", ": ".join(one.cells[:2])))
     best = min(of, key=lambda one: one.middle)
     told = f"{len(of)} predicted times; the least is {best.name}, {duration(best.middle)}."
+    svg = drawing(title, told, bottom + _FOOT, parts)
     heads, legend = ("choice", "predicted", "could be"), (("inside", "predicted, and could be"),)
-    return plot(title, told, bottom + _FOOT, parts, heads, [one.cells for one in of], legend)
+    return Plot(title, told, svg, heads, [one.cells for one in of], legend)
