@@ -143,7 +143,7 @@ def seen_functions(
     told = (*options.observed, *(seen for seen in found if seen.function not in shown))
     # what an MPI program does at its module level is read with what it sends
     known = {seen.function for seen in told}
-    told = tuple(seen for seen in told if seen.arrays)
+    told = tuple(one for one in told if one.arrays or one.function in {*shown, *text})
     if prefilter.imports_mpi(source):
         known.add(MODULE)
     return (*told, *(seen for seen in least if seen.function not in known))

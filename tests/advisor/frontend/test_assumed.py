@@ -278,6 +278,20 @@ def test_what_has_other_attributes_is_not_transposed() -> None:
     assert {one.name: one.dtype for one in seen.numbers} == {"self.T": "int64"}
 
 
+@pytest.mark.parametrize(
+    ("brackets", "told"), [("np.ones((3, 2))", 1), ("[(0, 5), (5, 9)]", 0), ("{0: (0, 5)}", 0)]
+)
+def test_what_a_call_shows_to_be_a_list_is_no_array(brackets: str, told: int) -> None:
+    source = (
+        "import numpy as np\n\n\ndef tax(income, brackets):\n    out = np.zeros(len(income))\n"
+        "    for i in range(len(income)):\n        t = 0.0\n"
+        "        for k in range(len(brackets)):\n"
+        "            t += min(income[i], brackets[k][1]) - brackets[k][0]\n        out[i] = t\n"
+        f"    return out\n\n\nprint(tax(np.arange(5000.0), {brackets}))\n"
+    )
+    assert len([one for one in checked(source).findings if one.fix]) == told
+
+
 def test_what_is_added_to_a_name_of_a_called_function_is_read() -> None:
     result = checked(
         """
