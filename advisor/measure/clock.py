@@ -42,6 +42,14 @@ class Unfinished(BaseException):
         self.place, self.trips, self.seconds = place, trips, seconds
 
 
+class NotSampledError(BaseException):
+    """The program came to a part of it that is not sampled."""
+
+    def __init__(self, place: int, why: str) -> None:
+        super().__init__(place, why)
+        self.place, self.why = place, why
+
+
 @dataclass(slots=True)
 class Clock:
     """What runs, and how long it would have taken with what was skipped.
@@ -101,6 +109,10 @@ class Clock:
         known[1] += 1
         if at - known[0] > self.budget_s:
             raise Unfinished(place, int(known[1]), at - known[0])
+
+    def refuse(self, place: int, why: str) -> None:
+        """End the run at a part of the program that is not sampled."""
+        raise NotSampledError(place, why)
 
     def enter(self, place: int) -> None:
         """Note that a loop begins whose number of trips is not known."""

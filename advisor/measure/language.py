@@ -9,13 +9,17 @@ text and line. Nothing of the text is executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from string import Formatter
 from typing import Any, TypeVar
 
 from advisor.frontend.trees import check_parseable
 from advisor.measure import names as pure
 from advisor.measure.names import (
     Names,
+    argument_of,
     assigned_names,
     carried_names,
     is_short,
@@ -37,8 +41,13 @@ _PLAIN = (
     *(ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
     *(ast.Subscript, ast.Slice, ast.Starred, ast.Tuple, ast.List, ast.Set, ast.Dict),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-    *(ast.JoinedStr, ast.FormattedValue, ast.Yield),
+    *(ast.JoinedStr, ast.FormattedValue, ast.Yield, ast.YieldFrom, ast.NamedExpr),
 )
+_PARSING = ("parse_args", "parse_known_args", "add_argument_group", "add_mutually_exclusive_group")
+_SET = frozenset({"shape", "flat", "real", "imag", "writeable", "prec", "rounding"})
+"""What may be set of what is no class of the file."""
+_SPELLED = {"collections.namedtuple": 1, "operator.attrgetter": 0, "operator.methodcaller": 0}
+"""Functions that take names of members as text, and from which argument on."""
 _Placed = list[tuple[int, list[ast.stmt]]]
 """Statements of the top of a file, written anew, and the lines where they stood."""
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -98,7 +107,7 @@ def sampled_function(path: str, source: str, name: str) -> Sampled:
     ParseProblem
         The text does not parse.
     """
-    writer = _Writer(names_of(_parsed(path, source), {}), source)
+    writer = _Writer(names_of(_parsed(path, source)), source)
     function = writer.known.functions.get(name)
     if not isinstance(function, ast.FunctionDef):
         raise Refused(1, f"there is no function `{name}` at the top of the file")
@@ -111,7 +120,7 @@ def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sa
 
     What the file assigns to the names of `sizes` at its top is replaced; raises as above.
     """
-    writer = _Writer(names_of(_parsed(path, source), sizes), source, sizes)
+    writer = _Writer(names_of(_parsed(path, source)), source, sizes)
     body = writer.top(writer.known.statements, marked=True)
     if not body and writer.known.ranks:
         body = [(len(source), writer.main())]
@@ -123,10 +132,25 @@ def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sa
 def _parsed(path: str, source: str) -> ast.Module:
     check_parseable(path, source)
     try:
-        return ast.parse(source, path)
+        tree: ast.Module = _Installed().visit(ast.parse(source, path))
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 1
         raise ParseProblem(path, line, 0, f"this is no Python: {error}") from error
+    return tree
+
+
+class _Installed(ast.NodeTransformer):
+    """In the place of imports that may fail, what runs where the modules are there, or are not."""
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        first = node.body[0]
+        if not isinstance(first, ast.Import | ast.ImportFrom) or not node.handlers:
+            return node
+        name = getattr(first, "module", None) or first.names[0].name
+        there = find_spec(name.partition(".")[0]) is not None
+        chosen = [*node.body, *node.orelse] if there else node.handlers[0].body
+        return [*chosen, *node.finalbody]
 
 
 @dataclass(slots=True)
@@ -139,12 +163,15 @@ class _Writer:
     modules: set[str] = field(default_factory=set)
     lines: list[int] = field(default_factory=list)
     left_out: list[tuple[int, str]] = field(default_factory=list)
-    breaks: list[str] = field(default_factory=list)
+    left: str = ""
     compiled: bool = False
     alone: bool = False
     marking: bool = False
     once: bool = False
     stored: set[str] = field(default_factory=set)
+    maybe: bool = False
+    within: str = ""
+    inside: frozenset[str] = frozenset()
     foreign: dict[str, Refused] = field(default_factory=dict)
 
     # what comes out
@@ -172,6 +199,8 @@ class _Writer:
         )
 
     def name(self, name: str) -> str:
+        if name in self.known.kept:
+            return name
         return self.names.setdefault(name, f"v{len(self.names)}")
 
     def place(self, node: ast.stmt) -> int:
@@ -206,14 +235,8 @@ class _Writer:
         found: _Placed = []
         for statement in reversed(self.known.statements):
             assigned = isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
-            names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-            stored = {
-                n.id
-                for n in ast.walk(statement)
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-            }
-            if assigned and stored & used:
-                used |= names
+            if assigned and used.intersection(assigned_names(statement)):
+                used |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
                 found.append((statement.lineno, self.statement(statement)))
                 use()  # what it calls needs more
         return found
@@ -224,13 +247,33 @@ class _Writer:
         if name not in self.made:
             node = self.known.functions[name]
             self.made[name] = ast.Pass()  # it may call itself
-            if isinstance(node, ast.ClassDef):
-                made = self.class_(node, written)
-            else:
-                marked = marked or (self.marking and name in self.known.once)
-                made = self.definition(node, written, marked=marked)
+            try:
+                with self.at(inside=frozenset()):
+                    if isinstance(node, ast.ClassDef):
+                        made = self.class_(node, written)
+                    else:
+                        marked = marked or (self.marking and name in self.known.once)
+                        made = self.definition(node, written, marked=marked)
+            except Refused:
+                del self.made[name]
+                raise
             self.made[name] = made
         return written
+
+    def is_own(self, name: str) -> bool:
+        return name in self.known.functions or name in self.known.assigned
+
+    @contextmanager
+    def at(self, **place: Any) -> Iterator[None]:
+        """Have the writer somewhere else for a while."""
+        before = {name: getattr(self, name) for name in place}
+        for name, value in place.items():
+            setattr(self, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
 
     def main(self) -> list[ast.stmt]:
         """Return a call of the function that ranks run with the communicator of all."""
@@ -246,53 +289,113 @@ class _Writer:
             case _:
                 return []
 
-    def definition(self, node: ast.FunctionDef, name: str, *, marked: bool = False) -> ast.stmt:
-        """Return a function written anew."""
+    def definition(
+        self, node: ast.FunctionDef, name: str, *, marked: bool = False, method: bool = False
+    ) -> ast.stmt:
+        """Return a function written anew; nobody may ever call a method."""
         decorators = [one for part in node.decorator_list for one in self.decorator(part)]
-        outer = self.breaks, self.compiled, self.alone, self.stored
-        self.breaks, self.alone, self.stored = [], node in self.known.apart, set()
         # who asks a generator for its values needs all of them
-        yields = any(isinstance(one, ast.Yield) for part in node.body for one in own_nodes(part))
-        compiled = any(isinstance(one, ast.Call) for one in decorators)
-        self.compiled = self.compiled or compiled or yields
-        given = self.arguments(node.args)
-        body = self.block(node.body, marked=marked and not self.compiled) or [ast.Pass()]
-        self.breaks, self.compiled, self.alone, self.stored = outer
+        parts = [one for part in node.body for one in own_nodes(part)]
+        yields = any(isinstance(one, ast.Yield | ast.YieldFrom) for one in parts)
+        functions = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+        compiled = any(self.known.path(one) in pure.COMPILERS for one in functions)
+        compiled = self.compiled or compiled or yields
+        apart = node in self.known.apart
+        with self.at(left="", compiled=compiled, alone=apart, stored=set(), maybe=False):
+            given = self.arguments(node.args)
+            try:
+                with self.at(inside=frozenset()):
+                    body = self.block(node.body, marked=marked and not compiled) or [ast.Pass()]
+            except Refused as refused:
+                if not method:
+                    raise
+                body = self.refusal(refused)
         return ast.FunctionDef(name, given, body, decorators)
 
+    def refusal(self, refused: Refused) -> list[ast.stmt]:
+        """Return what ends the run where it comes to what is not sampled."""
+        self.lines.append(refused.line)
+        return _lines(f"clock.refuse({len(self.lines) - 1}, {refused.why!r})")
+
     def class_(self, node: ast.ClassDef, name: str) -> ast.stmt:
-        """Return a class written anew: methods and plain values, on classes of the file."""
-        if node.decorator_list or node.keywords:
+        """Return a class written anew: methods and values, on classes of the file and others."""
+        decorators = [one for part in node.decorator_list for one in self.decorator(part)]
+        bases = [one for base in node.bases if (one := self.base(base)) is not None]
+        if any("enum." in ast.unparse(one) for one in bases) and not any(
+            map(self._is_member, node.body)
+        ):
+            # called, it would make classes of any names
+            raise self.refused(node, f"class `{node.name}` has no members")
+        if any(self.known.path(one.value) != "abc.ABCMeta" for one in node.keywords):
             raise self.refused(node, f"class `{node.name}` is not sampled")
-        body: list[ast.stmt] = []
-        for part in node.body:
-            match part:
-                case ast.FunctionDef(name=method):
-                    known = method in pure.OPERATORS or not method.startswith("__")
-                    if not known:
-                        raise self.refused(part, f"`{method}` is not sampled")
-                    shown = method if method in pure.OPERATORS else self.member(part, method)
-                    body.append(self.definition(part, shown))
-                case ast.Assign(targets=[ast.Name(id=value)]):
-                    place = ast.Name(self.member(part, value))
-                    body.append(ast.Assign([place], self.expression(part.value)))
-                case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.AnnAssign(value=None):
-                    pass
-                case _:
-                    raise self.refused(part, f"`{self.shown(part)}` is not sampled")
-        bases = [self.named(base, base.id) for base in node.bases if isinstance(base, ast.Name)]
-        bases = [base for base in bases if ast.unparse(base) != "object"]
-        return ast.ClassDef(name, bases, [], body or [ast.Pass()], [])
+        with self.at(within=node.name, inside=frozenset()):
+            body = [one for part in node.body for one in self.of_class(part)]
+        return ast.ClassDef(name, bases, [], body or [ast.Pass()], decorators)
+
+    def _is_member(self, node: ast.stmt) -> bool:
+        """Whether a statement surely makes a member of an enumeration."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name[0] != "_":
+                made = self.known.path(value.func) if isinstance(value, ast.Call) else ""
+                return made == "enum.auto" or isinstance(value, ast.Constant | ast.Tuple)
+            case _:
+                return False
+
+    def base(self, node: ast.expr) -> ast.expr | None:
+        """Return what a class is made of; nothing for what only says so."""
+        node = node.value if isinstance(node, ast.Subscript) else node
+        path = self.known.path(node)
+        if path in ("typing.Generic", "typing.Protocol"):
+            return None
+        return self.of_path(path) if path and path in pure.BASES else self.expression(node)
+
+    def of_class(self, part: ast.stmt) -> list[ast.stmt]:
+        """Return a part of a class written anew."""
+        match part:
+            case ast.FunctionDef(name=name):
+                if name.startswith("__") and name.endswith("__") and name not in pure.OPERATORS:
+                    raise self.refused(part, f"`{name}` is not sampled")
+                shown = name if name in pure.OPERATORS else self.member(part, name)
+                made = [self.definition(part, shown, method=True)]
+            case ast.ClassDef(name=name):
+                made = [self.class_(part, self.member(part, name))]
+            case ast.Assign(targets=[ast.Name(id="__slots__" | "__match_args__" as name)]):
+                return [ast.Assign([ast.Name(name)], self.spelled(part.value))]
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                made = [ast.Assign([ast.Name(self.member(part, name))], self.expression(value))]
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=said, value=given):
+                said = said.value if isinstance(said, ast.Subscript) else said
+                path = self.known.path(said)
+                kind = self.of_path(path) if path in pure.CALLS else ast.Name("object")
+                first = None if given is None else self.expression(given)
+                made = [ast.AnnAssign(ast.Name(self.member(part, name)), kind, first, 1)]
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                return []
+            case _:
+                raise self.refused(part, f"`{self.shown(part)}` is not sampled")
+        self.inside |= {name}
+        return made
+
+    def spelled(self, node: ast.expr) -> ast.expr:
+        """Return texts that name members, as these are named here."""
+        match node:
+            case ast.Constant(value=str(text)):
+                words = (word.split(".") for word in text.replace(",", " ").split())
+                made = (".".join(self.member(node, one) for one in word) for word in words)
+                return ast.Constant(" ".join(made))
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return ast.Tuple([self.spelled(one) for one in parts])
+            case _:
+                raise self.refused(node, f"`{self.shown(node)}` is not known before it runs")
 
     def decorator(self, node: ast.expr) -> list[ast.expr]:
-        """Return what compiles a function, nothing for marks."""
+        """Return what compiles a function, or wraps it; nothing for marks."""
         words = node.keywords if isinstance(node, ast.Call) else []
         path = self.known.path(node.func if isinstance(node, ast.Call) else node)
         if path in pure.MARKS:
             return []
-        if path is None and isinstance(node, ast.Name) and node.id in pure.OF_CLASSES:
-            return [ast.Name(node.id)]
-        if path in pure.REMEMBERING:
+        root = root_name(node)
+        if path in pure.CALLS or (path is None and (self.is_own(root) or root in pure.BUILTINS)):
             return [self.expression(node)]
         if path not in pure.COMPILERS:
             raise self.refused(node, f"`@{self.shown(node)}` is not known")
@@ -312,15 +415,12 @@ class _Writer:
         return ast.arguments(
             [renamed(one) for one in given.posonlyargs],
             [renamed(one) for one in given.args],
-            renamed(given.vararg) if given.vararg else None,
+            None if given.vararg is None else renamed(given.vararg),
             [renamed(one) for one in given.kwonlyargs],
             [None if one is None else self.expression(one) for one in given.kw_defaults],
-            None if given.kwarg is None else self._no_names(given.kwarg),
+            None if given.kwarg is None else renamed(given.kwarg),
             [self.expression(one) for one in given.defaults],
         )
-
-    def _no_names(self, node: ast.arg) -> ast.arg:
-        raise self.refused(node, f"`**{node.arg}` is not known before it runs")
 
     # statements
 
@@ -332,22 +432,26 @@ class _Writer:
             # what runs once in a statement that runs once is told by its own statements
             self.marking = marked and isinstance(node, ast.Expr | ast.Assign | ast.Return)
             self.once = marked
-            outer, self.alone = self.alone, self.alone or node in self.known.apart
             try:
-                found = self.statement(node)
+                with self.at(alone=self.alone or node in self.known.apart):
+                    found = self.statement(node)
             except Refused as refused:
                 if not self._is_foreign(node):
-                    raise
-                self.foreign |= dict.fromkeys(assigned_names(node), refused)
-                self.left_out.append((node.lineno, self.shown(node)))
-                found = []
-            finally:
-                self.alone = outer
+                    if not self.maybe:
+                        raise
+                    found = self.refusal(refused)
+                else:
+                    found = self.leave_out(node, refused)
             if not found:
                 del self.lines[before:]
                 continue
             made += [*mark, *found]
         return made
+
+    def leave_out(self, node: ast.stmt, refused: Refused) -> list[ast.stmt]:
+        self.foreign |= dict.fromkeys(assigned_names(node), refused)
+        self.left_out.append((node.lineno, self.shown(node)))
+        return []
 
     def _is_foreign(self, node: ast.stmt) -> bool:
         """Whether a statement only calls, or assigns, what comes of other libraries.
@@ -359,8 +463,8 @@ class _Writer:
         if any(name in self.known.functions for name in names):
             return False
         match node:
-            case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as whole]):
-                root = root_name(whole)
+            case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as value]):
+                root = root_name(value)
             case ast.Expr(value=ast.Tuple(elts=parts)):
                 return all(self._is_foreign(ast.Expr(part)) for part in parts)
             case ast.Expr(value=value) | ast.Assign(value=value):
@@ -369,13 +473,18 @@ class _Writer:
                 return False
         path = self.known.paths.get(root)
         if path is not None:
-            return path.partition(".")[0] not in ("numpy", "scipy")
-        own = root in self.known.functions or root in self.known.assigned
-        known = not root or own or root in pure.BUILTINS
+            writes = isinstance(value, ast.Call) and self.known.path(value.func) in pure.WRITING
+            return writes or path.partition(".")[0] not in ("numpy", "scipy")
+        known = not root or self.is_own(root) or root in pure.BUILTINS
         return root in self.foreign or not known
 
     def inner(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         return self.block(body) or [ast.Pass()]
+
+    def way(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Write statements that may never run: one that is refused ends only a run with it."""
+        with self.at(maybe=True):
+            return self.block(body)
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         match node:
@@ -387,19 +496,25 @@ class _Writer:
                 return []
             case ast.FunctionDef(name=name):
                 return [self.definition(node, self.name(name))]
-            case ast.Global(names=names):
-                return [ast.Global([self.name(name) for name in names])]
-            case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=args)):
-                return self.printed(args)
-            case ast.Assign() | ast.Expr() if self.known.given.is_setting_up(node):
-                return []
-            case ast.Raise(exc=None):
-                return [ast.Raise()]
-            case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))) if (
-                name in pure.BUILTINS or name in self.known.functions
+            case ast.ClassDef(name=name):
+                return [self.class_(node, self.name(name))]
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                return [type(node)([self.name(name) for name in names])]
+            case ast.Expr(value=ast.Call(func=function, args=args)) if (
+                self.known.path(function) or getattr(function, "id", "")
+            ) in pure.TELLING:
+                # what is computed for it; what is at hand takes no time to speak of
+                computed = [one for one in args if any(map(_is_call, ast.walk(one)))]
+                return [ast.Expr(ast.Tuple(self.part(computed)))] if computed else []
+            case ast.Raise(exc=raised):
+                return [ast.Raise(self.part(raised))]
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="exit") | ast.Name(id="exit" | "quit"), args=args
+                )
             ):
-                return [ast.Raise(self.part(node.exc))]
-            case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit" | "Abort"))):
+                return [ast.Raise(ast.Call(ast.Name("SystemExit"), self.part(args), []))]
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="Abort"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
             case ast.Assign(targets=[ast.Name(id=name)]) if (
                 name in self.sizes and node in self.known.statements
@@ -409,12 +524,13 @@ class _Writer:
                 return []
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 return [self.copied(ast.Assign([target], value))]
-            case ast.Expr(value=ast.Call() | ast.Yield()):
-                return [self.copied(node)]
-            case ast.Assign() | ast.AugAssign() | ast.Return() | ast.Continue():
+            case ast.Expr() | ast.Assign() | ast.AugAssign() | ast.Return() | ast.Continue():
                 return [self.copied(node)]
             case ast.If(test=test, body=then, orelse=orelse):
-                return [ast.If(self.expression(test), self.inner(then), self.block(orelse))]
+                chosen = self.expression(test)
+                return [ast.If(chosen, self.way(then) or [ast.Pass()], self.way(orelse))]
+            case ast.Match(subject=subject, cases=cases):
+                return [ast.Match(self.expression(subject), self.part(cases))]
             case ast.For():
                 return self.loop(node)
             case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
@@ -424,37 +540,30 @@ class _Writer:
                 # counting trips takes as long as a short one: only where nothing else would end it
                 counted = self.once and not self.compiled
                 number = self.place(node) if counted else 0
-                self.breaks.append("")
-                inside = self.inner(body)
-                self.breaks.pop()
+                with self.at(left=""):
+                    inside = self.inner(body)
                 repeated = ast.While(self.expression(test), inside, self.block(orelse))
                 if not counted:
                     return [repeated]
                 inside[:0] = _lines(f"clock.trip({number})")
                 return [*_lines(f"clock.enter({number})"), repeated]
             case ast.Break():
-                name = self.breaks[-1] if self.breaks else ""
-                return [*(_lines(f"{name}.broke = True") if name else ()), ast.Break()]
+                return [*_lines(f"{self.left}.broke = True" if self.left else ""), ast.Break()]
             case ast.Assert(test=test):
                 return [ast.Assert(self.expression(test))]
-            case ast.Delete(targets=targets) if all(isinstance(t, ast.Name) for t in targets):
+            case ast.Delete(targets=targets):
                 return [ast.Delete([self.target(one) for one in targets])]
-            case ast.With(items=[ast.withitem(context_expr=ast.Call() as call)], body=body) if (
-                self.known.path(call.func) == "numpy.errstate"
-            ):
-                return self.inner(body)
+            case ast.With(
+                items=[ast.withitem(context_expr=ast.Call(func=ast.Name(id="open")) as call)],
+                body=body,
+            ):  # whatever does more with the file than write to it is refused by its name
+                why = self.refused(node, f"`{self.shown(call)}` has no row among what is sampled")
+                self.leave_out(ast.With(node.items, [], lineno=node.lineno), why)
+                return self.block(body)
+            case ast.With(items=items, body=body):
+                return [ast.With(self.part(items), self.inner(body))]
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is not sampled")
-
-    def printed(self, nodes: Iterable[ast.expr]) -> list[ast.stmt]:
-        """Return what is computed to be printed; printing itself is left out."""
-        values = (
-            part.value if isinstance(part, ast.FormattedValue) else part
-            for node in nodes
-            for part in (node.values if isinstance(node, ast.JoinedStr) else [node])
-        )
-        computed = [one for one in values if any(isinstance(p, ast.Call) for p in ast.walk(one))]
-        return [ast.Expr(self.expression(one)) for one in computed]
 
     def loop(self, node: ast.For) -> list[ast.stmt]:
         """Write a loop whose iterations come in parts that the clock chooses."""
@@ -463,30 +572,30 @@ class _Writer:
         if self.compiled or is_short(node.iter) or (talks and self.alone):
             over = self.expression(node.iter)
             target = self.target(node.target)
-            self.breaks.append("")
-            body = self.inner(node.body)
-            self.breaks.pop()
+            with self.at(left=""):
+                body = self.inner(node.body)
             return [ast.For(target, over, body, self.block(node.orelse))]
         place = self.place(node)
         name, part = f"loop{place}", f"part{place}"
         kind, over = "", node.iter
         if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and not over.keywords:
             function, given = over.func.id, over.args
-            if function == "enumerate" and len(given) == 1 and function not in self.names:
+            own = self.is_own(function)
+            if function == "enumerate" and len(given) == 1 and not own:
                 kind, over = "numbered", given[0]
-            elif function == "zip" and given and function not in self.names:
+            elif function == "zip" and given and not own:
                 kind, over = "zipped", ast.Tuple(list(given))
         sequence = self.expression(over)
         # what has no value before the loop is handed on by no first iteration
         there = self.stored.copy()
         target = self.target(node.target)
-        self.breaks.append(name)
-        body = self.inner(node.body)
-        self.breaks.pop()
+        with self.at(left=name):
+            body = self.inner(node.body)
         after = self.block(node.orelse)
         names = sorted(self.name(n) for n in carried_names(node) if n in there)
         handed = f"{', '.join(names)}, = {name}.%s({', '.join(names)})" if names else ""
-        stored = sorted(self.name(one) for one in stored_arrays(node.body) if one in self.names)
+        known = self.known.kept | self.names.keys()
+        stored = sorted(self.name(one) for one in stored_arrays(node.body) if one in known)
         ends = any(
             isinstance(one, ast.Break) for part_ in node.body for one in own_statements(part_)
         )
@@ -510,7 +619,7 @@ class _Writer:
         """Write what follows an exception; the clock's own are none that a name stands for."""
         kind = ast.Name("Exception") if node.type is None else self.expression(node.type)
         name = None if node.name is None else self.name(node.name)
-        return ast.ExceptHandler(kind, name, self.inner(node.body))
+        return ast.ExceptHandler(kind, name, self.way(node.body) or [ast.Pass()])
 
     def target(self, node: ast.expr) -> ast.expr:
         match node:
@@ -522,9 +631,9 @@ class _Writer:
             case ast.Subscript():
                 return self.copied(node)
             case ast.Attribute(value=value, attr=name) if self.known.path(value) is None and (
-                name in self.known.own or name in ("shape", "flat", "real", "imag")
+                name in self.known.own or name in _SET
             ):
-                return ast.Attribute(self.expression(value), self.member(node, name), ast.Store())
+                return ast.Attribute(self.expression(value), self.member(node, name), node.ctx)
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is assigned")
 
@@ -539,12 +648,10 @@ class _Writer:
         self.modules.add(MPI if root == "mpi4py" else module)
         return found
 
-    def imported(self, node: ast.expr, path: str, *, called: bool = False) -> ast.expr:
+    def imported(self, node: ast.expr, path: str) -> ast.expr:
         """Return what is imported, or an attribute of such a value, if it is pure."""
         base, _, last = path.rpartition(".")
-        if path in pure.CALLS or path in pure.VALUES or (called and path in pure.WITH_FUNCTIONS):
-            return self.of_path(path)
-        if base in pure.CALLS and base.startswith("numpy.") and last in pure.UFUNC_METHODS:
+        if path in pure.CALLS or path in pure.VALUES:
             return self.of_path(path)
         if base in pure.CALLS | pure.VALUES and isinstance(node, ast.Attribute):
             return ast.Attribute(self.of_path(base), self.member(node, last))
@@ -562,55 +669,123 @@ class _Writer:
                 return self.target(part)
             case ast.expr():
                 return self.expression(part)
-            case ast.comprehension():
+            case ast.match_case(pattern=pattern, guard=guard, body=body):
+                inside = self.way(body) or [ast.Pass()]
+                return ast.match_case(self.part(pattern), self.part(guard), inside)
+            case ast.pattern():
+                made = self.copied(part)
+                for place in ("name", "rest"):
+                    if (name := getattr(part, place, None)) is not None:
+                        setattr(made, place, self.name(name))
+                if isinstance(made, ast.MatchClass):
+                    made.kwd_attrs = [self.member(part, name) for name in made.kwd_attrs]
+                return made
+            case ast.comprehension() | ast.withitem():
                 return self.copied(part)
             case _:
                 return part  # an operator, a context, what a constant is
 
-    def expression(self, node: ast.expr, *, called: bool = False) -> ast.expr:
+    def expression(self, node: ast.expr) -> ast.expr:
         match node:
             case ast.Name(id=name):
-                return self.named(node, name, called=called)
+                return self.named(node, name)
             case ast.Attribute(value=value, attr=name):
                 path = self.known.path(node)
                 if path == "sys.argv":
                     return ast.List([ast.Constant("script")])
-                if isinstance(value, ast.Name) and value.id in self.known.given.results:
-                    return self.option(node, name)
                 if path is not None:
-                    return self.imported(node, path, called=called)
+                    return self.imported(node, path)
+                if name == "__class__" and isinstance(value, ast.Name):
+                    return ast.Call(ast.Name("type"), [self.expression(value)], [])
                 return ast.Attribute(self.expression(value), self.member(node, name))
-            case ast.Call(
-                func=ast.Name() | ast.Attribute() | ast.Lambda() | ast.Call() as function
-            ):
-                named = [self.keyword(one, self.asked(node)) for one in node.keywords]
-                return ast.Call(self.expression(function, called=True), self.part(node.args), named)
-            case ast.Call():
-                raise self.refused(node.func, f"`{self.shown(node.func)}` is called")
+            case ast.Call(func=function, args=args, keywords=words):
+                return self.special(node) or ast.Call(
+                    self.expression(function),
+                    self.part(args),
+                    [self.keyword(one, node) for one in words],
+                )
             case ast.Lambda(args=arguments, body=body):
                 return ast.Lambda(self.arguments(arguments), self.expression(body))
-            case ast.Dict(keys=keys) if None in keys:
-                raise self.refused(node, f"`{self.shown(node)}` is not sampled")
             case _ if isinstance(node, _PLAIN):
                 return self.copied(node)
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is not sampled")
 
-    def option(self, node: ast.Attribute, name: str) -> ast.expr:
-        default = self.known.given.defaults.get(name)
-        if default is None:
-            raise self.refused(node, f"`{self.shown(node)}` has no default: pass -D {name}=...")
-        return self.expression(default)
+    def special(self, node: ast.Call) -> ast.expr | None:
+        """Return a call of something that takes names as text, or asks for what no run here has."""
+        path = self.known.path(node.func)
+        builtin = not path and not self.is_own(root_name(node.func))
+        own = getattr(node.func, "attr", "") in self.known.own
+        match node:
+            case ast.Call(args=[_, *rest]) if path in ("os.environ.get", "os.getenv"):
+                return self.expression(rest[0]) if rest else ast.Constant(None)
+            case ast.Call(args=args) if path in _SPELLED and path is not None:
+                first = _SPELLED[path]
+                last = first + 1 if path != "operator.attrgetter" else len(args)
+                texts = [self.spelled(one) for one in args[first:last]]
+                given = [*self.part(args[:first]), *texts, *self.part(args[last:])]
+                words = [self.keyword(one, node) for one in node.keywords]
+                return ast.Call(self.of_path(path), given, words)
+            case ast.Call(func=ast.Attribute(value=value, attr="add_argument")) if not own:
+                return self.argument(node, value)
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if (
+                not own and path is None and name in _PARSING
+            ):  # the command line is empty; what only shows how to use it is left out
+                given = [ast.List([])] if name.startswith("parse") else []
+                return ast.Call(ast.Attribute(self.expression(value), name), given, [])
+            case ast.Call() if path == "argparse.ArgumentParser":
+                return ast.Call(self.of_path(path), [], [])
+            case ast.Call(
+                func=ast.Name(id="getattr" | "hasattr" | "setattr")
+                | ast.Attribute(value=ast.Name(id="object"), attr="__setattr__") as function,
+                args=[whole, ast.Constant(value=str(name)), *rest],
+                keywords=[],
+            ) if builtin:
+                if "setattr" in ast.unparse(function):
+                    self.target(ast.Attribute(whole, name, ast.Store(), lineno=node.lineno))
+                given = [self.expression(whole), ast.Constant(self.member(node, name))]
+                return ast.Call(function, [*given, *self.part(rest)], [])
+            case ast.Call(func=ast.Name(id="type"), args=[one], keywords=[]) if builtin:
+                return ast.Call(ast.Name("type"), [self.expression(one)], [])
+            case ast.Call(
+                func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")
+            ) if _is_plain(text):
+                words = [ast.keyword(one.arg, self.expression(one.value)) for one in node.keywords]
+                function = ast.Attribute(ast.Constant(text), "format")
+                return ast.Call(function, self.part(node.args), words)
+            case _:
+                return None
 
-    def named(self, node: ast.expr, name: str, *, called: bool = False) -> ast.expr:
+    def argument(self, node: ast.Call, parser: ast.expr) -> ast.expr:
+        """Return a call that has a parser give an argument by the name that it has here."""
+        name, names = argument_of(node), node.args
+        shown = ("help", "metavar", "dest")
+        words = {one.arg: one.value for one in node.keywords if one.arg not in shown}
+        optional = ast.unparse(names[0])[1:2] == "-" if names else False
+        if name in self.sizes:
+            words |= {"default": ast.Constant(self.sizes[name])}
+            words |= {} if optional else {"nargs": ast.Constant("?")}
+        elif not optional and "nargs" not in words:
+            raise self.refused(node, f"`{name}` has no default: pass -D {name}=...")
+        taken = ast.Constant(self.member(node, name))
+        kept = [ast.keyword(word, self.expression(value)) for word, value in words.items()]
+        kept += [ast.keyword("dest", taken)] if optional else []
+        function = ast.Attribute(self.expression(parser), "add_argument")
+        return ast.Call(function, self.part(names) if optional else [taken], kept)
+
+    def named(self, node: ast.expr, name: str) -> ast.expr:
+        if name in self.inside:
+            return ast.Name(self.member(node, name))
         if name in self.known.paths:
-            return self.imported(node, self.known.paths[name], called=called)
+            return self.imported(node, self.known.paths[name])
         if name in self.known.functions:
             return ast.Name(self.function(name))
         if name in pure.BUILTINS and name not in self.known.assigned:
             return ast.Name(name)
         if name in self.foreign:
             raise self.refused(node, f"`{name}` is not known: {self.foreign[name]}")
+        if name == "__name__":
+            return ast.Constant("__main__")
         if name not in self.known.assigned:
             raise self.refused(node, f"nothing is known of `{name}`")
         return ast.Name(self.name(name))
@@ -620,23 +795,36 @@ class _Writer:
         if name in self.known.own and name not in pure.MEMBERS and not of_mpi:
             # never the name of what an array has
             return f"own_{name}"
-        if name not in pure.MEMBERS and not of_mpi:
+        if name not in pure.MEMBERS | pure.OPERATORS and not of_mpi:
             raise self.refused(node, f"`.{name}` has no row among what is sampled")
         return name
 
-    def asked(self, call: ast.Call) -> str:
-        """Return the name of the function of the file that takes what a call gives, if any."""
-        function, path = call.func, self.known.path(call.func)
-        if path == "functools.partial" and call.args:
-            function, path = call.args[0], self.known.path(call.args[0])
-        return "" if path is not None else getattr(function, "attr", getattr(function, "id", ""))
+    def keyword(self, word: ast.keyword, call: ast.Call) -> ast.keyword:
+        """Write what a call gives by name: to a function, or for fields."""
+        path, function = self.known.path(call.func), call.func
+        name = getattr(function, "attr", getattr(function, "id", ""))
+        if self.within and (name in ("cls", "__class__") or isinstance(function, ast.Call)):
+            name = self.within
+        given, value = word.arg, self.expression(word.value)
+        fields = path == "dataclasses.replace" or name == "_replace"
+        if fields or (path is None and name in self.known.fields):
+            if given is None:
+                raise self.refused(word.value, "`**` is not known before it runs")
+            return ast.keyword(self.member(call, given), value)
+        own = path is None and given in self.known.parameters
+        return ast.keyword(self.name(given) if own and given else given, value)
 
-    def keyword(self, word: ast.keyword, function: str) -> ast.keyword:
-        if word.arg is None:
-            raise self.refused(word.value, "`**` is not known before it runs")
-        # parameters of functions of the file are renamed with it
-        own = word.arg in self.known.parameters.get(function, ())
-        return ast.keyword(self.name(word.arg) if own else word.arg, self.expression(word.value))
+
+def _is_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a format asks for no part of what it is given."""
+    return all(
+        (not name or name.isidentifier() or name.isdigit()) and (not inner or _is_plain(inner))
+        for _, name, inner, _ in Formatter().parse(text)
+    )
 
 
 def _lines(text: str) -> list[ast.stmt]:

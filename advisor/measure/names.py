@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import tomllib
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, Final
 
@@ -29,11 +30,6 @@ CALLS: Final = frozenset(
 ) - {"numpy.random.integers"}
 """Dotted names of functions; types of elements are among them."""
 
-WITH_FUNCTIONS: Final = frozenset(
-    {"numpy.fromfunction", "numpy.apply_along_axis", "numpy.vectorize", "numpy.piecewise"}
-)
-"""Those that call what they are given, which must be a function of the same file."""
-
 TALKING: Final = frozenset(_MEMBERS["talking"].split())
 """Methods by which ranks send to each other or wait for each other."""
 
@@ -55,19 +51,28 @@ COMPILER_OPTIONS: Final = frozenset(
     ("parallel", "fastmath", "nogil", "boundscheck", "error_model", "nopython", "forceobj")
 )
 
-REMEMBERING: Final = frozenset({"functools.cache", "functools.lru_cache"})
-"""Decorators that keep what a function gave."""
-
-MARKS: Final = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
-"""Decorators that change nothing."""
+MARKS: Final = frozenset(
+    (
+        "advisor.kernel",
+        "advisor.annotations.kernel",
+        "functools.wraps",
+        "typing.final",
+        "typing.runtime_checkable",
+    )
+)
+"""Decorators that change nothing that counts."""
 
 OPERATORS: Final = frozenset(f"__{name}__" for name in _MEMBERS["operators"].split())
 """Methods that a class of the file may define; none may be asked for by its name."""
 
-OF_CLASSES: Final = frozenset({"property", "staticmethod", "classmethod"})
-"""Decorators of methods."""
+BASES: Final = frozenset(_TABLE["names"]["bases"].split())
+"""What a class of the file may be made by; called, it would make one of any names."""
 
-UFUNC_METHODS: Final = frozenset({"accumulate", "at", "outer", "reduce", "reduceat"})
+TELLING: Final = frozenset(_TABLE["names"]["telling"].split())
+"""Functions that tell the user, or how to: what they are given is computed, and that is all."""
+
+WRITING: Final = frozenset(_TABLE["names"]["writing"].split())
+"""Functions that only write results: they are left out."""
 
 BUILTINS: Final = frozenset(_TABLE["names"]["builtins"].split())
 
@@ -77,77 +82,20 @@ MEMBERS: Final = frozenset(_MEMBERS["values"].split()) | SIZE_AT.keys()
 
 _FEW = 16
 _GROWING = frozenset({"append", "extend", "insert", "pop"})
-_PARSERS = frozenset({"argparse.ArgumentParser", "ArgumentParser"})
 
 
-@dataclass(frozen=True, slots=True)
-class CommandLine:
-    """Parsers of a script, and what they give.
-
-    Attributes
-    ----------
-    parsers, results : set of str
-        Names of parsers, and of what parsing gives.
-    defaults : mapping of str to ast.expr
-        What each argument is without being given.
-    """
-
-    parsers: set[str] = field(default_factory=set)
-    results: set[str] = field(default_factory=set)
-    defaults: dict[str, ast.expr] = field(default_factory=dict)
-
-    def is_setting_up(self, node: ast.stmt) -> bool:
-        """Whether a statement only makes or fills a parser, or parses."""
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)]):
-                return name in self.parsers or name in self.results
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
-                return name in self.parsers
-            case _:
-                return False
-
-
-def read_command_line(tree: ast.Module, sizes: Mapping[str, int | float]) -> CommandLine:
-    """Return the parsers of a file; `sizes` are given instead of defaults."""
-    found = CommandLine()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=made)) if (
-                ast.unparse(made) in _PARSERS
-            ):
-                found.parsers.add(name)
-            case ast.Assign(
-                targets=[ast.Name(id=name)],
-                value=ast.Call(func=ast.Attribute(value=ast.Name(id=parser), attr="parse_args")),
-            ) if parser in found.parsers:
-                found.results.add(name)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=parser), attr="add_argument")) if (
-                parser in found.parsers
-            ):
-                _add(found, node, sizes)
-            case _:
-                pass
-    return found
-
-
-def _add(found: CommandLine, call: ast.Call, sizes: Mapping[str, int | float]) -> None:
-    words = {one.arg: one.value for one in call.keywords}
+def argument_of(call: ast.Call) -> str:
+    """Return the name by which a parser gives the argument that a call adds to it; or nothing."""
     names: list[Any] = [one.value for one in call.args if isinstance(one, ast.Constant)]
     stated: Any = {
-        name: one.value
-        for name, one in words.items()
-        if name in ("dest", "action") and isinstance(one, ast.Constant)
+        one.arg: one.value.value
+        for one in call.keywords
+        if one.arg == "dest" and isinstance(one.value, ast.Constant)
     }
     try:
-        made = ArgumentParser(add_help=False).add_argument(*names, **stated)
+        return str(ArgumentParser(add_help=False).add_argument(*names, **stated).dest)
     except (TypeError, ValueError):
-        return  # no program gets any further with it
-    if made.dest in sizes:
-        found.defaults[made.dest] = ast.Constant(sizes[made.dest])
-    elif "default" in words:
-        found.defaults[made.dest] = words["default"]
-    elif made.option_strings:
-        found.defaults[made.dest] = ast.Constant(made.default)
+        return ""  # no program gets any further with it
 
 
 @dataclass(slots=True)
@@ -158,8 +106,8 @@ class Names:
     ----------
     functions : dict of str to FunctionDef or ClassDef
         Those at its top.
-    parameters : dict of str to set of str
-        Of functions anywhere in it; of classes, those of all methods and of all `__init__`.
+    parameters, kept : set of str
+        Of functions anywhere in it; names that stay as they are, what is given by name among them.
     once : set of str
         Functions at its top that one place of it calls, and none for each of many values.
     statements : list of stmt
@@ -170,7 +118,8 @@ class Names:
         Names that stand for values.
     own : frozenset of str
         What classes of the file have.
-    given : CommandLine
+    fields : set of str
+        Classes that are made by their fields.
     ranks : bool
         Whether it imports mpi4py.
     talking : frozenset of str
@@ -182,13 +131,14 @@ class Names:
     """
 
     functions: dict[str, ast.FunctionDef | ast.ClassDef] = field(default_factory=dict)
-    parameters: dict[str, set[str]] = field(default_factory=dict)
+    parameters: set[str] = field(default_factory=set)
+    kept: frozenset[str] = frozenset()
     once: set[str] = field(default_factory=set)
     statements: list[ast.stmt] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)
     own: frozenset[str] = frozenset()
-    given: CommandLine = field(default_factory=CommandLine)
+    fields: set[str] = field(default_factory=set)
     ranks: bool = False
     talking: frozenset[str] = frozenset()
     unlike: frozenset[str] = frozenset()
@@ -225,9 +175,9 @@ class Names:
                 return None
 
 
-def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
-    """Return what the names of a file mean; `sizes` are given on its command line."""
-    found = Names(own=frozenset(own_members(tree)), given=read_command_line(tree, sizes))
+def names_of(tree: ast.Module) -> Names:
+    """Return what the names of a file mean."""
+    found = Names(own=frozenset(own_members(tree)))
     for statement in tree.body:
         match statement:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
@@ -250,16 +200,22 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
                     found.paths |= {last: f"{of}.{last}" for of, _, last in known if of == module}
             case (
                 ast.Name(id=name, ctx=ast.Store() | ast.Del())
-                | ast.arg(arg=name)
                 | ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+                | ast.MatchMapping(rest=str(name))
             ):
                 found.assigned.add(name)
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                arguments = node.args if isinstance(node, ast.FunctionDef) else node
-                given = {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)}
-                found.parameters[name] = found.parameters.get(name, set()) | given
+                if isinstance(node, ast.ClassDef) and _is_made_by_fields(node, found.fields):
+                    found.fields.add(name)
                 if name not in found.functions:
                     found.assigned.add(name)
+            case ast.arg(arg=name):
+                found.assigned.add(name)
+                found.parameters.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if fields_in(value):
+                found.fields.add(name)
             case _:
                 pass
     named = Counter(one.id for one in ast.walk(tree) if isinstance(one, ast.Name))
@@ -279,9 +235,14 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     found.once = {name for name in called - often if named[name] == 1 and name in found.functions}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):  # it may be made as its base is
-            found.parameters[node.name] |= found.parameters.get("__init__", set())
+    # what is written anew has names of its own for the rest: `v0`, `loop0`, `clock`, modules
+    roots = {path.partition(".")[0] for path in found.paths.values()}
+    others = {"clock", "numba", "types", *roots, *(set(dir(builtins)) - BUILTINS)}
+    found.kept = frozenset(
+        name
+        for name in (found.parameters - others) | BUILTINS
+        if name.rstrip("0123456789") not in ("v", "loop", "part")
+    )
     # a name that is also assigned is not what was imported
     for name in found.assigned | set(found.functions):
         found.paths.pop(name, None)
@@ -343,10 +304,12 @@ def is_main(test: ast.expr) -> bool:
 def own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
     """Yield a statement and those in it that belong to the same loop."""
     yield node
-    if isinstance(node, ast.If | ast.With | ast.Try):
-        parts = [*node.body, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
-        for part in parts + [one for way in getattr(node, "handlers", ()) for one in way.body]:
-            yield from own_statements(part)
+    if isinstance(node, ast.If | ast.With | ast.Try | ast.Match):
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for part in getattr(node, name, ()):
+                inner = [part] if isinstance(part, ast.stmt) else part.body
+                for one in inner:
+                    yield from own_statements(one)
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -367,17 +330,42 @@ def run_by(function: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.AST]:
 
 
 def own_members(tree: ast.Module) -> Iterator[str]:
-    """Yield what classes of a file define, and what their methods set."""
+    """Yield what classes of a file define, and what is set in others or in functions."""
+    found = set[str]()
     for node in ast.walk(tree):
-        if not isinstance(node, ast.ClassDef):
-            continue
-        found = {n.id for n in own_nodes(node) if isinstance(n, ast.Name) and _is_stored(n)}
-        for part in ast.walk(node):
-            if isinstance(part, ast.FunctionDef):
-                found.add(part.name)
-            elif isinstance(part, ast.Attribute) and _is_stored(part):
-                found.add(part.attr)
-        yield from (name for name in found if not name.startswith("__"))
+        if isinstance(node, ast.ClassDef):
+            found |= {n.id for n in own_nodes(node) if isinstance(n, ast.Name) and _is_stored(n)}
+            for part in ast.walk(node):
+                if isinstance(part, ast.FunctionDef | ast.ClassDef):
+                    found.add(part.name)
+                elif isinstance(part, ast.Attribute) and _is_stored(part):
+                    found.add(part.attr)
+        elif isinstance(node, ast.Attribute) and _is_stored(node) and node.attr not in MEMBERS:
+            found.add(node.attr)
+        elif isinstance(node, ast.Call):
+            found.update(fields_in(node))
+            if getattr(node.func, "attr", "") == "add_argument":
+                found.add(argument_of(node))
+    yield from (name for name in found if not (name.startswith("__") and name.endswith("__")))
+
+
+def fields_in(node: ast.expr) -> list[str]:
+    """Return the fields that a call of ``namedtuple`` states."""
+    match node:
+        case ast.Call(func=ast.Name(id="namedtuple") | ast.Attribute(attr="namedtuple"), args=args):
+            parts = (part for one in args[1:] for part in ast.walk(one))
+            texts = (one.value for one in parts if isinstance(one, ast.Constant))
+            return " ".join(str(one) for one in texts).replace(",", " ").split()
+        case _:
+            return []
+
+
+def _is_made_by_fields(node: ast.ClassDef, others: set[str]) -> bool:
+    """Whether a class states no way of being made, but fields, or is one of such a class."""
+    if any(isinstance(one, ast.FunctionDef) and one.name == "__init__" for one in node.body):
+        return False
+    bases = {one.id for one in node.bases if isinstance(one, ast.Name)}
+    return bool(bases & others) or any(isinstance(one, ast.AnnAssign) for one in node.body)
 
 
 def _is_stored(node: ast.Name | ast.Attribute) -> bool:
@@ -481,6 +469,8 @@ def _through(body: Iterable[ast.stmt], written: set[str], exposed: set[str]) -> 
                 _through(inner, set(written), exposed)
             case ast.With(body=inner):
                 _through(inner, written, exposed)
+            case ast.Match():  # nobody knows which way it goes
+                exposed.update(set(names_in(statement)) - written)
             case ast.Assign(targets=targets, value=value):
                 exposed.update(set(names_in(value)) - written)
                 for target in targets:

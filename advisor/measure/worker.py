@@ -7,22 +7,20 @@ them is such a process.
 
 from __future__ import annotations
 
-import builtins
 import importlib
 import resource
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from advisor.made_up import array, number
-from advisor.measure import names as pure
-from advisor.measure.clock import Clock, Times, Unfinished
+from advisor.measure.clock import Clock, NotSampledError, Times, Unfinished
 from costdb.launch.processes import begin
 
 _SEED = 20_261_123
@@ -70,6 +68,7 @@ def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
     timer = time.perf_counter if waits else time.thread_time
     clock = Clock(job["budget_s"] / 2, whole=job["whole"], timer=timer)
     runs: list[dict[str, Any]] = []
+    place = None
     try:
         try:
             _run(job, clock, runs)
@@ -82,6 +81,8 @@ def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
     except Unfinished as told:
         went_on = {"place": told.place, "trips": told.trips, "seconds": told.seconds}
         return {"runs": runs, "unfinished": went_on}
+    except NotSampledError as told:
+        place, failure = told.place, told.why
     except OutOfTimeError:
         failure = f"took more than {job['budget_s']:g} s"
     except MemoryError as error:
@@ -96,7 +97,8 @@ def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
         signal.setitimer(signal.ITIMER_REAL, 0)
     if not failure or (runs and not job["ranks"]):
         return {"runs": runs}
-    place = clock.marks[-1][0] if clock.marks else 0
+    if place is None:
+        place = clock.marks[-1][0] if clock.marks else 0
     where = {"place": place, "why": failure, "skipped": bool(clock.skipped)}
     return {"runs": runs, "failure": where}
 
@@ -106,12 +108,7 @@ def _ended(*_: object) -> None:
 
 
 def _run(job: Mapping[str, Any], clock: Clock, runs: list[dict[str, Any]]) -> None:
-    # NumPy itself looks for builtins where it is called; the text has no name for others than these
-    names: dict[str, Any] = {name: getattr(builtins, name) for name in pure.BUILTINS}
-    for module in job["modules"]:
-        importlib.import_module(module)
-        root = module.partition(".")[0]
-        names[root] = sys.modules[root]
+    names = names_of(job["modules"])
     clock.learn()
     code = compile(job["text"], "<sampled>", "exec")
     if job["entry"] is None:
@@ -139,7 +136,12 @@ def _kept(clock: Clock, runs: list[dict[str, Any]], run: Any) -> None:
     if "mpi4py" in sys.modules:
         sys.modules["mpi4py.MPI"].COMM_WORLD.Barrier()
     began, real = clock.now(), time.perf_counter()
-    returned = run()
+    try:
+        returned = run()
+    except SystemExit as left:
+        if left.code:
+            raise RuntimeError(f"ends itself with {left.code}") from left
+        returned = None
     ended = clock.now()
     del returned
     marks = [*clock.marks, (-1, ended)]
@@ -156,6 +158,36 @@ def _kept(clock: Clock, runs: list[dict[str, Any]], run: Any) -> None:
             "skipped": clock.skipped.copy(),
         }
     )
+
+
+def names_of(modules: Iterable[str]) -> dict[str, Any]:
+    """Import modules; return what the names of a text stand for that uses them."""
+    names: dict[str, Any] = {"type": type_of}
+    for module in modules:
+        importlib.import_module(module)
+        root = module.partition(".")[0]
+        names[root] = sys.modules[root]
+    # what has any attribute that it is given would have NumPy read any memory
+    pending: list[type] = [dict]
+    while pending:
+        kind = pending.pop()
+        pending += kind.__subclasses__()
+        if "__getattr__" in vars(kind) and kind.__module__.startswith("scipy."):
+            kind.__getattr__ = _named  # type: ignore[attr-defined]
+    return names
+
+
+def _named(of: dict[str, Any], name: str) -> Any:
+    if name.startswith("__") or name not in of:
+        raise AttributeError(name)
+    return of[name]
+
+
+def type_of(value: Any) -> type:
+    """Return the type of a value that is no type itself."""
+    if isinstance(value, type):
+        raise TypeError("the type of a class is not sampled")
+    return type(value)
 
 
 def _since(began: Times, ended: Times) -> list[float]:
