@@ -764,8 +764,8 @@ class _Writer:
         optional = ast.unparse(names[0])[1:2] == "-" if names else False
         if name in self.sizes:
             words |= {"default": ast.Constant(self.sizes[name])}
-            words |= {} if optional else {"nargs": ast.Constant("?")}
-        elif not optional and "nargs" not in words:
+            words |= {"required": ast.Constant(False)} if optional else {"nargs": ast.Constant("?")}
+        elif "required" in words or not (optional or "nargs" in words):
             raise self.refused(node, f"`{name}` has no default: pass -D {name}=...")
         taken = ast.Constant(self.member(node, name))
         kept = [ast.keyword(word, self.expression(value)) for word, value in words.items()]
@@ -821,10 +821,11 @@ def _is_call(node: ast.AST) -> bool:
 
 def _is_plain(text: str) -> bool:
     """Whether a format asks for no part of what it is given."""
-    return all(
-        (not name or name.isidentifier() or name.isdigit()) and (not inner or _is_plain(inner))
-        for _, name, inner, _ in Formatter().parse(text)
-    )
+    try:
+        fields = [(name or "", inner or "") for _, name, inner, _ in Formatter().parse(text)]
+    except ValueError:
+        return False
+    return all(f"_{name}".isidentifier() and _is_plain(inner) for name, inner in fields)
 
 
 def _lines(text: str) -> list[ast.stmt]:
