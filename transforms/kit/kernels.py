@@ -17,7 +17,17 @@ from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, values_of
-from advisor.ir.values import Read, Subscript, Value, operands, reads
+from advisor.ir.values import (
+    Elementwise,
+    Expand,
+    MatMul,
+    Read,
+    Reduction,
+    Subscript,
+    Value,
+    operands,
+    reads,
+)
 from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num, Sym
@@ -377,3 +387,20 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
             minima[loop.variable] = 0
         known.least[loop.variable], known.greatest[loop.variable] = low, loop.high - 1
     return known
+
+
+# --- products -----------------------------------------------------------------------------------
+
+
+def factors(value: Value) -> tuple[Value, ...]:
+    """Return what a product multiplies; nothing for any other value."""
+    match value:
+        case MatMul(left, right):
+            return (left, right)
+        case Reduction(Elementwise("multiply", (left, right)), axis, "add", fused=True):
+            return (left, right) if axis is None else (_without(left), _without(right))
+    return ()
+
+
+def _without(side: Value) -> Value:
+    return side.operand if isinstance(side, Expand) else side

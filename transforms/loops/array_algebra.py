@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from typing import Any
 
 from advisor.dtypes import Kind
 from advisor.ir.concrete import with_part
@@ -80,10 +81,26 @@ from advisor.ir.values import (
 from advisor.source import Edit
 from costdb.expr import ZERO
 from costdb.expr.nodes import Mod
-from transforms.kit.kernels import is_compiled_alone, offered, type_of, unsafe, with_statement
+from transforms.kit.kernels import (
+    factors,
+    is_compiled_alone,
+    offered,
+    type_of,
+    unsafe,
+    with_statement,
+)
 from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
 from transforms.kit.rule import KernelRule
-from transforms.loops.words import Factors, edits_of, factors
+
+Factors = tuple[Value, ...]
+
+
+def _edits_of(*given: Any) -> tuple[Edit, ...]:
+    """Return what `words.edits_of` does; who only reads a file loads none of its writers."""
+    from transforms.loops import words
+
+    return words.edits_of(*given)
+
 
 # Products: matrices, and vectors at either end.
 
@@ -428,7 +445,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
             for pattern, other in _others(part, kernel):
                 changed = replace(statement, value=with_part(statement.value, part, other))
                 body = with_statement(kernel.body, statement, (changed,))
-                edits = partial(edits_of, statement.span, {part: other}, kernel)
+                edits = partial(_edits_of, statement.span, {part: other}, kernel)
                 yield _proposal(pattern, statement, kernel.with_body(body), edits, kernel)
     yield from _of_names(kernel)
 
@@ -492,7 +509,7 @@ def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Propos
     kth = places[0] if len(places) == 1 else f"[{', '.join(places)}]"
     other = _partitioned(vector, (), kth, "", kernel).operand
     body = with_statement(kernel.body, bind, (replace(bind, value=other),))
-    edits = partial(edits_of, bind.span, {bind.value: other}, kernel)
+    edits = partial(_edits_of, bind.span, {bind.value: other}, kernel)
     pattern = next(one for one in PATTERNS if one.others is _selected_of_list)
     yield _proposal(pattern, bind, kernel.with_body(body), edits, kernel)
 
@@ -522,7 +539,7 @@ def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Prop
         if bind.name in mentioned(replace(one, value=value)):
             return
         body = with_statement(body, one, (replace(one, value=value),))
-        edits.append(partial(edits_of, one.span, changes, kernel, bind.span))
+        edits.append(partial(_edits_of, one.span, changes, kernel, bind.span))
 
     def every() -> tuple[Edit, ...]:
         made = [edit() for edit in edits]

@@ -10,7 +10,6 @@ from advisor.ir.values import (
     Called,
     Elementwise,
     Expand,
-    MatMul,
     Part,
     Reduction,
     Scalar,
@@ -18,24 +17,10 @@ from advisor.ir.values import (
 )
 from advisor.source import Edit, Span
 from costdb.records import dataclass, replace
+from transforms.kit.kernels import factors
 from transforms.loops.array_text import LOOSE, TIGHT, NoWords, Words
 
-Factors = tuple[Value, ...]
 _ATOMS = (ast.Name, ast.Call, ast.Subscript, ast.Attribute, ast.Constant)
-
-
-def factors(value: Value) -> Factors:
-    """Return what a product multiplies; nothing for any other value."""
-    match value:
-        case MatMul(left, right):
-            return (left, right)
-        case Reduction(Elementwise("multiply", (left, right)), axis, "add", fused=True):
-            return (left, right) if axis is None else (_without(left), _without(right))
-    return ()
-
-
-def _without(side: Value) -> Value:
-    return side.operand if isinstance(side, Expand) else side
 
 
 def edits_of(
