@@ -143,7 +143,8 @@ def seen_functions(
     told = (*options.observed, *(seen for seen in found if seen.function not in shown))
     # what an MPI program does at its module level is read with what it sends
     known = {seen.function for seen in told}
-    told = tuple(one for one in told if one.arrays or one.function in {*shown, *text})
+    worth = shown | text.keys()
+    told = tuple(one for one in told if one.arrays or one.function in worth)
     if prefilter.imports_mpi(source):
         known.add(MODULE)
     return (*told, *(seen for seen in least if seen.function not in known))

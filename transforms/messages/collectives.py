@@ -253,6 +253,8 @@ def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
         node = None if loop is None else statement_at(loop.span, program.context)
         if gathers or loop is None or not isinstance(node, ast.For) or len(node.body) > 1:
             return None
+        if not is_name(sent.text):
+            return None  # made anew for each rank
         if words(sent.text) & bound_in(program, loop):
             return None
         return Instead(replace(_call(pattern, Op.BCAST, sent, None), method="bcast"))

@@ -46,7 +46,7 @@ from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Interpre
 from advisor.source import Span
 from costdb.expr import num
 from transforms.kit.memory import new_array, payload_of
-from transforms.kit.names import argument, bound_names, is_simple, loaded_names
+from transforms.kit.names import argument, bound_names, is_name, is_simple, loaded_names
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at
 
@@ -85,7 +85,8 @@ def _run(
         harmless = all(_changes_nothing(one, place) for one in held)
         if not isinstance(node, ast.Assign) or not harmless:
             break
-        if not all(isinstance(one, ast.Name | ast.Tuple) for one in node.targets):
+        targets = [part for one in node.targets for part in ast.walk(one)]
+        if not all(isinstance(one, ast.Name | ast.Tuple | ast.Store) for one in targets):
             break
         if not all(_is_number(program, one) for one in calls):
             break
@@ -162,12 +163,22 @@ def _proposal(
         first, method="Allreduce", pickled=False, send=None, receive=together, in_place=True
     )
     name = fresh_name("reduced", context.identifiers)
-    sent = ", ".join(argument(step, "sendobj", program) or "" for step in run)
+    sent: list[str] = []
+    others = [span_of(node, context.lines) for node in between]
+    lines = [(place, context.text(place)) for place in others]
+    for step in run:
+        text = argument(step, "sendobj", program) or ""
+        if between and step is not run[-1] and not is_name(text):
+            # what is sent is computed where it was: what stands behind may draw numbers, too
+            here = fresh_name(f"{step.result}_here", context.identifiers)
+            lines.append((step.statement, f"{here} = {text}"))
+            text = here
+        sent.append(text)
     operation = argument(first, "op", program)
     given = "" if operation is None else f", op={operation}"
-    lines = [
-        *(context.text(span_of(node, context.lines)) for node in between),
-        f"{name} = {context.array_module}.array([{sent}])",
+    written = [
+        *(text for _, text in sorted(lines)),
+        f"{name} = {context.array_module}.array([{', '.join(sent)}])",
         f"{first.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {name}{given})",
         f"{', '.join(str(step.result) for step in run)} = {_results(name, run)}",
     ]
@@ -183,7 +194,7 @@ def _proposal(
         (fused,),
         "none of them depends on another; sums may be collected in another order, and agree to"
         " rounding" + "; none of the numbers is NaN" * (first.operation in ("MAX", "MIN")),
-        in_place_of(place, lines, context) if writable else "NumPy or MPI has no name",
+        in_place_of(place, written, context) if writable else "NumPy or MPI has no name",
     )
 
 

@@ -256,20 +256,23 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
         send=step.send and wholes[step.send.span],
         receive=step.receive and wholes[step.receive.span],
     )
-    edits: Edits | str = "all that the loop carries has no name"
-    if len(texts) == len(payloads):
-        edits = _edits(program, end, loop, texts | _first_tag(program, step, loop))
+    edits: Edits | str = "all that the loop carries, or its first tag, has no name"
+    tag = _first_tag(program, step, loop)
+    if len(texts) == len(payloads) and tag is not None:
+        edits = _edits(program, end, loop, texts | tag)
     piece = payloads[0].text
     return _Sweep(end, loop, call, piece, texts.get(payloads[0].span, piece), edits)
 
 
-def _first_tag(program: Program, step: Communicate, loop: Loop) -> dict[Span, str]:
-    """Return the tag of the first of a loop's messages, where it counts them."""
+def _first_tag(program: Program, step: Communicate, loop: Loop) -> dict[Span, str] | None:
+    """Return the tag of the first message of a loop that counts them; None where it has no text."""
     if step.tag is None or loop.variable not in free_symbols(step.tag):
         return {}
     place, text = step.places["tag"], argument(step, "tag", program) or ""
     first = python_text(substitute(step.tag, {loop.variable: loop.low}), {})
-    return {place: program.context.text(place).removesuffix(text) + (first or text)}
+    if first is None:
+        return None
+    return {place: program.context.text(place).removesuffix(text) + first}
 
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
