@@ -9,7 +9,7 @@ text and line. Nothing of the text is executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from string import Formatter
@@ -31,7 +31,7 @@ from advisor.measure.names import (
     stored_arrays,
 )
 from advisor.source import ParseProblem
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, replace
 
 _LONGEST_SHOWN = 60
 MPI = "mpi4py.MPI"
@@ -69,6 +69,8 @@ class Sampled:
     ----------
     text : str
         Python, written anew; ``clock`` and the roots of `modules` are its only free names.
+    plain : str
+        The same with loops as they are, to run whole.
     modules : tuple of str
         To import before it runs.
     entry : str or None
@@ -84,6 +86,7 @@ class Sampled:
     """
 
     text: str
+    plain: str
     modules: tuple[str, ...]
     entry: str | None
     parameters: Mapping[str, str]
@@ -107,12 +110,16 @@ def sampled_function(path: str, source: str, name: str) -> Sampled:
     ParseProblem
         The text does not parse.
     """
-    writer = _Writer(names_of(_parsed(path, source)), source)
-    function = writer.known.functions.get(name)
+    known = names_of(_parsed(path, source))
+    function = known.functions.get(name)
     if not isinstance(function, ast.FunctionDef):
         raise Refused(1, f"there is no function `{name}` at the top of the file")
-    entry = writer.function(name, marked=True)
-    return writer.result(writer.constants(), entry, function)
+
+    def written(writer: _Writer) -> Sampled:
+        entry = writer.function(name, marked=True)
+        return writer.result(writer.constants(), entry, function)
+
+    return _both(known, source, {}, written)
 
 
 def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sampled:
@@ -120,13 +127,27 @@ def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sa
 
     What the file assigns to the names of `sizes` at its top is replaced; raises as above.
     """
-    writer = _Writer(names_of(_parsed(path, source)), source, sizes)
-    body = writer.top(writer.known.statements, marked=True)
-    if not body and writer.known.ranks:
-        body = [(len(source), writer.main())]
-    if not any(made for _, made in body):
-        raise Refused(1, "nothing in it runs: it defines what other files call")
-    return writer.result(body, None, None)
+
+    def written(writer: _Writer) -> Sampled:
+        body = writer.top(writer.known.statements, marked=True)
+        if not body and writer.known.ranks:
+            body = [(len(source), writer.main())]
+        if not any(made for _, made in body):
+            raise Refused(1, "nothing in it runs: it defines what other files call")
+        return writer.result(body, None, None)
+
+    return _both(names_of(_parsed(path, source)), source, sizes, written)
+
+
+def _both(
+    known: Names,
+    source: str,
+    sizes: Mapping[str, int | float],
+    written: Callable[[_Writer], Sampled],
+) -> Sampled:
+    """Return a program that is written with loops in windows, and plain."""
+    found = written(_Writer(known, source, sizes))
+    return replace(found, plain=written(_Writer(known, source, sizes, plain=True)).text)
 
 
 def _parsed(path: str, source: str) -> ast.Module:
@@ -157,7 +178,8 @@ class _Installed(ast.NodeTransformer):
 class _Writer:
     known: Names
     source: str
-    sizes: Mapping[str, int | float] = field(default_factory=dict)
+    sizes: Mapping[str, int | float]
+    plain: bool = False
     names: dict[str, str] = field(default_factory=dict)
     made: dict[str, ast.stmt] = field(default_factory=dict)
     modules: set[str] = field(default_factory=set)
@@ -190,6 +212,7 @@ class _Writer:
         lacking = given[: len(given) - bound] if bound else given
         return Sampled(
             f"{ast.unparse(module)}\n",
+            "",
             tuple(sorted(self.modules)),
             entry,
             {one.arg: self.name(one.arg) for one in given},
@@ -543,7 +566,7 @@ class _Writer:
                 with self.at(left=""):
                     inside = self.inner(body)
                 repeated = ast.While(self.expression(test), inside, self.block(orelse))
-                if not counted:
+                if not counted or self.plain:
                     return [repeated]
                 inside[:0] = _lines(f"clock.trip({number})")
                 return [*_lines(f"clock.enter({number})"), repeated]
@@ -569,13 +592,14 @@ class _Writer:
         """Write a loop whose iterations come in parts that the clock chooses."""
         talks = self.known.talks(node)
         # of a loop in which a rank talks to others in other loops no iteration is left out
-        if self.compiled or is_short(node.iter) or (talks and self.alone):
+        whole = self.compiled or is_short(node.iter) or (talks and self.alone)
+        place = 0 if whole else self.place(node)
+        if whole or self.plain:
             over = self.expression(node.iter)
             target = self.target(node.target)
             with self.at(left=""):
                 body = self.inner(node.body)
             return [ast.For(target, over, body, self.block(node.orelse))]
-        place = self.place(node)
         name, part = f"loop{place}", f"part{place}"
         kind, over = "", node.iter
         if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and not over.keywords:

@@ -119,7 +119,7 @@ def _ranks(program: Sampled, effort: Effort) -> int:
 def key_of(program: Sampled, arguments: Arguments, circumstances: Sequence[str], ranks: int) -> str:
     """Return what tells a piece from all others: its text, its arguments, what runs it."""
     given = {program.parameters[name]: dict(one) for name, one in arguments.items()}
-    content = [program.text, program.entry, given, *circumstances]
+    content = [program.plain, program.entry, given, *circumstances]
     content += [f"{ranks} ranks"] if program.of_ranks else []
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -187,9 +187,10 @@ def _launch(one: _Turns, effort: Effort) -> None:
         runs = [max(ranks, key=lambda run: run["times_s"][0]) for ranks in every]
         runs = runs[1:] or runs
         one.spent_s += sum(run["real_s"] for run in runs)
-        if any(run["skipped"] for run in runs) and runs[0]["times_s"][0] <= _LONG_S:
-            # what windows cannot show, as work that depends on data, costs little to see
-            one.job["whole"] = True
+        if one.job["text"] != one.program.plain and runs[0]["times_s"][0] <= _LONG_S:
+            # what windows cannot show, as work that depends on data, costs little to see; and in
+            # short loops a clock takes as long as they do
+            one.job |= {"text": one.program.plain, "whole": True}
             _launch(one, effort)
         else:
             one.runs += runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -33,18 +34,18 @@ def written(program: str, names: dict[str, object]) -> object:
     return space["f"](**names)  # type: ignore[operator]
 
 
-def sampled(program: str, names: dict[str, object]) -> object:
+def sampled(program: str, names: dict[str, object], *, plain: bool = False) -> object:
     """Run what is written anew, whole."""
     found = sampled_function("f.py", f"import numpy as np\n{program}", "f")
-    space = run(found)
+    space = run(found, plain=plain)
     given = {found.parameters[name]: value for name, value in names.items()}
     return space[str(found.entry)](**given)  # type: ignore[operator]
 
 
-def run(program: Sampled) -> dict[str, object]:
+def run(program: Sampled, *, plain: bool = False) -> dict[str, object]:
     """Run what is written anew as the worker does; return what its names stand for."""
     space: dict[str, object] = {**names_of(program.modules), "clock": Clock(60.0, whole=True)}
-    exec(program.text, space)
+    exec(program.plain if plain else program.text, space)
     return space
 
 
@@ -61,11 +62,13 @@ def leaves(value: object) -> Iterator[object]:
 def test_what_is_written_anew_gives_the_same(name: str, seed: int) -> None:
     a = np.random.default_rng(seed).random((5 + seed, 5 + seed)) + 0.5
     one = {"a": a.copy(), "n": 3 + seed}
-    other = {"a": a.copy(), "n": 3 + seed}
-    expected, found = written(PROGRAMS[name], one), sampled(PROGRAMS[name], other)
-    for left, right in zip(leaves(expected), leaves(found), strict=True):
-        np.testing.assert_array_equal(left, right)
-    np.testing.assert_array_equal(one["a"], other["a"])  # type: ignore[arg-type]
+    expected = written(PROGRAMS[name], one)
+    for plain in (False, True):
+        other = {"a": a.copy(), "n": 3 + seed}
+        found = sampled(PROGRAMS[name], other, plain=plain)
+        for left, right in zip(leaves(expected), leaves(found), strict=True):
+            np.testing.assert_array_equal(left, right)
+        np.testing.assert_array_equal(one["a"], other["a"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -76,7 +79,22 @@ def test_scripts_written_anew_come_to_the_same(name: str, monkeypatch: pytest.Mo
     program = sampled_file("f.py", SCRIPTS[name], {})
     last = ast.parse(program.text).body[-1]
     assert isinstance(last, ast.Assign)
-    np.testing.assert_equal(run(program)[ast.unparse(last.targets[0])], space["result"])
+    for plain in (False, True):
+        values = run(program, plain=plain)
+        np.testing.assert_equal(values[ast.unparse(last.targets[0])], space["result"])
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, *SCRIPTS])
+def test_a_plain_program_asks_no_clock_in_its_loops(name: str) -> None:
+    """It is the same program: the same statements are marked, and nothing else is asked."""
+    if name in PROGRAMS:
+        found = sampled_function("f.py", f"import numpy as np\n{PROGRAMS[name]}", "f")
+    else:
+        found = sampled_file("f.py", SCRIPTS[name], {})
+    marks = [re.findall(r"clock\.mark\(\d+\)", text) for text in (found.text, found.plain)]
+    assert marks[0] == marks[1] and len(marks[0]) > 0
+    others = re.sub(r"clock\.(mark\(|refuse\()", "", found.plain)
+    assert "clock" not in others and ".carry(" not in others
 
 
 @pytest.mark.parametrize(
