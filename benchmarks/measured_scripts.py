@@ -3,9 +3,9 @@
 ``python -m benchmarks.measured_scripts [-P 2] [--launches 5] FILE-OR-FOLDER ...``: each file is
 run as it is, on so many ranks where it imports mpi4py, and sampled, in turn. Files of one folder
 whose names differ only behind their last underscore (``sum_loop.py``, ``sum_scan.py``) are
-alternatives: what sampling ranks first is held to what runs first. A program takes as long as its
-fastest run, from behind its imports to its end; where it has one process, by the clock of its main
-thread, which other programs do not hold up.
+alternatives, which take turns too: what sampling ranks first is held to what runs first. A program
+takes as long as its fastest run, from behind its imports to its end; where it has one process, by
+the clock of its main thread, which other programs do not hold up.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from dataclasses import dataclass, field
+from itertools import combinations, groupby
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from advisor.measure.language import Refused, sampled_file
+from advisor.measure.language import Refused, Sampled, sampled_file
 from advisor.measure.pieces import Effort, NoPiece, Piece, sample
 from benchmarks.npbench import MARK, Row, summary
 from costdb.launch.processes import environment, find_launcher
@@ -72,34 +73,58 @@ def run(file: Path, ranks: int) -> float:
     return float(json.loads(found.split()[0]))
 
 
-def row(file: Path, ranks: int, launches: int) -> Row:
-    """Run and sample one file, in turn."""
-    name = f"{file.parent.name}/{file.stem}"
-    try:
-        program = sampled_file(str(file), file.read_text("utf-8"), {})
-    except Refused as refused:
-        return Row(name, run(file, 2), why=str(refused))
-    of = ranks if program.of_ranks else 0
-    runs: list[float] = []
-    pieces: list[Piece] = []
-    for _ in range(launches):
+@dataclass
+class _Turns:
+    """A file that runs and is sampled in turn with its alternatives."""
+
+    name: str
+    program: Sampled | None
+    why: str
+    runs: list[float] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
+
+    def row(self) -> Row:
+        if self.why or not self.pieces:
+            return Row(self.name, min(self.runs, default=0.0), why=self.why)
+        return Row(
+            self.name,
+            min(self.runs),
+            min(one.low_s for one in self.pieces),
+            min(one.mid_s for one in self.pieces),
+            median(one.high_s for one in self.pieces),
+            median(self.runs),
+            median(one.spent_s for one in self.pieces),
+        )
+
+
+def rows_of(files: Sequence[Path], ranks: int, launches: int) -> list[Row]:
+    """Run and sample alternatives, in turn, so that what slows the machine falls on all."""
+    turns: dict[Path, _Turns] = {}
+    for file in files:
+        name = f"{file.parent.name}/{file.stem}"
         try:
-            runs.append(run(file, of))
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            return Row(name, 0.0, why=f"does not run here: {error}")
-        (found,) = sample([(program, {})], Effort(launches=1, ranks=ranks))
-        if isinstance(found, NoPiece):
-            return Row(name, min(runs), why=f"line {found.line}: {found.why}")
-        pieces.append(found)
-    return Row(
-        name,
-        min(runs),
-        min(one.low_s for one in pieces),
-        min(one.mid_s for one in pieces),
-        median(one.high_s for one in pieces),
-        median(runs),
-        median(one.spent_s for one in pieces),
-    )
+            turns[file] = _Turns(name, sampled_file(str(file), file.read_text("utf-8"), {}), "")
+        except Refused as refused:
+            turns[file] = _Turns(name, None, str(refused))
+    for launch in range(launches):
+        for file in files if launch % 2 else reversed(files):
+            one = turns[file]
+            of = ranks if one.program is None or one.program.of_ranks else 0
+            if one.why and (one.program is not None or one.runs):
+                continue
+            try:
+                one.runs.append(run(file, of))
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                one.why = f"does not run here: {error}"
+                continue
+            if one.program is None:
+                continue
+            (found,) = sample([(one.program, {})], Effort(launches=1, ranks=ranks))
+            if isinstance(found, NoPiece):
+                one.why = f"line {found.line}: {found.why}"
+            else:
+                one.pieces.append(found)
+    return [one.row() for one in turns.values()]
 
 
 def ranked(rows: Sequence[Row]) -> Iterator[str]:
@@ -141,10 +166,10 @@ def main(arguments: Any = None) -> None:
     given = parser.parse_intermixed_args(arguments)
     files = [file for one in given.files for file in (sorted(one.rglob("*.py")) or [one])]
     rows = []
-    for file in files:
-        one = row(file, given.ranks, given.launches)
-        rows.append(one)
-        print(one.line(), flush=True)
+    for _, family in groupby(files, lambda file: (file.parent, file.stem.rpartition("_")[0])):
+        some = rows_of(list(family), given.ranks, given.launches)
+        rows += some
+        print(*(one.line() for one in some), sep="\n", flush=True)
     for line in (*summary(rows), *ranked(rows)):
         print(line)
 
