@@ -129,12 +129,14 @@ def seen_functions(
     compiled = prefilter.may_call_compiled(source) or prefilter.imports_mpi(source)
     if not compiled and not prefilter.is_plain(source):
         return options.observed
-    from advisor.frontend.assumed import assumed
+    from advisor.frontend.assumed import assumed, calls_itself
     from advisor.frontend.spmd.called import called
 
     shown = frozenset(seen.function for seen in options.observed)
-    least = () if unsupported(path, source) else assumed(source)
-    if not least and not compiled:
+    read = not unsupported(path, source)
+    least = assumed(source) if read else ()
+    # loops tell what they need; of what has none calls tell
+    if not compiled and not least and not (read and calls_itself(source)):
         return options.observed
     found = called(path, source, options.sizes, options.size_origins, file)
     # an MPI program is followed with what it sends: of its functions that tells enough

@@ -39,7 +39,7 @@ def assumed(source: str) -> tuple[Seen, ...]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    outside = [one for one in tree.body if not isinstance(one, _Function | ast.ClassDef)]
+    outside = _outside(tree)
     lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(tree)
     reached = _reached(tree, outside)
     found = [(MODULE, 1, ast.arguments([], [], None, [], [], None, []), outside)]
@@ -66,6 +66,19 @@ def assumed_of(names: Iterable[str], text: str) -> Seen:
     given = [ast.arg(one) for one in dict.fromkeys(name.partition(".")[0] for name in names)]
     arguments = ast.arguments([], given, None, [], [], None, [])
     return _assumed("", 1, arguments, body, (), text.splitlines(), NUMPY)
+
+
+def calls_itself(source: str) -> bool:
+    """Return whether running a file calls functions of it; False where it does not parse."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return bool(_reached(tree, _outside(tree)))
+
+
+def _outside(tree: ast.Module) -> list[ast.stmt]:
+    return [one for one in tree.body if not isinstance(one, _Function | ast.ClassDef)]
 
 
 def _keeps_arguments(decorator: ast.expr) -> bool:
