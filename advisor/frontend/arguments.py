@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 import libcst as cst
 
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.shapes import ArrayType
+from advisor.ir.shapes import ArrayType, ShapeConflict
 from advisor.ir.values import Value
 from advisor.numpy_table import Shape
 from costdb.expr import Expr
@@ -88,6 +88,9 @@ class Door(Protocol[A]):
 
     def constant(self, argument: A) -> tuple[str, str]:
         """Return a number as a text, and its element type in an array."""
+
+    def misfit(self, conflict: ShapeConflict) -> NotUnderstood:
+        """Return the problem that operands do not fit."""
 
     def type_of(self, value: Value) -> ArrayType:
         """Return element type and shape of a value."""

@@ -236,6 +236,10 @@ class KernelDoor:
         found = self.type_of(operand)
         return Called("ravel", (operand,), (count_of(found.extents),), found.dtype)
 
+    def misfit(self, conflict: ShapeConflict) -> NotUnderstood:
+        """Return the problem that operands do not fit."""
+        return self.scope.misfit(conflict)
+
     def joined(self, name: str, parts: Known, axis: int) -> Value:
         """Return arrays joined into one."""
         items = self.items(parts)

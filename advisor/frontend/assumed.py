@@ -29,6 +29,8 @@ from costdb.records import replace
 _TRIES = 8
 """Names that fit none are left out one after another, up to so often."""
 
+_ASKING = frozenset(["inv", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis"])
+"""What is called where often something cheaper would do."""
 _FILLING = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "insert"])
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -50,11 +52,18 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if all(map(_keeps_arguments, node.decorator_list))
         and not (node.decorator_list and node.name in reached)
     )
-    return tuple(
-        _assumed(name, line, given, body, around if body is not outside else {}, lines, imports)
+    made = (
+        (
+            _assumed(
+                name, line, given, body, around if body is not outside else {}, lines, imports
+            ),
+            any(map(_is_worth_reading, body)),
+        )
         for name, line, given, body in found
-        if any(_is_worth_reading(part) for part in body)
+        if any(map(_is_worth_reading, body)) or (name is not MODULE and _asks(body))
     )
+    # statements that any numbers fit say nothing of arrays
+    return tuple(one for one, loops in made if loops or one.arrays)
 
 
 def assumed_of(names: Iterable[str], text: str) -> Seen:
@@ -112,6 +121,16 @@ def _is_worth_reading(node: ast.stmt) -> bool:
         if isinstance(loop, ast.For | ast.While)
         for one in ast.walk(loop)
     )
+
+
+def _asks(body: Iterable[ast.stmt]) -> bool:
+    """Return whether statements call what may be too much, or the same thing twice."""
+    calls = [one for part in body for one in ast.walk(part) if isinstance(one, ast.Call)]
+    names = Counter(getattr(one.func, "attr", getattr(one.func, "id", "")) for one in calls)
+    if names.keys() & _ASKING:
+        return True
+    again = (one for one in calls if names[getattr(one.func, "attr", "")] > 1)
+    return any(many > 1 for many in Counter(map(ast.unparse, again)).values())
 
 
 def _adds_up(node: ast.AST) -> bool:

@@ -139,6 +139,10 @@ class Calls(Parts):
             return self.formed(_FORMS[name], parts)
         if name in FUNCTIONS and parts:
             return self._tabled(name, parts)
+        if name.endswith(".at") and len(parts) > 1:
+            for one in parts[:2]:
+                self.array(one, 1)
+            parts[1].whole = True
         return Part()
 
     def _reduced(
@@ -202,7 +206,7 @@ class Calls(Parts):
         """Return what a function of the table gives."""
         row = FUNCTIONS[name]
         if row.rule == "last":
-            return parts[0]
+            return self.array(parts[0], 1)
         forms = [one for one in row.forms if not one.where] or row.forms
         most = max(len(one.operands) for one in forms)
         taken = [self.array(one) for one in parts[:most]]

@@ -52,7 +52,7 @@ from advisor.numpy_table import (
     strong,
     transformed,
 )
-from costdb.expr import Expr, ceil, free_symbols, num, substitute
+from costdb.expr import Expr, ceil, free_symbols, num, substitute, to_text
 from costdb.expr.parse import parse
 
 _OF_DATA = frozenset(
@@ -220,12 +220,19 @@ class Calls(Generic[A]):
             ahead = () if several is None else (num(len(several)),)
             return ((*ahead, *along),)
         stated = {one: door.written(rest[one]) for one in row.shaping & rest.keys()}
+        misfit: ShapeConflict | None = None
         for form in row.forms:
             wanted = {form.where[0]: form.where[1]} if form.where else {}
             if stated == wanted or (stated and not form.where and name == "meshgrid"):
-                letters = _fitted(form, shapes)
+                try:
+                    letters = _fitted(form, shapes)
+                except ShapeConflict as conflict:
+                    misfit = misfit or conflict
+                    continue
                 if letters is not None:
                     return tuple(self._extents(one, letters, rest) for one in form.results)
+        if misfit is not None:
+            raise door.misfit(misfit)
         raise NotUnderstood(f"np.{name} of arrays of these shapes")
 
     def _extents(
@@ -830,10 +837,16 @@ def _only(results: tuple[Value, ...], name: str) -> Value:
 
 
 def _fitted(form: Form, shapes: Sequence[Shape]) -> dict[str, Expr | Shape] | None:
-    """Return what the letters of a form stand for; None where shapes do not fit it."""
+    """Return what the letters of a form stand for; None where shapes do not fit it.
+
+    Raises
+    ------
+    ShapeConflict
+        They do if extents are equal.
+    """
     if len(form.operands) != len(shapes):
         return None
-    found: dict[str, Expr | Shape] = {}
+    found: dict[str, Expr] = {}
     free: list[Shape] = []
     for letters, shape in zip(form.operands, shapes, strict=True):
         if letters == "any":
@@ -845,13 +858,11 @@ def _fitted(form: Form, shapes: Sequence[Shape]) -> dict[str, Expr | Shape] | No
         if len(letters) != len(shape):
             return None
         for letter, extent in zip(letters, shape, strict=True):
-            if found.setdefault(letter, extent) != extent:
-                return None
-    try:
-        found["..."] = broadcast(free)
-    except ShapeConflict:
-        return None
-    return found | {"count": count_of(shapes[0])} if shapes else found
+            if (known := found.setdefault(letter, extent)) != extent:
+                text = f"axes of {to_text(known)} and {to_text(extent)} elements"
+                raise ShapeConflict(text, known, extent)
+    counted = {"count": count_of(shapes[0])} if shapes else {}
+    return {**found, **counted, "...": broadcast(free)}
 
 
 def _is_whole(dtype: str) -> bool:

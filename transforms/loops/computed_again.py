@@ -309,9 +309,11 @@ def _names(value: Value) -> frozenset[str]:
 
 
 def _is_work(value: Value, kernel: Kernel) -> bool:
-    """Return whether a value takes a pass over an array."""
-    parts = parts_of(value)
-    return isinstance(value, _COMPUTED) and any(type_of(part, kernel).extents for part in parts)
+    """Return whether a value takes a pass over an array, and is the same each time."""
+    parts = list(parts_of(value))
+    drawn = any(isinstance(one, Called) and one.function.startswith("random.") for one in parts)
+    works = any(type_of(part, kernel).extents for part in parts)
+    return isinstance(value, _COMPUTED) and works and not drawn
 
 
 def _proposal(

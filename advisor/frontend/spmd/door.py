@@ -224,6 +224,10 @@ class ProgramDoor(Maker):
         except ShapeConflict as reason:
             raise NotUnderstood(str(reason)) from reason
 
+    def misfit(self, conflict: ShapeConflict) -> NotUnderstood:
+        """Return the problem that operands do not fit."""
+        return NotUnderstood(str(conflict))
+
     def copy(self, operand: forms.Value, dtype: str, order: str, *, always: bool) -> forms.Value:
         """Return a copy, or the array itself."""
         view = self.view(operand)

@@ -83,6 +83,43 @@ def test_a_function_without_loops_over_subscripts_is_not_read() -> None:
     assert assumed("def f(a):\n    a[1, 2] = 0.0\n    for b in a:\n        print(b[0])") == ()
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return np.linalg.inv(a) @ b", "solve(a, b)"),
+        ("n, m = a.shape\n        return np.linalg.inv(a) @ b[:n]", "solve(a, b[:n])"),
+        ("return np.linalg.inv(a + 1) * b", ""),
+    ],
+)
+def test_functions_without_loops_are_read_where_a_rule_may_speak(body: str, told: str) -> None:
+    """The matrix of an inverse is square, since the function runs."""
+    source = dedent(
+        f"""
+    import numpy as np
+
+    def f(a, b):
+        {body}
+    """
+    )
+    findings = checked(source).findings
+    texts = [apply_edits(source, one.fix.edits) for one in findings if one.fix is not None]
+    assert len(texts) == bool(told) and all(told in text for text in texts)
+
+
+def test_functions_of_a_file_that_calls_them_need_no_loops() -> None:
+    source = """
+    import numpy as np
+
+    def softmax(x):
+        return np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+
+    softmax(np.ones((2000, 500)))
+    """
+    (found,) = checked(source).findings
+    assert found.code == "ADV506" and found.fix is not None
+    assert found.fix.applicability is Applicability.SAFE or "plain array" in str(found.fix)
+
+
 def test_what_is_assumed_is_said() -> None:
     (finding,) = checked(SMOOTHED).findings
     assert finding.code == "ADV401"

@@ -58,6 +58,9 @@ WRITTEN = [
     ("t = np.exp(x)\nu = t[1:]\nu[0] = 1.0\nreturn t + np.exp(x)", None),
     ("t = np.exp(x)\nu = np.exp(x)\nt[0] = 1.0\nreturn t, u", None),
     ("return x + y", None),
+    # drawn numbers are others each time
+    ("s = np.random.rand(9)\nt = np.random.rand(9)\nreturn s + t", None),
+    ("for k in range(4):\n    t = np.random.rand(9)\n    y[:9] += t", None),
 ]  # fmt: skip
 
 
