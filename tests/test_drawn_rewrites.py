@@ -144,7 +144,7 @@ def test_programs_of_every_idiom_are_drawn_and_rewritten() -> None:
 def test_gains_are_right_wrong_or_untold(
     before: float, after: float, predicted: tuple[float, float, float, float] | None, ranked: str
 ) -> None:
-    (first, *_) = trials(3, 1, load_machine("t3e"), 2)
+    first = next(iter(trials(3, 1, load_machine("t3e"), 2)))
     one = Trial(first.made, 9, 9, "", "", predicted)
     found, (ratio, *_) = judged(one, [[before] * 4, [after] * 4, [0.5] * 4])
     assert found == ranked

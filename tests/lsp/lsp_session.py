@@ -1,17 +1,26 @@
-"""A client for the real server, run as an editor runs it."""
+"""A client for the real server, run as an editor runs it, or beside the tests.
+
+A process takes longer to start than most tests take to ask what they ask of it. So one is started
+only where it is what a test is about.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from threading import Thread
 from typing import Any
 
 from lsprotocol import types
 from pytest_lsp import LanguageClient, make_test_lsp_client
+
+from advisor.lsp.server import AdviseServer
+from advisor.lsp.settings import Settings
 
 URI = "file:///kernels/smooth.py"
 COMMAND = (sys.executable, "-m", "advisor", "lsp")
@@ -195,24 +204,42 @@ class Session:
         return text
 
 
+def serve_one(listening: socket.socket, machine: str | None) -> None:
+    """Serve who connects first, as the process does on its standard streams."""
+    with listening, listening.accept()[0] as connection, suppress(SystemExit):
+        streams = (connection.makefile("rb"), connection.makefile("wb"))
+        AdviseServer("0", Settings(machine=machine)).start_io(*streams)
+
+
 @asynccontextmanager
 async def session(
     client_capabilities: types.ClientCapabilities,
     *,
     settings: dict[str, Any] | None = None,
     options: Any = None,
-    arguments: tuple[str, ...] = ("--machine", "sp2"),
-    command: tuple[str, ...] = COMMAND,
+    machine: str | None = "sp2",
+    command: tuple[str, ...] = (),
 ) -> AsyncIterator[Session]:
-    """Start a server, agree on capabilities, and end it as the protocol asks."""
+    """Start a server, agree on capabilities, and end it as the protocol asks.
+
+    With a command, it is a process of its own.
+    """
     client = make_test_lsp_client()
     client.set_configuration({"advise": {"minSpeedup": 1.01, **(settings or {})}})
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "ADVISE_DATA_DIR" or not name.startswith("ADVISE_")
-    }
-    await client.start_io(*command, *arguments, env=environment)
+    beside = None
+    if command:
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "ADVISE_DATA_DIR" or not name.startswith("ADVISE_")
+        }
+        arguments = ("--machine", machine) if machine else ()
+        await client.start_io(*command, *arguments, env=environment)
+    else:
+        listening = socket.create_server(("127.0.0.1", 0))
+        beside = Thread(target=serve_one, args=(listening, machine), daemon=True)
+        beside.start()
+        await client.start_tcp(*listening.getsockname())
     registered: list[str] = []
 
     @client.feature(types.CLIENT_REGISTER_CAPABILITY)
@@ -232,4 +259,8 @@ async def session(
         process = client._server
         if process is not None and process.returncode is None:
             process.kill()  # after a failure; else it has ended by now
+        if beside is not None:
+            client.protocol.writer.close()
+            await asyncio.to_thread(beside.join, PATIENCE_S)
+            assert not beside.is_alive()
         await client.stop()

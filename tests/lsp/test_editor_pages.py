@@ -67,7 +67,7 @@ async def test_helix() -> None:
     assert accepted(server["config"]) == Settings("t3e", {"N": 4096})
     # Helix hands `config` over as the server starts, and answers null when asked for a section
     options = {**server["config"], "sizes": {"N": 64}}
-    async with session(capabilities(), options=options, arguments=()) as editor:
+    async with session(capabilities(), options=options, machine=None) as editor:
         editor.client.set_configuration({})
         editor.open()
         (found,) = await editor.pushed()

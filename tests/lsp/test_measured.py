@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from lsp_session import PATIENCE_S, capabilities, session
+from lsp_session import COMMAND, PATIENCE_S, capabilities, session
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
@@ -39,7 +39,7 @@ async def test_a_kernel_is_measured_where_it_stands(
     file = tmp_path / "kernel.py"
     file.write_text(KERNEL)
     uri = file.as_uri()
-    async with session(capabilities(), arguments=("--machine", "here")) as editor:
+    async with session(capabilities(), machine="here", command=COMMAND) as editor:
         editor.open(KERNEL, uri)
         before = await editor.pushed(uri)
         given = await editor.client.text_document_code_action_async(
@@ -66,7 +66,7 @@ async def test_a_kernel_is_measured_where_it_stands(
 
 
 async def test_a_machine_of_the_studies_is_not_measured() -> None:
-    async with session(capabilities(), arguments=("--machine", "t3e")) as editor:
+    async with session(capabilities(), machine="t3e") as editor:
         editor.open(KERNEL)
         (first, *_) = await editor.pushed()
         actions = await editor.actions(first.range)

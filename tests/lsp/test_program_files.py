@@ -42,9 +42,8 @@ def put(editor: Session, text: str) -> None:
 
 
 async def test_what_a_user_does_with_a_program() -> None:
-    arguments = ("--machine", "t3e")
     settings = {"inlayHints": True}
-    async with session(capabilities(), arguments=arguments, settings=settings) as editor:
+    async with session(capabilities(), machine="t3e", settings=settings) as editor:
         editor.open(TEXT)
         first, second, unpriced = await editor.pushed()
         assert unpriced.code is None

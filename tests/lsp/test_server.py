@@ -1,4 +1,4 @@
-"""The server over the real protocol, in a process of its own."""
+"""The server over the real protocol."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from lsp_session import CODE, KERNEL, PATIENCE_S, URI, Session, capabilities, session
+from lsp_session import CODE, COMMAND, KERNEL, PATIENCE_S, URI, Session, capabilities, session
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import client_capabilities
@@ -28,7 +28,7 @@ def place(text: str, part: str) -> types.Range:
 
 
 async def test_an_editor_that_is_pushed_to() -> None:
-    async with session(capabilities()) as editor:
+    async with session(capabilities(), command=COMMAND) as editor:
         assert editor.started.capabilities.diagnostic_provider is None
         sync = editor.started.capabilities.text_document_sync
         assert isinstance(sync, types.TextDocumentSyncOptions)
@@ -168,7 +168,7 @@ async def test_an_editor_that_pulls_is_never_pushed_to() -> None:
 
 async def test_settings_and_commands() -> None:
     options = {"machine": "sp2", "minSpeedup": 1.01}
-    async with session(capabilities(configuration=False), options=options, arguments=()) as editor:
+    async with session(capabilities(configuration=False), options=options, machine=None) as editor:
         editor.open()
         (found,) = await editor.pushed()
         assert "of sp2" in found.message
@@ -222,7 +222,7 @@ async def test_settings_and_commands() -> None:
 
 
 async def test_without_a_machine_prices_are_those_of_the_shipped_one() -> None:
-    async with session(capabilities(configuration=False), arguments=()) as editor:
+    async with session(capabilities(configuration=False), machine=None) as editor:
         editor.open()
         found = await editor.pushed()
         assert found
@@ -308,7 +308,7 @@ async def test_real_editors_capabilities(name: str) -> None:
 
 
 async def test_a_cancelled_request_is_answered_and_the_next_one_too() -> None:
-    async with session(capabilities(pull=True)) as editor:
+    async with session(capabilities(pull=True), command=COMMAND) as editor:
         editor.open()
         pending = editor.client.protocol.send_request(
             types.TEXT_DOCUMENT_DIAGNOSTIC,

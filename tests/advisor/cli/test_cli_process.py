@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -185,24 +186,27 @@ def on_terminal(folder: Path, columns: int, *command: str, **more: str) -> str:
     return written.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("columns", [60, 120])
 def test_a_report_is_as_wide_as_it_is_to_be(
-    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.chdir(ROOT / "examples")
-    main(["box_sum.py", "gauss.py", "--machine", "sp2", "--no-cache"])
-    lines = capsys.readouterr().out.split("\n")
-    assert max(map(len, lines)) <= min(columns, 120)
-    heads = [place for place, line in enumerate(lines) if re.match(r"\w+\.py:\d+  ADV", line)]
-    assert len(heads) >= 2
-    for head in heads:
-        # the class stands first, then the statement with a mark, then the times
-        assert re.search(r"(GAIN|UNCERTAIN|PLAN)$", lines[head])
-        block = lines[head + 2 : head + 12]
-        bar = next(place for place, line in enumerate(block) if re.match(r" +\| +\^+", line))
-        assert re.match(r" +\d+ \| ", block[bar - 1])
-        assert any(re.match(r"  time   [0-9.]+ (.?s )?-> [0-9.]+ .?s a call", one) for one in block)
+    monkeypatch.chdir(tmp_path)
+    for name in ("box_sum.py", "gauss.py"):
+        shutil.copy(ROOT / "examples" / name, name)
+    for columns in (60, 120):  # what is kept of the first run is not looked for again
+        monkeypatch.setenv("COLUMNS", str(columns))
+        main(["box_sum.py", "gauss.py", "--machine", "sp2"])
+        lines = capsys.readouterr().out.split("\n")
+        assert max(map(len, lines)) <= columns
+        heads = [place for place, line in enumerate(lines) if re.match(r"\w+\.py:\d+  ADV", line)]
+        assert len(heads) >= 2
+        for head in heads:
+            # the class stands first, then the statement with a mark, then the times
+            assert re.search(r"(GAIN|UNCERTAIN|PLAN)$", lines[head])
+            block = lines[head + 2 : head + 12]
+            bar = next(place for place, line in enumerate(block) if re.match(r" +\| +\^+", line))
+            assert re.match(r" +\d+ \| ", block[bar - 1])
+            times = r"  time   [0-9.]+ (.?s )?-> [0-9.]+ .?s a call"
+            assert any(re.match(times, one) for one in block)
 
 
 def test_a_terminal_has_colours_unless_it_or_its_user_wants_none(kernel: Path) -> None:

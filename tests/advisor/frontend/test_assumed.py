@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +27,7 @@ SMOOTHED = """
 """
 
 
+@cache
 def checked(source: str) -> FileResult:
     return check_source("a.py", dedent(source), Options("node2026", {}, (), (), None))
 

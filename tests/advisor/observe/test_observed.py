@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from advisor.cli.app import main
 from advisor.codec import decode, encode
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
@@ -202,21 +200,16 @@ def test_a_later_run_replaces_what_it_saw_and_nothing_else(data: Path) -> None:
     assert known.of_file(str(other)) == ()
 
 
-def test_the_command_line_knows_the_sizes_of_the_last_run(data: Path) -> None:
+def test_the_command_line_knows_the_sizes_of_the_last_run(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(data)
     file = data / "f.py"
     file.write_text(ROWS)
 
     def advise(*more: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "advisor", str(file), "--machine", "t3e", *more],
-            cwd=data,
-            env={**os.environ, "ADVISE_DATA_DIR": str(data / "data")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode in (0, 1), done.stderr
-        return done.stdout
+        assert main([str(file), "--machine", "t3e", *more]) in (0, 1)
+        return capsys.readouterr().out
 
     assert "no time is predicted" in advise()
     keep(file, scale("F", ranks=16))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ def box(image, N: int, b: int):
 """
 
 
+@cache
+def scanned(shifts: str, amount: str, axis: int) -> Finding:
+    source = ROLLED.format(shifts=shifts, amount=amount, axis=axis)
+    (judged,) = ranked(source, [SCANS]).judged
+    return judged.finding
+
+
 @pytest.mark.parametrize(
     "shifts", ["range(b)", "range(-b, b + 1)", "range(-9, 10)", "range(-4, 9)"]
 )
@@ -75,14 +83,9 @@ def box(image, N: int, b: int):
 @pytest.mark.parametrize("axis", [0, 1])
 def test_windows_that_wrap_around_are_priced_as_scans(shifts: str, amount: str, axis: int) -> None:
     """The scan does the same work whichever side its windows reach to."""
-    source = ROLLED.format(shifts=shifts, amount=amount, axis=axis)
-    (judged,) = ranked(source, [SCANS]).judged
-    assert judged.finding.code == "ADV201"
-    one_sided = ROLLED.format(shifts="range(b)", amount="k", axis=axis)
-    (other,) = ranked(one_sided, [SCANS]).judged
-    assert judged.finding.prediction.after_s == pytest.approx(
-        other.finding.prediction.after_s, rel=0.05
-    )
+    found, one_sided = scanned(shifts, amount, axis), scanned("range(b)", "k", axis)
+    assert found.code == "ADV201"
+    assert found.prediction.after_s == pytest.approx(one_sided.prediction.after_s, rel=0.05)
 
 
 def test_what_a_rule_could_write_but_nobody_prices_is_told_of() -> None:

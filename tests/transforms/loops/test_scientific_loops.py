@@ -6,6 +6,7 @@ They run on none, one and more rows, where every warning is an error.
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ EXPECTED = """\
 """
 
 
+@cache
 def _edits(text: str) -> list[tuple[str, str]]:
     """Return what edits make of a program, with what is told of each."""
     found = check_source("program.py", HEAD + text + CALL, OPTIONS).findings
