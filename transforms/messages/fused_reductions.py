@@ -1,9 +1,8 @@
 """# ADV608 separate-calls
 
-**What it does.** Finds calls of one kind that follow one another between the same ranks, none of
-which waits for what another brings, and makes one of them: numbers that are reduced over all ranks
-or to a root, sent by a root to all, or exchanged; and halos of several arrays that go to the same
-neighbour.
+**What it does.** Finds calls of one kind that follow one another and do not wait for each other,
+and makes one of them: numbers that are reduced over all ranks or to a root, sent by a root to all,
+or exchanged; and halos of several arrays that go to the same neighbour.
 
 **Why it costs.** A call that carries little is all latency: a message, or a tree of messages, each
 with its start-up time. What several carry together takes as long as one. The lower-case form

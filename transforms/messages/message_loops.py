@@ -56,21 +56,31 @@ rounding, and arrays that go by two names are taken to be two.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import compress
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.ranks import Partner
+from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Call, Communicate, Leave, Loop, Op, Unknown, Visit, walk
 from advisor.source import Edit, Span
 from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
+from costdb.expr.polynomials import expand
 from costdb.records import dataclass, replace
-from transforms.kit.memory import is_counted, is_stretch, plain_array, swept
+from transforms.kit.memory import (
+    apart,
+    is_counted,
+    is_stretch,
+    plain_array,
+    swept,
+    written_sizes,
+)
 from transforms.kit.names import argument, bound_in, bound_names, keywords, used_outside, words
 from transforms.kit.programs import ProgramRule, instead, offer
-from transforms.kit.ranks import named_rank, on_all_ranks
+from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     fresh_name,
@@ -153,7 +163,19 @@ def _may_meet(send: End, receive: End) -> bool:
     one, other = send.step.tag, receive.step.tag
     if isinstance(one, Num) and isinstance(other, Num) and one.value != other.value:
         return False
-    return not (_differ(send.step.dest, receive) or _differ(receive.step.source, send))
+    if _differ(send.step.dest, receive) or _differ(receive.step.source, send):
+        return False
+    rank = send.step.communicator.rank
+    there, back = (_distance(one, rank) for one in (send.step.dest, receive.step.source))
+    return there is None or back is None or there == -back
+
+
+def _distance(partner: Partner | None, rank: Expr) -> int | Fraction | None:
+    """Return how many ranks on the other end is, where that is the same number for all."""
+    if partner is None or partner.kind is not PartnerKind.RANK or partner.rank is None:
+        return None
+    distance = expand(partner.rank - rank)
+    return distance.value if isinstance(distance, Num) else None
 
 
 def _differ(partner: Partner | None, end: End) -> bool:
@@ -207,7 +229,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         yield from _one_list(program, send, receive)
     for function in program.functions:
         for visit, step in function.operations():
-            if step.op in _ELEMENTWISE and on_all_ranks(function.visits(), visit):
+            exchanges = step.op is Op.SENDRECV and not step.replaces and is_exchange(step)
+            if (step.op in _ELEMENTWISE or exchanges) and on_all_ranks(function.visits(), visit):
                 sweep = _sweep(program, End(function, visit, step))
                 if sweep is not None:
                     yield _once(
@@ -251,6 +274,11 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
         wholes[one.span] = replace(one, view=whole, count=whole.count)
         text = _text(program, one, loop)
         texts |= {} if text is None else {one.span: text}
+    if step.op is Op.SENDRECV:
+        # what one iteration receives no later one may send on
+        given, taken = (whole.view for whole in wholes.values())
+        if given is None or taken is None or not apart(given, taken, written_sizes(program)):
+            return None
     call = replace(
         step,
         send=step.send and wholes[step.send.span],
@@ -290,10 +318,18 @@ def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
         return None
     texts = [ast.unparse(part) for part in getattr(one.slice, "elts", [one.slice])]
     own = [place for place, text in enumerate(texts) if name in words(text)]
-    # the index alone, or the range of it and its neighbour
-    if len(own) != 1 or texts[own[0]] not in (name, f"{name}:{name} + 1"):
+    # the index alone, moved by a number, or the range of it and its neighbour
+    at = texts[own[0]].replace(f"{name}:{name} + 1", name) if len(own) == 1 else ""
+    moved = at.removeprefix(name)
+    if at == moved or not re.fullmatch(r"( [+-] \d+)?", moved):
         return None
-    texts[own[0]] = ":".join(bounds[-2:])
+    if moved:
+        # before an array's beginning an index counts from its end
+        first = loop.low + int(moved.replace(" ", ""))
+        if not isinstance(first, Num) or first.value < 0:
+            return None
+        bounds = [bound if bound.isalnum() else f"({bound})" for bound in bounds]
+    texts[own[0]] = ":".join(f"{bound}{moved}" for bound in bounds[-2:])
     return f"{ast.unparse(one.value)}[{', '.join(texts)}]"
 
 
