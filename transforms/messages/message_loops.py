@@ -3,7 +3,7 @@
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
 that broadcast, reduce or exchange something small in every iteration: one call carries all of it.
-Pickled objects go as one list.
+Pickled objects go as one list, and elements of a window in one call, or in one epoch.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
@@ -92,10 +92,11 @@ from transforms.kit.rewrite import (
     together,
 )
 from transforms.messages.repeated_collectives import repeated_collectives
+from transforms.messages.windows import MOVES, epochs_beside, first_place, one_epoch
 
 _ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
 """Collectives that do the same with every element, whatever else they carry."""
-_FIXED = ("root", "op", "dest", "source")
+_FIXED = ("root", "op", "dest", "source", "target_rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
     for function in program.functions:
         for visit, step in function.operations():
             exchanges = step.op is Op.SENDRECV and not step.replaces and is_exchange(step)
-            if (step.op in _ELEMENTWISE or exchanges) and on_all_ranks(function.visits(), visit):
+            meets = step.op in _ELEMENTWISE or step.op in MOVES or exchanges
+            if meets and on_all_ranks(function.visits(), visit):
                 sweep = _sweep(program, End(function, visit, step))
                 if sweep is not None:
                     yield _once(
@@ -241,6 +243,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                         sweep.edits,
                     )
         yield from repeated_collectives(program, function)
+        yield from one_epoch(program, function)
 
 
 def _sweep(program: Program, end: End) -> _Sweep | None:
@@ -253,11 +256,14 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     if not is_counted(loop) or loop.trips is None or loop.by_rank or step not in loop.body:
         return None
     # a barrier goes only where all ranks leave it out
+    beside = epochs_beside(program, step, loop) if step.op in MOVES else []
+    if beside is None:
+        return None
     for other in loop.body:
         match other:
             case Communicate(op=Op.BARRIER, receiver=step.receiver) if step.op in _ELEMENTWISE:
                 pass
-            case _ if other != step:
+            case _ if other != step and other not in beside:
                 return None
     fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
     if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
@@ -286,6 +292,10 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     )
     edits: Edits | str = "all that the loop carries, or its first tag, has no name"
     tag = _first_tag(program, step, loop)
+    if step.op in MOVES:
+        tag = first_place(program, step, loop, payloads[0])
+        if tag is None:
+            return None
     if len(texts) == len(payloads) and tag is not None:
         edits = _edits(program, end, loop, texts | tag)
     piece = payloads[0].text
@@ -344,7 +354,9 @@ def _edits(program: Program, end: End, loop: Loop, texts: dict[Span, str]) -> Ed
     node = statement_at(loop.span, context)
     place = loop.span if node is None else span_of(node, context.lines)
     steps = [one for one in loop.body if isinstance(one, Communicate)]
-    return instead(program, end.function, place, [text], steps)
+    lines = [text if one == end.step else context.text(one.statement) for one in steps]
+    kept = [line for one, line in zip(steps, lines, strict=True) if one.op is not Op.BARRIER]
+    return instead(program, end.function, place, kept, steps)
 
 
 def _agree(giver: _Sweep, taker: _Sweep) -> bool:
