@@ -6,10 +6,20 @@ import ast
 import re
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import Order
+from advisor.ir.spmd.memory import Order, View
 from advisor.ir.spmd.payloads import Payload, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
+from advisor.ir.spmd.steps import (
+    Allocate,
+    Communicate,
+    Compute,
+    Copy,
+    Interpret,
+    Loop,
+    Op,
+    Visit,
+    Wait,
+)
 from advisor.ir.values import Point, Range
 from costdb.expr import Expr, num, substitute, sym
 from costdb.records import replace
@@ -17,6 +27,7 @@ from transforms.kit.memory import (
     SENDABLE,
     is_counted,
     is_whole_behind,
+    may_share,
     new_array,
     payload_of,
     plain_array,
@@ -24,7 +35,15 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import BASE, bound_names, loaded_names, occurrences, used_outside, words
 from transforms.kit.programs import collective, instead, offer
-from transforms.kit.ranks import Move, is_shift, modulo, move_of, named_rank, on_all_ranks
+from transforms.kit.ranks import (
+    Move,
+    is_shift,
+    modulo,
+    move_of,
+    named_rank,
+    on_all_ranks,
+    same_communicator,
+)
 from transforms.kit.rewrite import Edits, in_place_of, span_of, starts_line, stretch, suite_at
 
 _Found = tuple[Communicate, Edits | str, str, str, str]
@@ -33,22 +52,22 @@ _Found = tuple[Communicate, Edits | str, str, str, str]
 
 def rings(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collective that a loop round all ranks stands for."""
-    for visit, step in function.operations():
-        if not visit.loops or step.op is not Op.SENDRECV or step.replaces or not step.blocking:
-            continue
-        loop = visit.loops[-1]
-        if "status" in step.places or not is_counted(loop):
+    for visit in function.visits():
+        loop = visit.step
+        step = _exchange_in(loop) if isinstance(loop, Loop) and is_counted(loop) else None
+        if step is None or not isinstance(loop, Loop) or "status" in step.places:
             continue
         if loop.high - loop.low != step.communicator.size - 1:
             continue
-        found = None if step.pickled else _all_gather(program, function, loop, step)
-        found = found or _all_reduce(program, function, visit, step)
+        found = None if step.pickled else _all_gather(program, function, visit, loop, step)
+        if found is None and step in loop.body and not step.replaces:
+            found = _all_reduce(program, function, visit, loop, step)
         if found is None:
             continue
         call, edits, does, reason, argued = found
         yield offer(
             function,
-            visit.loops[:-1],
+            visit,
             step.span,
             f"let one `{call.method}` {does}, not a loop round a ring",
             reason,
@@ -59,27 +78,117 @@ def rings(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]
         )
 
 
+def _exchange_in(loop: Loop) -> Communicate | None:
+    """Return the one exchange of an iteration; a send and a receive are one, too."""
+    calls = [one for one in loop.body if isinstance(one, Communicate)]
+    match calls:
+        case [Communicate(op=Op.SENDRECV, blocking=True) as step]:
+            return step
+        case [one, other] if {one.op, other.op} == {Op.SEND, Op.RECV}:
+            send, receive = (one, other) if one.op is Op.SEND else (other, one)
+            waits = sum(isinstance(step, Wait) for step in loop.body)
+            alike = same_communicator(send.communicator, receive.communicator)
+            tagged = "tag" not in receive.places or (
+                send.tag is not None and send.tag == receive.tag
+            )
+            ended = waits > 0 or (send.blocking and receive.blocking)
+            if send.pickled or receive.pickled or not (alike and tagged and ended):
+                return None
+            if "status" in receive.places:
+                return None
+            both = replace(send, op=Op.SENDRECV, blocking=True, mode="", source=receive.source)
+            return replace(both, receive=receive.receive, places={})
+    return None
+
+
+def _stored(loop: Loop, step: Communicate) -> Payload | None:
+    """Return where what a buffer that goes round brings is copied to."""
+    copies = [one for one in loop.body if isinstance(one, Copy)]
+    got, sent = step.receive, step.send
+    if got is None or got.view is None or sent is None or len(copies) != 1:
+        return None
+    (copy,) = copies
+    whole = same_memory(copy.source, got.view) and copy.source.is_whole and got.view.is_whole
+    later = loop.body.index(copy) > loop.body.index(step)
+    if not (whole and later) or copy.allocates or copy.target.count != got.count:
+        return None
+    return replace(got, view=copy.target, text=copy.target.text, dtype=copy.target.dtype)
+
+
+def _begins_as_row(visit: Visit, step: Communicate, row: View) -> bool:
+    """Return whether a buffer that goes round begins as a copy of the own row.
+
+    Both are copies of the same, or one is of the other, and nothing comes in between.
+    """
+    assert step.send is not None and step.send.view is not None
+    own = replace(row, region=(Point(step.communicator.rank), *(row.region or ())[1:]))
+    sources: dict[bool, View] = {}
+    for one in visit.block[: visit.position][::-1]:
+        if not isinstance(one, Copy):
+            if isinstance(one, Interpret | Allocate):
+                continue
+            break
+        for is_row, view in ((True, own), (False, step.send.view)):
+            if same_memory(one.target, view) and one.target.region == view.region:
+                sources.setdefault(is_row, one.source)
+    first, other = sources.get(True), sources.get(False)
+    if other is None:
+        return False
+    if same_memory(other, own) and other.region == own.region:
+        return True
+    return (
+        first is not None
+        and same_memory(first, other)
+        and first.region == other.region
+        and not may_share(first, own)
+        and not may_share(first, step.send.view)
+    )
+
+
 def _all_gather(
-    program: Program, function: SpmdFunction, loop: Loop, step: Communicate
+    program: Program, function: SpmdFunction, visit: Visit, loop: Loop, step: Communicate
 ) -> _Found | None:
     """Return one `Allgather` for a loop that passes rows on until every rank has all of them."""
-    given = step.receive
-    if step not in loop.body or not all(one == step or _is_of_numbers(one) for one in loop.body):
+    given, ends = step.receive, [one for one in loop.body if isinstance(one, Communicate | Wait)]
+    rest, stored = [one for one in loop.body if one not in ends], None
+    if step.replaces:
+        given = stored = _stored(loop, step)
+        rest = [one for one in rest if not isinstance(one, Copy)]
+    if not all(map(_is_of_numbers, rest)):
         return None
-    sent, taken = _row(step.send, step), _row(step.receive, step)
-    if sent is None or taken is None or given is None or not _gathers(loop, step, sent, taken):
+    taken = _row(given, step)
+    # what goes round first is the own row, and then what came last
+    sent = taken if stored is None else _before(loop, taken)
+    sent = _row(step.send, step) if stored is None else sent
+    if sent is None or taken is None or given is None:
+        return None
+    rows = given if stored is not None else step.send
+    if not _gathers(loop, replace(step, send=rows, receive=given), sent, taken):
         return None
     view, base = given.view, BASE.fullmatch(given.text.strip())
     assert view is not None and view.region is not None
     whole = replace(view, region=(Range(num(0), step.communicator.size), *view.region[1:]))
     name = base[1] if base is not None and "." not in base[1] else given.text
     received = replace(given, view=whole, count=whole.count, text=name)
+    if stored is not None and not _begins_as_row(visit, step, view):
+        return None
     line = f"{step.receiver}.Allgather({program.mpi_module}.IN_PLACE, {name})"
+    nodes, at = suite_at(loop.span, program.context) or ([], 0)
+    place = stretch(loop.span, step.statement)
+    place = span_of(nodes[at], program.context.lines) if nodes else place
+    edits: Edits | str = "the array has no name"
+    if name != given.text and stored is None:
+        edits = instead(program, function, place, [line], ends)
+    elif name != given.text and nodes:
+        # behind the loop the buffer has what nobody else sends
+        names = bound_names([nodes[at]]) - {name, *words(step.receiver), str(program.mpi_module)}
+        kept = used_outside(names, place, function, program)
+        edits = f"`{kept}` is used elsewhere"
+        if kept is None and starts_line(place, program.context):
+            edits = in_place_of(place, [line], program.context)
     return (
-        collective(step, Op.ALLGATHER, None, received),
-        "the array has no name"
-        if name == given.text
-        else instead(program, function, stretch(loop.span, step.statement), [line], [step]),
+        replace(collective(step, Op.ALLGATHER, None, received), places={}, blocking=True),
+        edits,
         f"collect the rows of `{name}`",
         "the library knows algorithms of fewer steps for small pieces, has several messages under"
         " way for large ones, and costs one call from Python",
@@ -87,11 +196,18 @@ def _all_gather(
     )
 
 
+def _before(loop: Loop, taken: Expr | None) -> Expr | None:
+    """Return what an iteration sends that passes on what came in the one before."""
+    if taken is None:
+        return None
+    return substitute(taken, {loop.variable: sym(loop.variable) - 1})
+
+
 def _all_reduce(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+    program: Program, function: SpmdFunction, visit: Visit, loop: Loop, step: Communicate
 ) -> _Found | None:
     """Return one `Allreduce` for blocks that go round a ring, each rank adding what comes by."""
-    loop, sent, context = visit.loops[-1], step.send, program.context
+    sent, context = step.send, program.context
     on = move_of(named_rank(step.dest), step.communicator)
     if not is_shift(step) or on is None or on.by not in (num(1), num(-1)):
         return None
@@ -160,7 +276,9 @@ def _begins_with_block(nodes: list[ast.stmt], total: str, block: str) -> bool:
 
 
 def _is_of_numbers(step: object) -> bool:
-    return isinstance(step, Compute) and step.target is None and not step.reads
+    return isinstance(step, Interpret) or (
+        isinstance(step, Compute) and step.target is None and not step.reads
+    )
 
 
 def _row(payload: Payload | None, step: Communicate) -> Expr | None:
