@@ -23,6 +23,7 @@ from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
     Copy,
+    Interpret,
     Leave,
     Loop,
     Op,
@@ -399,11 +400,13 @@ def _acts(step: Step) -> Iterator[_Act]:
     if isinstance(step, Communicate):
         yield _Act(step, ALL)
     elif isinstance(step, Branch):
+        if any(not isinstance(one, Communicate | Interpret) for one in arms(step)):
+            return  # what comes may change what is sent
         text = "" if step.orelse else step.condition.text
         for arm, first in ((step.then, True), (step.orelse, False)):
             for one in arm:
                 if not isinstance(one, Communicate):
-                    return
+                    continue
                 holds = ranks_where(step.condition.value, one.communicator)
                 where = ALL if holds is None else holds if first else other_ranks(holds)
                 yield _Act(one, where or ALL, text)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import Order, View
-from advisor.ir.spmd.payloads import Payload, elements
+from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Allocate,
@@ -57,9 +57,12 @@ def rings(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]
         step = _exchange_in(loop) if isinstance(loop, Loop) and is_counted(loop) else None
         if step is None or not isinstance(loop, Loop) or "status" in step.places:
             continue
-        if loop.high - loop.low != step.communicator.size - 1:
+        short = step.communicator.size - (loop.high - loop.low)
+        found = _number_round(program, function, visit, loop, step, short)
+        if short != num(1) and found is None:
             continue
-        found = None if step.pickled else _all_gather(program, function, visit, loop, step)
+        if found is None and not step.pickled:
+            found = _all_gather(program, function, visit, loop, step)
         if found is None and step in loop.body and not step.replaces:
             found = _all_reduce(program, function, visit, loop, step)
         if found is None:
@@ -92,12 +95,14 @@ def _exchange_in(loop: Loop) -> Communicate | None:
                 send.tag is not None and send.tag == receive.tag
             )
             ended = waits > 0 or (send.blocking and receive.blocking)
-            if send.pickled or receive.pickled or not (alike and tagged and ended):
+            if send.pickled != receive.pickled or not (alike and tagged and ended):
+                return None
+            if receive.pickled and not receive.blocking:
                 return None
             if "status" in receive.places:
                 return None
             both = replace(send, op=Op.SENDRECV, blocking=True, mode="", source=receive.source)
-            return replace(both, receive=receive.receive, places={})
+            return replace(both, receive=receive.receive, result=receive.result, places={})
     return None
 
 
@@ -240,6 +245,70 @@ def _all_reduce(
         "the same terms are added, in another order, the same on each rank: sums of floating-point"
         " numbers agree to rounding",
     )
+
+
+def _number_round(
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    loop: Loop,
+    step: Communicate,
+    short: Expr,
+) -> _Found | None:
+    """Return one `allreduce` for a number of each rank that goes round and is added up.
+
+    A total that begins with 0 gets the own number from the last of `P` passes.
+    """
+    sent, context, mpi = step.send, program.context, program.mpi_module
+    on = move_of(named_rank(step.dest), step.communicator)
+    if not is_shift(step) or on is None or on.by not in (num(1), num(-1)) or sent is None:
+        return None
+    nodes, at = suite_at(loop.span, context) or ([], 0)
+    node = nodes[at] if nodes else None
+    if not step.pickled or sent.kind is not PayloadKind.SCALAR or not isinstance(node, ast.For):
+        return None
+    ends = [one for one in loop.body if isinstance(one, Communicate | Wait)]
+    begun = [any(span_of(n, context.lines).contains(e.span) for e in ends) for n in node.body]
+    rest = [ast.unparse(n) for n, is_end in zip(node.body, begun, strict=True) if not is_end]
+    given, got = ast.unparse(ast.parse(sent.text.strip())), str(step.result)
+    passed = f"{given} = {got}"
+    added = next((re.fullmatch(rf"(\w+) \+= {re.escape(got)}", one) for one in rest[:1]), None)
+    goes_on = rest[1:] == [passed] or (given == got and len(rest) == 1)
+    if node.orelse or added is None or not goes_on or begun != sorted(begun, reverse=True):
+        return None
+    total, place = added[1], span_of(node, context.lines)
+    inits = [_init(nodes[:at], name) for name in (total, given)]
+    exact = inits[0] == "0" or (inits[0] == "0.0" and str(sent.dtype).startswith("float"))
+    whole = short == num(1) and inits[0] in (given, inits[1]) and str(inits[0]).isidentifier()
+    if total in (given, got) or not (whole or (short == num(0) and exact)):
+        return None
+    left = bound_names([node]) - {total, given, *words(step.receiver), str(mpi)}
+    later = any(one.start_line > place.end_line for one in occurrences(given, function, program))
+    if later or used_outside(left, place, function, program) is not None or mpi is None:
+        return None
+    if not on_all_ranks(function.visits(), visit) or not starts_line(place, context):
+        return None
+    line = f"{total} = {step.receiver}.allreduce({given}, op={mpi}.SUM)"
+    call = replace(collective(step, Op.ALLREDUCE, sent, None), method="allreduce", places={})
+    return (
+        replace(call, operation="SUM", result=total),
+        in_place_of(place, [line], context),
+        f"add up `{total}`",
+        "round a ring every rank sends the numbers of all, one after another",
+        "the same terms are added, in another order, the same on each rank: sums of floating-point"
+        " numbers agree to rounding",
+    )
+
+
+def _init(nodes: list[ast.stmt], name: str) -> str | None:
+    """Return what a name is given last, if nothing may change it then."""
+    for node in nodes[::-1]:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=bound)], value=value) if bound == name:
+                return ast.unparse(value)
+        if name in bound_names([node]):
+            return None
+    return None
 
 
 def _added_round(node: ast.stmt, step: Communicate, given: str) -> tuple[str, str] | None:
