@@ -34,7 +34,6 @@ from transforms.kit.ranks import (
     only_communication,
     other_ranks,
     ranks_where,
-    same_communicator,
 )
 from transforms.kit.rewrite import (
     Edits,
@@ -46,7 +45,7 @@ from transforms.kit.rewrite import (
     suite_at,
     together,
 )
-from transforms.messages.patterns import NOT_FIRST, NOT_LAST
+from transforms.messages.patterns import NOT_FIRST, NOT_LAST, are_ends
 
 _WORDS = {
     Op.BCAST: ("send it to all", "every rank gets what the first one had"),
@@ -109,9 +108,7 @@ def _passed_on(visit: Visit, receive: Communicate) -> Communicate | None:
     for step in visit.block[visit.position + 1 :]:
         send = _end(step, Op.SEND)
         if send is not None:
-            tagged = "tag" not in receive.places or None is not send.tag == receive.tag
-            alike = same_communicator(send.communicator, receive.communicator) and tagged
-            return send if alike and send.pickled == receive.pickled else None
+            return send if are_ends(send, receive) else None
         inside = [one.step for one in walk((step,), into_calls=True)]
         if any(isinstance(one, Communicate | Call | Unknown | Leave | Wait) for one in inside):
             break
