@@ -75,6 +75,7 @@ from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at
 from transforms.messages.packed_messages import packed_messages
+from transforms.messages.patterns import is_clear
 
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN"})
 _NUMBERS = frozenset({"float", "float64"})
@@ -90,7 +91,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 continue
             run, between = _run(program, visit, step)
             taken |= {one.span for one in run}
-            if len(run) > 1 and on_all_ranks(function.visits(), visit):
+            clear = step.op is not Op.SENDRECV or is_clear(function, visit)
+            if len(run) > 1 and clear and on_all_ranks(function.visits(), visit):
                 yield _proposal(program, function, visit, run, between)
         yield from packed_messages(program, function)
 

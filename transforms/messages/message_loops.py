@@ -91,6 +91,7 @@ from transforms.kit.rewrite import (
     statement_at,
     together,
 )
+from transforms.messages.patterns import is_clear
 from transforms.messages.repeated_collectives import repeated_collectives
 from transforms.messages.windows import MOVES, epochs_beside, first_place, one_epoch
 
@@ -231,6 +232,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
     for function in program.functions:
         for visit, step in function.operations():
             exchanges = step.op is Op.SENDRECV and not step.replaces and is_exchange(step)
+            exchanges = exchanges and is_clear(function, visit)
             meets = step.op in _ELEMENTWISE or step.op in MOVES or exchanges
             if meets and on_all_ranks(function.visits(), visit):
                 sweep = _sweep(program, End(function, visit, step))

@@ -12,11 +12,12 @@ from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Copy, Interpret, Loop, Op, Step, Visit
 from advisor.ir.values import Point, Range
 from advisor.source import Span
-from costdb.expr import free_symbols, num, sym
+from costdb.expr import Expr, free_symbols, num, sym
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     SENDABLE,
     apart,
+    fits,
     is_counted,
     is_stretch,
     may_share,
@@ -40,6 +41,7 @@ from transforms.kit.rewrite import (
     stretch,
     suite_at,
 )
+from transforms.messages.patterns import is_clear
 
 _OPS = frozenset({Op.SENDRECV, Op.BCAST, Op.REDUCE, Op.ALLREDUCE})
 _MOVES = frozenset({Op.SENDRECV, Op.BCAST})
@@ -85,6 +87,8 @@ def packed_messages(program: Program, function: SpmdFunction) -> Iterator[Progra
     for visit, step in function.operations():
         part = _part(program, step)
         if part is None or step.span in told or not on_all_ranks(function.visits(), visit):
+            continue
+        if not is_clear(function, visit):
             continue
         loop = visit.loops[-1] if visit.loops else None
         inside = _of_loop(program, loop) if loop is not None and step in loop.body else []
@@ -165,8 +169,14 @@ def _doubt(program: Program, ways: Sequence[Sequence[_Part]], parts: Sequence[_P
                 if may_share(a, b):
                     return None
                 doubt = "if names of arrays mean different ones"
-    long = [size for part in parts for size in part.given.shape or ()]
-    return doubt or "if parts are as long on all ranks" * (not is_uniform(program, long))
+    return doubt or _uneven(program, parts)
+
+
+def _uneven(program: Program, parts: Sequence[_Part], *more: Expr) -> str:
+    """Return on what condition parts are as long as one another; empty where they surely are."""
+    sizes = [*more, *(size for part in parts for size in part.given.shape or ())]
+    cut = not all(fits(part.sent) and fits(part.got) for part in parts)
+    return "if parts are as long on all ranks" * (cut or not is_uniform(program, sizes))
 
 
 def _for_run(
@@ -337,8 +347,10 @@ def _of_loop(program: Program, loop: Loop) -> list[_Part]:
         return found if apart_ and all(own) else []
     arrays = views[0].buffer
     every = loop.trips == num(len(arrays.allocation.either)) and len(arrays.allocation.either) > 1
-    # else one may be there twice
-    return found if every and all(view.buffer == arrays for view in views) else []
+    sizes = (size for view in views for size in view.shape or ())
+    other = any(name.startswith(f"{arrays.name}.") for size in sizes for name in free_symbols(size))
+    # else one may be there twice, or they have several shapes
+    return found if every and not other and all(view.buffer == arrays for view in views) else []
 
 
 def _for_loop(
@@ -363,8 +375,6 @@ def _for_loop(
         taken |= context.identifiers
         lines = [line for one in parts for line in _lines(program, [one], taken, header)]
         edits = in_place_of(place, lines, context)
-    long = [size for one in parts for size in one.given.shape or ()]
-    long += [] if loop.trips is None else [loop.trips]
-    doubt = "" if is_uniform(program, long) else "if parts are as long on all ranks"
+    doubt = _uneven(program, parts, *([] if loop.trips is None else [loop.trips]))
     after = tuple(one for part in parts for one in _steps([part], loop))
     yield _packed(function, visit.loops[:-1], parts, (loop,), after, doubt, edits)

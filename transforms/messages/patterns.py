@@ -140,11 +140,11 @@ def patterns(function: SpmdFunction) -> Iterator[Pattern]:
     for visit in function.visits():
         readers = (_fan, _each, _next)
         found = next((one for read in readers if (one := read(visit)) is not None), None)
-        if found is not None and _is_clear(function, visit):
+        if found is not None and is_clear(function, visit):
             yield found
 
 
-def _is_clear(function: SpmdFunction, visit: Visit) -> bool:
+def is_clear(function: SpmdFunction, visit: Visit) -> bool:
     """Return whether no message of the function is under way that was begun before."""
     under_way = False
     for one in function.visits():
