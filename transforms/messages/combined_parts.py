@@ -19,7 +19,7 @@ What goes back is made on every rank, of what every rank has then.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 
 from advisor.ir.spmd.memory import View
@@ -37,6 +37,7 @@ from transforms.kit.names import (
     keywords,
     loaded_names,
     occurrences,
+    words,
 )
 from transforms.kit.programs import collective, offer, sent_text
 from transforms.kit.ranks import on_all_ranks, root_arms, same_communicator
@@ -55,6 +56,8 @@ from transforms.messages.buffers import Writer, as_buffers
 
 _ON_ALL = {Op.GATHER: Op.ALLGATHER, Op.REDUCE: Op.ALLREDUCE}
 _PURE = frozenset({"abs", "float", "int", "len", "max", "min", "sum"})
+_COMBINED = "{combined}"
+_SIZE = ("size", "Get_size()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class _Made:
         By which expression; None where a loop adds parts up, or they go on as they are.
     operation : str
         Which of MPI's operations combines the parts to it; empty where none does.
+    rest : str
+        What is made of the combined parts then, which are called `_COMBINED`.
     start : str
         What a sum begins with.
     nodes : list of ast.stmt
@@ -77,6 +82,7 @@ class _Made:
     name: str
     value: ast.expr | None = None
     operation: str = ""
+    rest: str = _COMBINED
     start: str = "0"
     nodes: list[ast.stmt] = field(default_factory=list)
 
@@ -261,7 +267,7 @@ def _made(
                 numpy, context = str(program.context.array_module), program.context
                 operation = combining(step, names[0], numpy).get(ast.unparse(value), "")
                 name = fresh_name("combined", context.identifiers)
-                return _Made(name, value, operation, "0", rest[:1])
+                return _Made(name, value, operation, nodes=rest[:1])
         return next(filter(None, (_of(rest[:n], names, step, program) for n in (1, 2))), None)
     if len(names) == 1 and rest and _is_bcast(rest[0], names[0]):
         return _Made(names[0])
@@ -326,13 +332,32 @@ def _of(
     match body:
         case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
             calls = [ast.unparse(c.func) for c in ast.walk(value) if isinstance(c, ast.Call)]
-            pure = ("math.", f"{numpy}.")
-            if not loaded_names([value]) <= {*names, "math", numpy, *_PURE} or any(
-                ".random" in c or not (c.startswith(pure) or c in _PURE) for c in calls
+            pure, size = ("math.", f"{numpy}."), {f"{step.receiver}.{n}" for n in _SIZE}
+            if any(
+                ".random" in c or not (c.startswith(pure) or c in _PURE or f"{c}()" in size)
+                for c in calls
             ):
                 return None
-            operation = combining(step, names[0], numpy).get(ast.unparse(value), "")
-            return _Made(name, value, "" if step.op is Op.REDUCE else operation, "0", body)
+            others = loaded_names([value]) - {*names, "math", numpy, *_PURE, step.receiver}
+            if any(not _is_named(program, {one}, size) for one in others):
+                return None
+            made = _Made(name, value, nodes=body)
+            if step.op is Op.REDUCE:
+                return made
+            operations = combining(step, names[0], numpy)
+            combines = [
+                part
+                for part in ast.walk(value)
+                if isinstance(part, ast.Call) and ast.unparse(part) in operations
+            ]
+            if len(combines) != 1:
+                return made
+            count = {f"len({names[0]})": f"{step.receiver}.Get_size()"}
+            text = ast.unparse(combines[0])
+            rest = ast.unparse(_with(value, {text: _COMBINED} | count))
+            if names[0] in words(rest):
+                return made
+            return replace(made, operation=operations[text], rest=rest)
         case [
             ast.Assign(targets=[ast.Name(id=total)], value=start),
             ast.For(
@@ -344,8 +369,21 @@ def _of(
         ] if (sum_, p, [parts]) == (total, part, names):
             text = ast.unparse(start)
             if text.startswith((f"{numpy}.zeros(", f"{numpy}.zeros_like(")) or text in ("0", "0.0"):
-                return _Made(total, None, "SUM", text, body)
+                return _Made(total, None, "SUM", start=text, nodes=body)
     return None
+
+
+def _with(value: ast.expr, texts: Mapping[str, str]) -> ast.expr:
+    """Return an expression with other texts in the place of some calls."""
+
+    class Replaced(ast.NodeTransformer):
+        def visit_Call(self, node: ast.Call) -> ast.expr:
+            text = texts.get(ast.unparse(node))
+            if text is None:
+                self.generic_visit(node)
+            return node if text is None else ast.Name(text, ast.Load())
+
+    return Replaced().visit(ast.parse(ast.unparse(value), mode="eval").body)  # type: ignore[no-any-return]
 
 
 def combining(step: Communicate, parts: str, numpy: str) -> dict[str, str]:
@@ -373,6 +411,11 @@ def _asks_for_root(test: ast.expr, step: Communicate, program: Program) -> bool:
             sides = {ast.unparse(left), ast.unparse(right)} - {root}
         case _:
             return False
+    return len(sides) == 1 and (sides <= asked or _is_named(program, sides, asked))
+
+
+def _is_named(program: Program, names: set[str], asked: set[str]) -> bool:
+    """Return whether some names are given one of some values, and nothing else."""
     given: set[str] = set()
     for one in ast.walk(tree_of(program.context.source)):
         if isinstance(one, ast.Assign):
@@ -380,10 +423,10 @@ def _asks_for_root(test: ast.expr, step: Communicate, program: Program) -> bool:
                 pairs = [(target, one.value)]
                 if isinstance(target, ast.Tuple) and isinstance(one.value, ast.Tuple):
                     pairs = list(zip(target.elts, one.value.elts, strict=False))
-                given |= {ast.unparse(v) for t, v in pairs if ast.unparse(t) in sides}
-        elif isinstance(one, ast.arg | ast.AugAssign | ast.For) and sides & bound_names([one]):
+                given |= {ast.unparse(v) for t, v in pairs if ast.unparse(t) in names}
+        elif isinstance(one, ast.arg | ast.AugAssign | ast.For) and names & bound_names([one]):
             return False
-    return len(sides) == 1 and (sides <= asked or (bool(given) and given <= asked))
+    return bool(given) and given <= asked
 
 
 # --- what takes their place -----------------------------------------------------------------------
@@ -396,18 +439,25 @@ def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
     step, made = way.brought[0], way.made
     view, sent = array_payload(step.send), sent_text(step)
     op = Op.REDUCE if way.back is None and step.op is not Op.ALLGATHER else Op.ALLREDUCE
+    if op is Op.REDUCE and made.rest != _COMBINED:
+        return None  # elsewhere there is nothing to go on with
     writer = Writer(program, step, op, None if view is None else view.dtype)
     if made.operation == "SUM" and view is not None and _keeps_type(program, way, view):
+        name, ended = way.target, way.ended
+        if made.rest != _COMBINED:
+            name = writer.name("combined")
+            ended = [f"{way.target} = {made.rest.replace(_COMBINED, name)}", *ended]
         return (
             as_buffers(step, view, op, "SUM"),
-            writer.alike(view, way.target, "same", way.ended),
+            writer.alike(view, name, "same", ended),
             f"let `{op.value.capitalize()}` add up `{sent}`, do not gather it to add",
             "the same terms are added, in another order: sums of floating-point numbers agree to"
             " rounding; parts of different shapes, which are added with broadcasting, are not",
         )
     if made.operation and _is_of_numbers(step):
         given = argument(step, "sendobj", program), f"op={program.mpi_module}.{made.operation}"
-        line = f"{way.target} = {writer.call(op.value, *map(str, given))}"
+        combined = writer.call(op.value, *map(str, given))
+        line = f"{way.target} = {made.rest.replace(_COMBINED, combined)}"
         return (
             (replace(step, op=op, method=op.value, operation=made.operation),),
             [line, *way.ended] if program.mpi_module is not None else None,

@@ -1,17 +1,20 @@
-"""# ADV608 separate-reductions
+"""# ADV608 separate-calls
 
-**What it does.** Finds numbers that are reduced over all ranks one after another, none of them
-depending on the one before, and reduces them as one small array.
+**What it does.** Finds calls of one kind that follow one another and do not wait for each other,
+and makes one of them: numbers that are reduced over all ranks or to a root, sent by a root to all,
+or exchanged; and halos of several arrays that go to the same neighbour.
 
-**Why it costs.** A reduction of one number is all latency: a tree of messages, each with its
-start-up time. Two numbers in one array take as long as one. The lower-case form serialises each
-number besides, and combines them in Python.
+**Why it costs.** A call that carries little is all latency: a message, or a tree of messages, each
+with its start-up time. What several carry together takes as long as one. The lower-case form
+serialises each number besides, and combines numbers in Python.
 
 **Example**
 
 ```python
 error = comm.allreduce(error_here, op=MPI.SUM)
 norm = comm.allreduce(norm_here, op=MPI.SUM)
+n = comm.bcast(n, root=0)
+dt = comm.bcast(dt, root=0)
 ```
 
 **Use instead**
@@ -20,15 +23,29 @@ norm = comm.allreduce(norm_here, op=MPI.SUM)
 reduced = np.array([error_here, norm_here])
 comm.Allreduce(MPI.IN_PLACE, reduced, op=MPI.SUM)
 error, norm = reduced
+n, dt = comm.bcast((n, dt), root=0)
 ```
 
-**When it stays quiet.** Numbers whose type the source does not tell, or that are not all
-floating-point; other operations or communicators; numbers that what stands between the calls asks
-for or changes, work that writes to arrays, and messages; reductions outside loops.
+Arrays are packed into one, and unpacked:
 
-**Fix safety.** Unsafe: sums may be collected in another order, so that they agree to rounding.
+```python
+packed = np.array([u[1], v[1]])
+received = np.empty_like(packed)
+comm.Sendrecv(packed, dest=up, recvbuf=received, source=down)
+u[-1][...], v[-1][...] = received
+```
 
-**Models used.** Pickle, lines (collectives).
+**When it stays quiet.** Numbers whose type the source does not tell, and reductions of other than
+floating-point ones; other operations, partners, roots or communicators; what stands between the
+calls and asks for what they bring, changes what they send, writes to arrays or communicates; calls
+that only some ranks make there; reductions outside loops; arrays of different types, or that may
+share memory.
+
+**Fix safety.** What only moves is the same, bit for bit, where all ranks' parts are as long as one
+another's. Reductions are unsafe: sums may be collected in another order, so that they agree to
+rounding.
+
+**Models used.** Pickle, lines (messages, collectives, array statements).
 
 **References.** Merging of reductions in conjugate gradient methods: any text on parallel solvers.
 """
@@ -46,16 +63,27 @@ from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Interpre
 from advisor.source import Span
 from costdb.expr import num
 from transforms.kit.memory import new_array, payload_of
-from transforms.kit.names import argument, bound_names, is_name, is_simple, loaded_names
+from transforms.kit.names import (
+    argument,
+    bound_names,
+    is_name,
+    is_simple,
+    keywords,
+    loaded_names,
+)
 from transforms.kit.programs import ProgramRule, offer
+from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at
+from transforms.messages.packed_messages import packed_messages
+from transforms.messages.patterns import is_clear
 
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN"})
 _NUMBERS = frozenset({"float", "float64"})
+_REST = ("root", "dest", "sendtag", "source", "recvtag")
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield one reduction for all those that none of them, and nothing in between, waits for."""
+    """Yield one call for all those that none of them, and nothing in between, waits for."""
     for function in program.functions:
         taken: set[Span] = set()
         for visit, step in function.operations():
@@ -63,14 +91,16 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 continue
             run, between = _run(program, visit, step)
             taken |= {one.span for one in run}
-            if len(run) > 1:
+            clear = step.op is not Op.SENDRECV or is_clear(function, visit)
+            if len(run) > 1 and clear and on_all_ranks(function.visits(), visit):
                 yield _proposal(program, function, visit, run, between)
+        yield from packed_messages(program, function)
 
 
 def _run(
     program: Program, visit: Visit, first: Communicate
 ) -> tuple[list[Communicate], list[ast.stmt]]:
-    """Return the reductions from one on that could be one, and what else stands among them."""
+    """Return the calls from one on that could be one, and what else stands among them."""
     context = program.context
     nodes, at = suite_at(first.statement, context) or ([], 0)
     steps: dict[int, list[Step]] = {}
@@ -94,7 +124,7 @@ def _run(
         results = {str(one.result) for one in run}
         if loaded_names([node.value]) & results or bound_names([node]) & (given | results):
             break
-        if [one.statement for one in calls] == [place] and _is_alike(first, calls[0]):
+        if [one.statement for one in calls] == [place] and _is_alike(program, first, calls[0]):
             run.append(calls[0])
             between += passed
             passed = []
@@ -113,32 +143,39 @@ def _changes_nothing(step: Step, place: Span) -> bool:
     return isinstance(step, Compute | Allocate | Interpret | Communicate)
 
 
+def _given(step: Communicate, program: Program) -> str:
+    name = "obj" if step.op is Op.BCAST else "sendobj"
+    return argument(step, name, program) or ""
+
+
 def _sent(step: Communicate, program: Program) -> ast.AST:
-    return ast.parse(argument(step, "sendobj", program) or "", mode="eval")
+    return ast.parse(_given(step, program), mode="eval")
 
 
 def _is_number(program: Program, step: Communicate) -> bool:
-    """Return whether a step reduces one floating-point number on all ranks, into a name."""
+    """Return whether a step reduces, sends to all or exchanges one number, into a name."""
     sent = step.send
-    return (
-        step.op is Op.ALLREDUCE
-        and step.pickled
-        and step.blocking
-        and step.operation in _OPERATIONS
-        and step.result is not None
-        and sent is not None
-        and sent.kind is PayloadKind.SCALAR
-        and sent.dtype in _NUMBERS
-        and is_simple(step, program)
-    )
+    if not step.pickled or not step.blocking or step.result is None or sent is None:
+        return False
+    if sent.kind is not PayloadKind.SCALAR or not is_simple(step, program):
+        return False
+    if step.op is Op.SENDRECV:
+        # from nobody comes None, which has no parts
+        return is_exchange(step) and named_rank(step.source) is not None and not _receives(step)
+    reduces = step.operation in _OPERATIONS and sent.dtype in _NUMBERS
+    return step.op is Op.BCAST or (step.op in (Op.REDUCE, Op.ALLREDUCE) and reduces)
 
 
-def _is_alike(first: Communicate, step: Communicate) -> bool:
-    return (first.communicator.text, first.receiver, first.operation) == (
-        step.communicator.text,
-        step.receiver,
-        step.operation,
-    )
+def _receives(step: Communicate) -> bool:
+    return not step.places.keys().isdisjoint(("recvbuf", "status"))
+
+
+def _is_alike(program: Program, first: Communicate, step: Communicate) -> bool:
+    def told(one: Communicate) -> tuple[object, ...]:
+        root, *rest = (argument(one, name, program) for name in _REST)
+        return one.op, one.communicator.text, one.receiver, one.operation, root or "0", rest
+
+    return told(first) == told(step)
 
 
 def _results(name: str, run: list[Communicate]) -> str:
@@ -158,44 +195,77 @@ def _proposal(
     between: list[ast.stmt],
 ) -> ProgramProposal:
     first, context = run[0], program.context
-    together = payload_of(new_array("reduced", "float64", (num(len(run)),), first.span), first.span)
-    fused = replace(
-        first, method="Allreduce", pickled=False, send=None, receive=together, in_place=True
-    )
-    name = fresh_name("reduced", context.identifiers)
     sent: list[str] = []
     others = [span_of(node, context.lines) for node in between]
     lines = [(place, context.text(place)) for place in others]
     for step in run:
-        text = argument(step, "sendobj", program) or ""
+        text = _given(step, program)
         if between and step is not run[-1] and not is_name(text):
             # what is sent is computed where it was: what stands behind may draw numbers, too
             here = fresh_name(f"{step.result}_here", context.identifiers)
             lines.append((step.statement, f"{here} = {text}"))
             text = here
         sent.append(text)
-    operation = argument(first, "op", program)
-    given = "" if operation is None else f", op={operation}"
-    written = [
-        *(text for _, text in sorted(lines)),
-        f"{name} = {context.array_module}.array([{', '.join(sent)}])",
-        f"{first.receiver}.Allreduce({program.mpi_module}.IN_PLACE, {name}{given})",
-        f"{', '.join(str(step.result) for step in run)} = {_results(name, run)}",
-    ]
+    moves = first.op in (Op.BCAST, Op.SENDRECV)
+    call, written = (_moved if moves else _reduced)(program, run, ", ".join(sent))
     place = stretch(first.statement, run[-1].statement)
-    writable = context.array_module is not None and program.mpi_module is not None
+    writable = moves or (context.array_module is not None and program.mpi_module is not None)
+    does = "" if moves else "; sums may be collected in another order, and agree to rounding"
+    does += "; none of the numbers is NaN" * (first.operation in ("MAX", "MIN"))
+    verb = {Op.BCAST: "send", Op.SENDRECV: "exchange"}.get(first.op, "reduce")
     return offer(
         function,
         visit,
         first.span,
-        f"reduce the {len(run)} numbers at once, as an array",
-        "a reduction of a number is all start-up time, and several take as long as one",
+        f"{verb} the {len(run)} numbers at once, as {'a tuple' if moves else 'an array'}",
+        "a call for a number is all start-up time, and several take as long as one",
         tuple(run),
-        (fused,),
-        "none of them depends on another; sums may be collected in another order, and agree to"
-        " rounding" + "; none of the numbers is NaN" * (first.operation in ("MAX", "MIN")),
-        in_place_of(place, written, context) if writable else "NumPy or MPI has no name",
+        (call,),
+        f"none of them depends on another{does}",
+        in_place_of(place, [*(text for _, text in sorted(lines)), *written], context)
+        if writable
+        else "NumPy or MPI has no name",
+        safe=moves,
     )
 
 
-TRANSFORM = ProgramRule("ADV608", "separate-reductions", __doc__, propose)
+def _moved(program: Program, run: list[Communicate], sent: str) -> tuple[Communicate, list[str]]:
+    """Return the call that sends numbers as they are, in a tuple, and its statement."""
+    first, results = run[0], ", ".join(str(step.result) for step in run)
+    assert first.send is not None
+    listed = replace(first.send, kind=PayloadKind.OBJECT, parts=(first.send,), count=None)
+    call = replace(first, send=replace(listed, length=num(len(run)), dtype=None))
+    given = ", ".join([f"({sent})", *keywords(first, _REST, program)])
+    return call, [f"{results} = {first.receiver}.{first.method}({given})"]
+
+
+def _reduced(program: Program, run: list[Communicate], sent: str) -> tuple[Communicate, list[str]]:
+    """Return the call that reduces numbers as an array, and the statements around it."""
+    first, np, mpi = run[0], program.context.array_module, program.mpi_module
+    to_root = first.op is Op.REDUCE
+    memory = payload_of(new_array("reduced", "float64", (num(len(run)),), first.span), first.span)
+    call = replace(first, method=first.method.capitalize(), pickled=False, receive=memory)
+    call = replace(call, send=memory if to_root else None, in_place=not to_root)
+    name, received = (fresh_name(n, program.context.identifiers) for n in ("reduced", "received"))
+    rest = ", ".join(keywords(first, ("op", "root"), program))
+    rest = rest and f", {rest}"
+    results, values = ", ".join(str(step.result) for step in run), _results(name, run)
+    lines = [f"{name} = {np}.array([{sent}])"]
+    if not to_root:
+        return call, [
+            *lines,
+            f"{first.receiver}.Allreduce({mpi}.IN_PLACE, {name}{rest})",
+            f"{results} = {values}",
+        ]
+    values = _results(received, run)
+    values = f"({values})" if ", " in values else values
+    root = argument(first, "root", program) or "0"
+    return call, [
+        *lines,
+        f"{received} = {np}.empty_like({name})",
+        f"{first.receiver}.Reduce({name}, {received}{rest})",
+        f"{results} = {values} if {first.receiver}.Get_rank() == {root} else [None] * {len(run)}",
+    ]
+
+
+TRANSFORM = ProgramRule("ADV608", "separate-calls", __doc__, propose)

@@ -3,7 +3,7 @@
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
 that broadcast, reduce or exchange something small in every iteration: one call carries all of it.
-Pickled objects go as one list.
+Pickled objects go as one list, and elements of a window in one call, or in one epoch.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
@@ -56,21 +56,31 @@ rounding, and arrays that go by two names are taken to be two.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import compress
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.ranks import Partner
+from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Call, Communicate, Leave, Loop, Op, Unknown, Visit, walk
 from advisor.source import Edit, Span
 from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
+from costdb.expr.polynomials import expand
 from costdb.records import dataclass, replace
-from transforms.kit.memory import is_counted, is_stretch, plain_array, swept
+from transforms.kit.memory import (
+    apart,
+    is_counted,
+    is_stretch,
+    plain_array,
+    swept,
+    written_sizes,
+)
 from transforms.kit.names import argument, bound_in, bound_names, keywords, used_outside, words
 from transforms.kit.programs import ProgramRule, instead, offer
-from transforms.kit.ranks import named_rank, on_all_ranks
+from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     fresh_name,
@@ -81,11 +91,13 @@ from transforms.kit.rewrite import (
     statement_at,
     together,
 )
+from transforms.messages.patterns import is_clear
 from transforms.messages.repeated_collectives import repeated_collectives
+from transforms.messages.windows import MOVES, epochs_beside, first_place, one_epoch
 
 _ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
 """Collectives that do the same with every element, whatever else they carry."""
-_FIXED = ("root", "op", "dest", "source")
+_FIXED = ("root", "op", "dest", "source", "target_rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +165,19 @@ def _may_meet(send: End, receive: End) -> bool:
     one, other = send.step.tag, receive.step.tag
     if isinstance(one, Num) and isinstance(other, Num) and one.value != other.value:
         return False
-    return not (_differ(send.step.dest, receive) or _differ(receive.step.source, send))
+    if _differ(send.step.dest, receive) or _differ(receive.step.source, send):
+        return False
+    rank = send.step.communicator.rank
+    there, back = (_distance(one, rank) for one in (send.step.dest, receive.step.source))
+    return there is None or back is None or there == -back
+
+
+def _distance(partner: Partner | None, rank: Expr) -> int | Fraction | None:
+    """Return how many ranks on the other end is, where that is the same number for all."""
+    if partner is None or partner.kind is not PartnerKind.RANK or partner.rank is None:
+        return None
+    distance = expand(partner.rank - rank)
+    return distance.value if isinstance(distance, Num) else None
 
 
 def _differ(partner: Partner | None, end: End) -> bool:
@@ -207,7 +231,10 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         yield from _one_list(program, send, receive)
     for function in program.functions:
         for visit, step in function.operations():
-            if step.op in _ELEMENTWISE and on_all_ranks(function.visits(), visit):
+            exchanges = step.op is Op.SENDRECV and not step.replaces and is_exchange(step)
+            exchanges = exchanges and is_clear(function, visit)
+            meets = step.op in _ELEMENTWISE or step.op in MOVES or exchanges
+            if meets and on_all_ranks(function.visits(), visit):
                 sweep = _sweep(program, End(function, visit, step))
                 if sweep is not None:
                     yield _once(
@@ -218,6 +245,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                         sweep.edits,
                     )
         yield from repeated_collectives(program, function)
+        yield from one_epoch(program, function)
 
 
 def _sweep(program: Program, end: End) -> _Sweep | None:
@@ -230,11 +258,14 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     if not is_counted(loop) or loop.trips is None or loop.by_rank or step not in loop.body:
         return None
     # a barrier goes only where all ranks leave it out
+    beside = epochs_beside(program, step, loop) if step.op in MOVES else []
+    if beside is None:
+        return None
     for other in loop.body:
         match other:
             case Communicate(op=Op.BARRIER, receiver=step.receiver) if step.op in _ELEMENTWISE:
                 pass
-            case _ if other != step:
+            case _ if other != step and other not in beside:
                 return None
     fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
     if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
@@ -251,6 +282,11 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
         wholes[one.span] = replace(one, view=whole, count=whole.count)
         text = _text(program, one, loop)
         texts |= {} if text is None else {one.span: text}
+    if step.op is Op.SENDRECV:
+        # what one iteration receives no later one may send on
+        given, taken = (whole.view for whole in wholes.values())
+        if given is None or taken is None or not apart(given, taken, written_sizes(program)):
+            return None
     call = replace(
         step,
         send=step.send and wholes[step.send.span],
@@ -258,6 +294,10 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     )
     edits: Edits | str = "all that the loop carries, or its first tag, has no name"
     tag = _first_tag(program, step, loop)
+    if step.op in MOVES:
+        tag = first_place(program, step, loop, payloads[0])
+        if tag is None:
+            return None
     if len(texts) == len(payloads) and tag is not None:
         edits = _edits(program, end, loop, texts | tag)
     piece = payloads[0].text
@@ -290,10 +330,18 @@ def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
         return None
     texts = [ast.unparse(part) for part in getattr(one.slice, "elts", [one.slice])]
     own = [place for place, text in enumerate(texts) if name in words(text)]
-    # the index alone, or the range of it and its neighbour
-    if len(own) != 1 or texts[own[0]] not in (name, f"{name}:{name} + 1"):
+    # the index alone, moved by a number, or the range of it and its neighbour
+    at = texts[own[0]].replace(f"{name}:{name} + 1", name) if len(own) == 1 else ""
+    moved = at.removeprefix(name)
+    if at == moved or not re.fullmatch(r"( [+-] \d+)?", moved):
         return None
-    texts[own[0]] = ":".join(bounds[-2:])
+    if moved:
+        # before an array's beginning an index counts from its end
+        first = loop.low + int(moved.replace(" ", ""))
+        if not isinstance(first, Num) or first.value < 0:
+            return None
+        bounds = [bound if bound.isalnum() else f"({bound})" for bound in bounds]
+    texts[own[0]] = ":".join(f"{bound}{moved}" for bound in bounds[-2:])
     return f"{ast.unparse(one.value)}[{', '.join(texts)}]"
 
 
@@ -308,7 +356,9 @@ def _edits(program: Program, end: End, loop: Loop, texts: dict[Span, str]) -> Ed
     node = statement_at(loop.span, context)
     place = loop.span if node is None else span_of(node, context.lines)
     steps = [one for one in loop.body if isinstance(one, Communicate)]
-    return instead(program, end.function, place, [text], steps)
+    lines = [text if one == end.step else context.text(one.statement) for one in steps]
+    kept = [line for one, line in zip(steps, lines, strict=True) if one.op is not Op.BARRIER]
+    return instead(program, end.function, place, kept, steps)
 
 
 def _agree(giver: _Sweep, taker: _Sweep) -> bool:

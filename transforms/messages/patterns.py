@@ -23,6 +23,7 @@ from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
     Copy,
+    Interpret,
     Leave,
     Loop,
     Op,
@@ -54,9 +55,9 @@ from transforms.kit.ranks import (
 )
 
 ROOT = num(0)
-_NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
+NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
 _LAST = Bound(1, -1)
-_NOT_LAST: Ranks = (Interval(FIRST, _LAST),)
+NOT_LAST: Ranks = (Interval(FIRST, _LAST),)
 
 
 class Kind(StrEnum):
@@ -139,11 +140,11 @@ def patterns(function: SpmdFunction) -> Iterator[Pattern]:
     for visit in function.visits():
         readers = (_fan, _each, _next)
         found = next((one for read in readers if (one := read(visit)) is not None), None)
-        if found is not None and _is_clear(function, visit):
+        if found is not None and is_clear(function, visit):
             yield found
 
 
-def _is_clear(function: SpmdFunction, visit: Visit) -> bool:
+def is_clear(function: SpmdFunction, visit: Visit) -> bool:
     """Return whether no message of the function is under way that was begun before."""
     under_way = False
     for one in function.visits():
@@ -268,6 +269,13 @@ def _meet(end: End, other: Communicate, root: Expr) -> bool:
         return False  # no such tag on some rank
 
 
+def are_ends(send: Communicate, receive: Communicate) -> bool:
+    """Return whether a send and a receive, which every rank comes to, may be of one message."""
+    tagged = "tag" not in receive.places or (send.tag is not None and send.tag == receive.tag)
+    alike = same_communicator(send.communicator, receive.communicator)
+    return alike and tagged and send.pickled == receive.pickled and "status" not in receive.places
+
+
 def _alike(one: Communicate, other: Communicate) -> bool:
     """Return whether two ends are of messages of one kind, that nobody asks for the status of."""
     return (
@@ -384,7 +392,7 @@ def _next(visit: Visit) -> Pattern | None:
     if in_turns:
         first = sends[0] if order == turns else sends[1]
         waits = communicator.size if first.where[0].single in (FIRST, _LAST) else num(2)
-    elif {send.where, take.where} != {_NOT_FIRST, _NOT_LAST}:
+    elif {send.where, take.where} != {NOT_FIRST, NOT_LAST}:
         waits = _between_nobodies(send.partner, take.partner, communicator)
     on = {_ranks_on(act, communicator) for act in sends}
     back = {_ranks_on(act, communicator) for act in takes}
@@ -399,11 +407,13 @@ def _acts(step: Step) -> Iterator[_Act]:
     if isinstance(step, Communicate):
         yield _Act(step, ALL)
     elif isinstance(step, Branch):
+        if any(not isinstance(one, Communicate | Interpret) for one in arms(step)):
+            return  # what comes may change what is sent
         text = "" if step.orelse else step.condition.text
         for arm, first in ((step.then, True), (step.orelse, False)):
             for one in arm:
                 if not isinstance(one, Communicate):
-                    return
+                    continue
                 holds = ranks_where(step.condition.value, one.communicator)
                 where = ALL if holds is None else holds if first else other_ranks(holds)
                 yield _Act(one, where or ALL, text)

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import Order
-from advisor.ir.spmd.payloads import Payload, elements
+from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
+from advisor.ir.spmd.steps import Communicate, Compute, Interpret, Loop, Op, Step, Visit, Wait
 from advisor.ir.values import Point, Range
 from costdb.expr import Expr, num, substitute, sym
 from costdb.records import replace
@@ -22,33 +22,44 @@ from transforms.kit.memory import (
     plain_array,
     same_memory,
 )
-from transforms.kit.names import BASE, bound_names, loaded_names, occurrences, used_outside, words
+from transforms.kit.names import (
+    BASE,
+    bound_names,
+    is_name,
+    loaded_names,
+    occurrences,
+    used_outside,
+    words,
+)
 from transforms.kit.programs import collective, instead, offer
 from transforms.kit.ranks import Move, is_shift, modulo, move_of, named_rank, on_all_ranks
-from transforms.kit.rewrite import Edits, in_place_of, span_of, starts_line, stretch, suite_at
+from transforms.kit.rewrite import Edits, in_place_of, span_of, starts_line, suite_at
+from transforms.messages.patterns import are_ends
 
+_TWO = {Op.SEND, Op.RECV}
 _Found = tuple[Communicate, Edits | str, str, str, str]
 """The call, what writes it, what it does, why, and why results are the same."""
 
 
 def rings(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collective that a loop round all ranks stands for."""
-    for visit, step in function.operations():
-        if not visit.loops or step.op is not Op.SENDRECV or step.replaces or not step.blocking:
+    for visit in function.visits():
+        loop = visit.step
+        ends = _ends(loop) if isinstance(loop, Loop) and is_counted(loop) else []
+        step = _exchange(ends)
+        if step is None or not isinstance(loop, Loop):
             continue
-        loop = visit.loops[-1]
-        if "status" in step.places or not is_counted(loop):
-            continue
-        if loop.high - loop.low != step.communicator.size - 1:
-            continue
-        found = None if step.pickled else _all_gather(program, function, loop, step)
-        found = found or _all_reduce(program, function, visit, step)
+        short, found = step.communicator.size - (loop.high - loop.low), None
+        if short == num(1) and not step.pickled:
+            found = _all_gather(program, function, loop, step, ends)
+        if found is None and short in (num(0), num(1)):
+            found = _all_reduce(program, function, visit, step, ends, again=short == num(0))
         if found is None:
             continue
         call, edits, does, reason, argued = found
         yield offer(
             function,
-            visit.loops[:-1],
+            visit,
             step.span,
             f"let one `{call.method}` {does}, not a loop round a ring",
             reason,
@@ -59,12 +70,32 @@ def rings(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]
         )
 
 
+def _ends(loop: Loop) -> list[Step]:
+    return [one for one in loop.body if isinstance(one, Communicate | Wait)]
+
+
+def _exchange(ends: list[Step]) -> Communicate | None:
+    """Return the one exchange of an iteration; a send and a receive that end there are one, too."""
+    match [one for one in ends if isinstance(one, Communicate)]:
+        case [Communicate(op=Op.SENDRECV, blocking=True) as step]:
+            return None if step.replaces or "status" in step.places else step
+        case [Communicate() as one, Communicate() as other] if {one.op, other.op} == _TWO:
+            send, receive = (one, other) if one.op is Op.SEND else (other, one)
+            waited = len(ends) > 2 or (send.blocking and receive.blocking)
+            if not waited or not are_ends(send, receive) or receive.pickled > receive.blocking:
+                return None
+            given = receive.receive, receive.result, receive.source
+            step = replace(send, receive=given[0], result=given[1], source=given[2])
+            return replace(step, op=Op.SENDRECV, blocking=True, mode="", places={})
+    return None
+
+
 def _all_gather(
-    program: Program, function: SpmdFunction, loop: Loop, step: Communicate
+    program: Program, function: SpmdFunction, loop: Loop, step: Communicate, ends: list[Step]
 ) -> _Found | None:
     """Return one `Allgather` for a loop that passes rows on until every rank has all of them."""
     given = step.receive
-    if step not in loop.body or not all(one == step or _is_of_numbers(one) for one in loop.body):
+    if not all(one in ends or _is_of_numbers(one) for one in loop.body):
         return None
     sent, taken = _row(step.send, step), _row(step.receive, step)
     if sent is None or taken is None or given is None or not _gathers(loop, step, sent, taken):
@@ -75,11 +106,13 @@ def _all_gather(
     name = base[1] if base is not None and "." not in base[1] else given.text
     received = replace(given, view=whole, count=whole.count, text=name)
     line = f"{step.receiver}.Allgather({program.mpi_module}.IN_PLACE, {name})"
+    nodes, at = suite_at(loop.span, program.context) or ([], 0)
+    place = span_of(nodes[at], program.context.lines) if nodes else loop.span
     return (
         collective(step, Op.ALLGATHER, None, received),
         "the array has no name"
         if name == given.text
-        else instead(program, function, stretch(loop.span, step.statement), [line], [step]),
+        else instead(program, function, place, [line], ends),
         f"collect the rows of `{name}`",
         "the library knows algorithms of fewer steps for small pieces, has several messages under"
         " way for large ones, and costs one call from Python",
@@ -88,20 +121,34 @@ def _all_gather(
 
 
 def _all_reduce(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    step: Communicate,
+    ends: list[Step],
+    *,
+    again: bool,
 ) -> _Found | None:
-    """Return one `Allreduce` for blocks that go round a ring, each rank adding what comes by."""
-    loop, sent, context = visit.loops[-1], step.send, program.context
+    """Return one `Allreduce` for blocks that go round a ring, each rank adding what comes by.
+
+    The total begins with the own block, or with 0 where that comes `again` in the end.
+    """
+    sent, context = step.send, program.context
     on = move_of(named_rank(step.dest), step.communicator)
     if not is_shift(step) or on is None or on.by not in (num(1), num(-1)):
         return None
-    nodes, at = suite_at(loop.span, context) or ([], 0)
-    if sent is None or sent.dtype not in SENDABLE or not nodes:
+    nodes, at = suite_at(visit.step.span, context) or ([], 0)
+    number = sent is not None and step.pickled and sent.kind is PayloadKind.SCALAR
+    if sent is None or not (number or sent.dtype in SENDABLE) or not nodes:
         return None
     node = nodes[at]
     given = ast.unparse(ast.parse(sent.text.strip())) if step.pickled else sent.text
-    total, block = _added_round(node, step, given) or ("", "")
-    if not total or not _begins_with_block(nodes[:at], total, block):
+    lines = [span_of(one, context.lines) for one in getattr(node, "body", [])]
+    others = [number for number, s in enumerate(lines) if not any(s.contains(e.span) for e in ends)]
+    total, block = _added_round(node, step, given, others) or ("", "")
+    begins = _begins(nodes[:at], total, block, number=number)
+    exact = begins == "0" or (begins == "0.0" and str(sent.dtype).startswith("float"))
+    if not total or not (number and exact if again else begins == "own"):
         return None
     place = span_of(node, context.lines)
     # of what the loop leaves, only the total is there without it
@@ -114,9 +161,12 @@ def _all_reduce(
     memory = payload_of(new_array(total, sent.dtype, (elements(sent),), step.span), step.span)
     call, mpi = collective(step, Op.ALLREDUCE, None, memory), program.mpi_module
     line = f"{step.receiver}.Allreduce({mpi}.IN_PLACE, {total}, op={mpi}.SUM)"
+    if number:
+        line = f"{total} = {step.receiver}.allreduce({block}, op={mpi}.SUM)"
+        call = replace(call, method="allreduce", send=sent, receive=None, in_place=False)
     writable = mpi is not None and starts_line(place, context)
     return (
-        replace(call, pickled=False, operation="SUM"),
+        replace(call, pickled=number, operation="SUM"),
         in_place_of(place, [line], context) if writable else "the loop shares its line",
         f"add up `{total}`",
         "round a ring every rank sends all blocks; a reduction of large arrays sends two, of small"
@@ -126,23 +176,29 @@ def _all_reduce(
     )
 
 
-def _added_round(node: ast.stmt, step: Communicate, given: str) -> tuple[str, str] | None:
+def _added_round(
+    node: ast.stmt, step: Communicate, given: str, others: list[int]
+) -> tuple[str, str] | None:
     """Return the total and the block of a loop that passes on a block and adds what comes."""
-    if not isinstance(node, ast.For) or node.orelse or len(node.body) < 2:
+    if not isinstance(node, ast.For) or node.orelse or others[-1:] != [len(node.body) - 1]:
         return None
+    if others != list(range(others[0], len(node.body))):
+        return None  # a message follows
     received = str(step.result if step.pickled else step.receive and step.receive.text)
-    added, *passed = (ast.unparse(one) for one in node.body[1:])
+    added, *passed = (ast.unparse(node.body[number]) for number in others)
     found = re.fullmatch(rf"(\w+) (\+= |= \1 \+ ){re.escape(received)}", added)
     if found is None or found[1] in (given, received):
         return None
     swaps = [f"{a}, {b} = {b}, {a}" for a, b in ((given, received), (received, given))]
     goes_on = [ast.unparse(ast.parse(text)) for text in swaps]
     again = received == given and not passed if step.pickled else len(passed) == 1
+    if step.pickled and passed == [f"{given} = {received}"]:
+        return found[1], given
     return (found[1], given) if again and set(passed) <= set(goes_on) else None
 
 
-def _begins_with_block(nodes: list[ast.stmt], total: str, block: str) -> bool:
-    """Return whether a total begins as a copy of what goes round, and nothing touches either."""
+def _begins(nodes: list[ast.stmt], total: str, block: str, *, number: bool) -> str:
+    """Return what a total begins with, ``"own"`` for what goes round, if nothing touches either."""
     given: dict[str, str] = {}
     between: list[ast.stmt] = []
     for node in nodes[::-1]:
@@ -153,14 +209,19 @@ def _begins_with_block(nodes: list[ast.stmt], total: str, block: str) -> bool:
                 between.append(node)
         if len(given) == 2:
             break
-    own = given.get(total, "").removesuffix(".copy()")
-    touched = bound_names(between) | loaded_names(between)
-    copied = given.get(total) == f"{own}.copy()" and given.get(block) in (own, f"{own}.copy()")
-    return copied and not touched & {total, block, *words(own)}
+    begun = given.get(total, "")
+    own = begun.removesuffix(".copy()")
+    if (bound_names(between) | loaded_names(between)) & {total, block, *words(own)}:
+        return ""
+    if number:
+        return "own" if begun == block or (begun == given.get(block) and is_name(begun)) else begun
+    copied = begun == f"{own}.copy()" and given.get(block) in (own, f"{own}.copy()")
+    return "own" if copied else ""
 
 
 def _is_of_numbers(step: object) -> bool:
-    return isinstance(step, Compute) and step.target is None and not step.reads
+    plain = isinstance(step, Compute) and step.target is None and not step.reads
+    return plain or isinstance(step, Interpret)
 
 
 def _row(payload: Payload | None, step: Communicate) -> Expr | None:

@@ -41,11 +41,15 @@ MODULES = (
     partition_axis,
 )
 RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
-ON_THREE_RANKS = ("ADV604", "ADV607")
+ON_THREE_RANKS = ("ADV604", "ADV607", "ADV608")
 ON_ONE_RANK = (
+    "ADV608",
     *(f"ADV603_{name}" for name in ("one_", "what_", "a_b", "memory", "numbers")),
     *(f"ADV604_{name}" for name in ("sum_by", "sum_of_parts", "sum_for", "sum_of_all", "joined")),
-    *(f"ADV604_{name}" for name in ("rows_for", "gathered_and", "reduced_and", "mean_of")),
+    *(
+        f"ADV604_{name}"
+        for name in ("rows_for", "gathered_and", "reduced_and", "mean_of", "norm_of")
+    ),
 )
 
 
