@@ -68,6 +68,8 @@ def reordered(
     NotRaised
         There is no order in which nothing but the loop itself waits.
     """
+    if not is_raisable(loop, kernel):
+        raise NotRaised
     items = [_item(one, (*outer, loop), kernel) for one in loop.body]
     waits = [_is_triangle(one, loop) for one in items]
     numbers = [p.text for item in items for one in _stores(item) for p in parts_of(one.value)
