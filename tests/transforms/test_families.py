@@ -25,7 +25,7 @@ OF_FAMILIES = {
 
 EXAMPLES = {
     **{"sums over windows": 50, "nests of whole numbers": 40},
-    **{"distributions": 8, "sweeps": 12, "triangles": 10},
+    **{"distributions": 8, "sweeps": 12, "triangles": 6},
 }
 """Programs by family, where that is not what it is for most."""
 

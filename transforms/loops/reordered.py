@@ -15,14 +15,15 @@ from functools import lru_cache
 from itertools import product
 from math import gcd
 
-from advisor.ir.concrete import rebuilt
+from advisor.ir.concrete import Node, mapped, rebuilt
 from advisor.ir.dependence import bounds_of, slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Loop, Store, is_total
-from advisor.ir.values import Point, Read, Scalar, parts_of, reads
+from advisor.ir.statements import Choice, Loop, ScalarBind, Statement, Store, is_total, values_of
+from advisor.ir.values import Elementwise, Point, Read, Scalar, Value, parts_of, reads
 from costdb.expr import ONE, ZERO, Expr, free_symbols, num, substitute, sym
+from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import proofs
 from transforms.loops.lift import Raised
@@ -70,7 +71,7 @@ def reordered(
     """
     if not is_raisable(loop, kernel):
         raise NotRaised
-    items = [_item(one, (*outer, loop), kernel) for one in loop.body]
+    items = list(_items(loop.body, outer, (*outer, loop), kernel))
     waits = [_is_triangle(one, loop) for one in items]
     numbers = [p.text for item in items for one in _stores(item) for p in parts_of(one.value)
                if isinstance(p, Scalar)]  # fmt: skip
@@ -100,27 +101,92 @@ def reordered(
         flat = [one for some in instances for one in some]
         if not all(_keeps_order(a, b, outer, kernel) for a, b in product(flat, flat)):
             continue
-        before = tuple(one for n in order for one in _stores(loop.body[n]))
+        before = tuple(one for n in order for one in _stores(items[n]))
         after = tuple(one for one in body if isinstance(one, Store))
         return replace(loop, body=tuple(body)), before, after
     raise NotRaised
 
 
-def _item(one: object, outer: tuple[Loop, ...], kernel: Kernel) -> Store | Loop:
-    """Return a statement, or a loop of statements that add up what loops within them did."""
-    match one:
-        case Store() if not (is_total(one) or one.variable or one.held):
-            return one
-        case Loop(step=1) if is_raisable(one, kernel):
-            body = tuple(
-                made
-                for inner in one.body
-                for made in (raised(inner, (*outer, one), kernel) if isinstance(inner, Loop)
-                             else (_item(inner, outer, kernel),))
-            )  # fmt: skip
-            if all(isinstance(inner, Store) for inner in body):
-                return replace(one, body=body)
-    raise NotRaised
+def peeled(loop: Loop) -> Loop:
+    """Return a loop whose triangles end before the diagonal, if they choose what to do there."""
+    body: list[Statement] = []
+    for one in loop.body:
+        body.append(one)
+        if isinstance(one, Loop) and _reaches(one, loop):
+            parts = (sym(loop.variable), sym(one.variable))
+            tests = {Equal(*parts), Equal(*reversed(parts))}
+            chosen = [c for c in one.body if isinstance(c, Choice) and c.probability in tests]
+            if len(chosen) == 1:
+                at = one.body.index(chosen[0])
+                ways = [(*one.body[:at], *way, *one.body[at + 1 :])
+                        for way in (chosen[0].orelse, chosen[0].then)]  # fmt: skip
+                last = _at(ways[1], one.variable, sym(loop.variable))
+                body[-1:] = [replace(one, high=one.high - ONE, body=ways[0]), *last]
+    return loop if len(body) == len(loop.body) else replace(loop, body=tuple(body))
+
+
+def _reaches(inner: Loop, loop: Loop) -> bool:
+    """Return whether the last iteration of an inner loop always is the one of the index around."""
+    first = loop.low - inner.low
+    there = isinstance(first, Num) and first.value >= 0 and loop.variable != inner.variable
+    return there and inner.step == 1 and inner.high == sym(loop.variable) + ONE
+
+
+def _at(body: Node, name: str, value: Expr) -> Node:
+    return rebuilt(body, lambda expr: substitute(expr, {name: value}))
+
+
+def _items(
+    body: Sequence[Statement], outer: tuple[Loop, ...], around: tuple[Loop, ...], kernel: Kernel
+) -> Iterator[Store | Loop]:
+    """Yield statements, and loops of them, with what they need numbers for in their places."""
+    numbers: dict[str, Value] = {}
+    stored = 0
+    for one in body:
+        if isinstance(one, Loop):
+            if one.step != 1 or not is_raisable(one, kernel):
+                raise NotRaised
+            counts = all(map(is_total, _stores(one)))
+            if len(around) > len(outer) + 1 or counts:
+                (one, *more) = raised(one, around, kernel)
+                if more:
+                    raise NotRaised
+            else:
+                inner = tuple(_items(one.body, outer, (*around, one), kernel))
+                if numbers or not all(isinstance(made, Store) for made in inner):
+                    raise NotRaised
+                yield replace(one, body=inner)
+                continue
+        one = mapped(one, lambda part: _number(part, numbers))
+        texts = [part.text for value in values_of(one) for part in parts_of(value)
+                 if isinstance(part, Scalar)]  # fmt: skip
+        if numbers.keys() & {word for text in texts for word in WORD.findall(text)}:
+            raise NotRaised
+        match one:
+            case ScalarBind(name) if name in kernel.observed:
+                raise NotRaised
+            case ScalarBind(name, value, combined=False):
+                numbers[name] = value
+            case Store(name, (), value) if Read(name, ()) not in reads(value):
+                numbers[name] = value
+            case Store() if not (is_total(one) or one.variable or one.held):
+                stored += 1
+                yield one
+            case _:
+                raise NotRaised
+    if numbers and stored != 1:
+        # what a number was made of may be another one by then
+        raise NotRaised
+
+
+def _number(part: object, numbers: Mapping[str, Value]) -> object:
+    match part:
+        case Elementwise("add", (Read(name, ()), term)) if name in numbers:
+            if isinstance(first := numbers[name], Scalar) and first.text in ("0", "0.0"):
+                return term
+        case Read(name, ()) | Scalar(name):
+            return numbers.get(name)
+    return None
 
 
 def _stores(item: object) -> tuple[Store, ...]:

@@ -59,7 +59,7 @@ from transforms.loops.lift import Lift, Raised, needed
 from transforms.loops.masked import NotRaised
 from transforms.loops.opened import at_place, opened, with_indices
 from transforms.loops.raising import is_raisable, raised
-from transforms.loops.reordered import reordered
+from transforms.loops.reordered import peeled, reordered
 from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
@@ -131,9 +131,11 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 
 def _reordered(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
     """Yield a loop whose triangles go the other way, so that only the loop itself waits."""
-    plain, known, conditions = substituted(loop, outer, kernel)
-    if conditions:
-        return
+    plain, known = peeled(loop), kernel
+    if plain is loop:
+        plain, known, conditions = substituted(loop, outer, kernel)
+        if conditions:
+            return
     for (after, before, stores), variant, condition in _made(_by_columns, outer, plain, known):
         argued = legality_of(before, stores, known)
         if argued is None:

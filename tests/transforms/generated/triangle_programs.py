@@ -39,10 +39,18 @@ def triangles(draw: st.DrawFn) -> Program:
 
     parts = list[list[str]]()
     for _ in range(draw(st.integers(1, 3))):
-        kind = draw(st.sampled_from(["below", "below", "above", "diagonal"]))
+        kind = draw(st.sampled_from(["below", "below", "above", "diagonal", "chosen"]))
         kinds.append(kind)
         if kind == "diagonal":
             parts.append([f"    {statement('i', 'i')}"])
+            continue
+        if kind == "chosen":
+            ways = [statement("i", usually("j", "i")), statement("i", "j")]
+            first_way, other = ways if draw(st.booleans()) else reversed(ways)
+            lines = [f"    for j in range({usually('0', '1')}, i + 1):  # along j"]
+            lines += [f"        s = {usually('3', 'a[i, :j] @ a[j, :j]', 'a[j, j]')}"]
+            lines += ["        if i == j:", f"            {first_way} - s"]
+            parts.append([*lines, "        else:", f"            {other} + s"])
             continue
         begin, ahead = usually("0", "1"), usually("", " + 1", " - 1")
         ends = f"{begin}, i{ahead}" if kind == "below" else f"i{ahead}, N"
