@@ -20,10 +20,13 @@ SHOWN_ONLY = {"ADV203", "ADV301", "ADV605", "ADV606", "ADV609"}
 
 OF_FAMILIES = {
     *("ADV101", "ADV102", "ADV103", "ADV104", "ADV201", "ADV202"),
-    *("ADV401", "ADV402", "ADV403", "ADV501", "ADV502"),
+    *("ADV401", "ADV402", "ADV403", "ADV501", "ADV502", "ADV504"),
 }
 
-EXAMPLES = {"sums over windows": 50, "nests of whole numbers": 40, "distributions": 8, "sweeps": 12}
+EXAMPLES = {
+    **{"sums over windows": 50, "nests of whole numbers": 40},
+    **{"distributions": 8, "sweeps": 12, "triangles": 6},
+}
 """Programs by family, where that is not what it is for most."""
 
 

@@ -10,7 +10,8 @@ few places written out. Functions of ever longer slices are scans. What an itera
 itself is put where it is used, and its conditions choose by `np.where`. Sums, counts and means of a
 group in each iteration are those of all groups by `bincount`. A loop that fills both halves of a
 symmetric matrix becomes one product. What of a recurrence does not wait for an earlier iteration is
-computed before the loop.
+computed before the loop. A triangle whose rows wait for each of their elements, as in a
+factorisation by rows, goes by columns, each of which is one statement.
 
 **Why it costs.** Every array statement costs the interpreter and NumPy a microsecond or more,
 whatever its length, and many short ones leave caches and vector units idle. A product of matrices

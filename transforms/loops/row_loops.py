@@ -1,7 +1,8 @@
 """Loops of array statements in other forms than one statement over all iterations.
 
 Windows are opened, both halves of a matrix become one product, and of a recurrence everything that
-does not wait is computed before it.
+does not wait is computed before it. Triangles that wait along their rows go the other
+way.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from advisor.dtypes import Kind
+from advisor.finding import Applicability
 from advisor.ir.concrete import rebuilt, with_part
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
@@ -57,6 +59,8 @@ from transforms.loops.lift import Lift, Raised, needed
 from transforms.loops.masked import NotRaised
 from transforms.loops.opened import at_place, opened, with_indices
 from transforms.loops.raising import is_raisable, raised
+from transforms.loops.reordered import peeled, reordered
+from transforms.loops.substituted import substituted
 from transforms.loops.temporaries import tidied
 
 Made = TypeVar("Made")
@@ -68,6 +72,7 @@ def row_loops(kernel: Kernel) -> Iterator[Proposal]:
         yield from _of_windows(outer, loop, kernel)
         yield from _of_halves(outer, loop, kernel)
         yield from _taken_out(outer, loop, kernel)
+        yield from _reordered(outer, loop, kernel)
 
 
 def _of_windows(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
@@ -122,6 +127,35 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
                 argued,
                 edits,
             )
+
+
+def _reordered(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
+    """Yield a loop whose triangles go the other way, so that only the loop itself waits."""
+    plain, known = peeled(loop), kernel
+    if plain is loop:
+        plain, known, conditions = substituted(loop, outer, kernel)
+        if conditions:
+            return
+    for (after, before, stores), variant, condition in _made(_by_columns, outer, plain, known):
+        argued = legality_of(before, stores, known)
+        if argued is None:
+            return
+        if argued.applicability is Applicability.SAFE and not any(map(reductions_in, stores)):
+            argued = safe(
+                "iterations that touch the same element keep their order, and each element is"
+                " computed by the same operations"
+            )
+        statements, variant = tidied((after,), variant)
+        argued = on(argued, condition) if condition else argued
+        edits = partial(edit, loop, statements, variant)
+        if edits():
+            yield proposal(loop, statements, variant, argued, edits, True, "array statements")
+
+
+def _by_columns(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel
+) -> tuple[tuple[Loop, tuple[Store, ...], tuple[Store, ...]], Kernel]:
+    return reordered(loop, outer, kernel), kernel
 
 
 def _made(

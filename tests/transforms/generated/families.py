@@ -37,6 +37,7 @@ from tests.transforms.generated.running_programs import check_running, running
 from tests.transforms.generated.scan_programs import check_scans, scanning
 from tests.transforms.generated.split_programs import conditioned
 from tests.transforms.generated.sum_programs import sums
+from tests.transforms.generated.triangle_programs import triangles
 from tests.transforms.generated.window_programs import programs
 from tests.transforms.spmd_running import proposals as program_proposals
 from tests.transforms.spmd_running import rewritten as rewritten_program
@@ -129,6 +130,24 @@ def check_loops(
         return found
 
     return check
+
+
+def _triangles(made: Program, seed: int) -> Counter[str]:
+    """Check what is left of loops around triangles that go the other way."""
+    found = [
+        one
+        for one in rule("ADV504").propose(made.kernel)
+        if "`j` by array statements within the loop over `i`" in one.title
+    ]
+    assume(found)
+    try:
+        results(made.source, made, SIZES[-1], seed)
+    except IndexError:
+        # what is wrong as it is written may be so in another way
+        assume(False)
+    for one in found:
+        _check_loop(made, one, seed, read_again=False)
+    return Counter({"ADV504": 1})
 
 
 def _check_loop(made: Program, proposal: Proposal, seed: int, *, read_again: bool) -> None:
@@ -230,6 +249,7 @@ FAMILIES = (
         st.sampled_from(["i8", "i4", "f8"]).flatmap(sums),
         check_loops(("ADV401",)),
     ),
+    Family("triangles", triangles(), _triangles),
     Family("gathers", gathering(), _references("ADV402")),
     Family("counts", counting(), _references("ADV403")),
     Family("distributions", distributed(), _places),

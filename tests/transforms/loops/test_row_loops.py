@@ -23,7 +23,8 @@ import numpy as np
 # advise: a: f8[M, N]
 # advise: b: f8[M, N]
 # advise: t: i4[N, N]
-def f(x, w, a, b, t):
+# advise: m: f8[R, R]
+def f(x, w, a, b, t, m):
 """
 FORMS = dict(sections(CASES / "loops" / "forms.txt"))
 """Bodies, and below ``---`` how the program ends where they are rewritten."""
@@ -33,7 +34,7 @@ def _given(seed: int) -> list[Any]:
     draw = np.random.default_rng(seed)
     shapes = [(2, 7, 6, 3), (3, 2, 3, 4), (5, 4), (5, 4)]
     arrays: list[Any] = [draw.standard_normal(shape) for shape in shapes]
-    return [*arrays, draw.integers(0, 9, (6, 6), dtype=np.int32)]
+    return [*arrays, draw.integers(0, 9, (6, 6), dtype=np.int32), draw.random((6, 6))]
 
 
 @pytest.mark.parametrize("title", FORMS)
@@ -56,3 +57,23 @@ def test_halves_of_what_is_not_symmetric_are_left_alone() -> None:
         t[i:, i] = t[i, i:] = a[:, i] @ b[:, i:]
 """
     assert not [one for one in TRANSFORM.propose(only_kernel(HEAD + body)) if one.edits()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # each row waits for the one above as far as its own end
+        "t[i, j] -= t[i, :j] @ t[:j, j] + t[i - 1, j + 1]",
+        # and for what comes later along its own
+        "t[i, j] -= t[i, j - 1] + t[j, j + 1]",
+    ],
+)
+def test_triangles_that_wait_either_way_are_left_alone(body: str) -> None:
+    lines = f"""\
+    for i in range(1, t.shape[0] - 1):
+        for j in range(i):
+            {body}
+        t[i, i] += t[i + 1, i]
+"""
+    offered = TRANSFORM.propose(only_kernel(HEAD + lines))
+    assert not [one for one in offered if "within the loop over `i`" in one.title]
