@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from costdb.choosing import Bound, Chosen, SubjectError
 from costdb.estimate import ImpossibleError, Missing, Priced
-from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
+from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
 from costdb.phases.application import (
     HEAD_KEYS,
@@ -30,14 +30,13 @@ from costdb.phases.application import (
     application_of,
     bind,
     check_names,
+    entries,
     expressions_of,
-    listed,
     read_head,
-    read_when,
 )
 from costdb.phases.document import Node, read_content, read_toml
 from costdb.phases.pricing import derived_quantities, price_words, written_out
-from costdb.records import dataclass
+from costdb.records import dataclass, field
 from costdb.work import Leaf, Process, Sequential, Superstep, repeated
 
 Price: TypeAlias = Callable[[Mapping[str, str], Machine], Priced | Missing]
@@ -129,16 +128,18 @@ def _allowed_numbers(
 class Stated:
     """A superstep of a document: its counts, how often it happens, and for which words."""
 
-    superstep: Superstep
-    times: Expr
-    when: When
-    place: str
+    name: str
+    reads: Expr
+    writes: Expr
+    total: Expr
+    times: Expr = ONE
+    when: When = field(default_factory=When)
+    place: str = ""
 
     @property
-    def counts(self) -> tuple[Expr, Expr, Expr, Expr]:
-        """Processors, reads, writes, and the accesses of all."""
-        step = self.superstep
-        return step.processors, step.reads, step.writes, step.total
+    def written(self) -> tuple[Expr, ...]:
+        """How often, reads, writes, and the accesses of all."""
+        return self.times, self.reads, self.writes, self.total
 
 
 def supersteps_of(document: dict[str, object], origin: str) -> Description:
@@ -154,7 +155,7 @@ def supersteps_of(document: dict[str, object], origin: str) -> Description:
     head = read_head(keys, origin)
     processors = keys["processors"].expression()
     check_names(head, [Used("/processors", processors)])
-    steps = [_superstep(node, head, processors) for node in listed(keys, "supersteps")]
+    steps = entries(Stated, keys, "supersteps", head.parameters)
     if not steps:
         raise keys["supersteps"].refuse("there is no superstep")
 
@@ -163,29 +164,19 @@ def supersteps_of(document: dict[str, object], origin: str) -> Description:
         leaves = []
         for one in steps:
             if one.when.holds(words):
-                times, processors, reads, writes, total = (
-                    written_out(head, expr, derived, one.place) for expr in (one.times, *one.counts)
+                of_all, times, reads, writes, total = (
+                    written_out(head, expr, derived, one.place)
+                    for expr in (processors, *one.written)
                 )
-                work = Superstep(processors, reads, writes, total, one.superstep.label)
+                work = Superstep(of_all, reads, writes, total, one.name)
                 leaves.append(repeated(times, Leaf(work)))
         return _repeated(head, derived, tuple(leaves))
 
     used = [
-        Used(one.place, expr, when=one.when) for one in steps for expr in (*one.counts, one.times)
+        Used(one.place, expr, when=one.when) for one in steps for expr in (processors, *one.written)
     ]
     check_names(head, used)
     return Description(head, _priced(process), tuple(used), process)
-
-
-def _superstep(node: Node, head: Application, processors: Expr) -> Stated:
-    table = node.known(("name", "reads", "writes", "total"), ("times", "when"))
-    reads, writes, total = (table[key].expression() for key in ("reads", "writes", "total"))
-    return Stated(
-        Superstep(processors, reads, writes, total, table["name"].text()),
-        table["times"].expression() if "times" in table else num(1),
-        read_when(table, head.parameters),
-        node.place,
-    )
 
 
 KINDS = (PHASES, "supersteps", "references")

@@ -8,20 +8,17 @@ do not wait, the only ones that are calibrated: what stands in for others is est
 from __future__ import annotations
 
 from advisor.analysis.calls import product
+from advisor.analysis.processes import of_work
 from costdb.expr import Expr, num
 from costdb.records import replace
 from costdb.work import (
     ArrayCall,
     ArrayOperation,
-    Branch,
     Interpretation,
     Leaf,
-    Parallel,
-    ParLoop,
     Process,
-    SeqLoop,
-    Sequential,
     Statement,
+    Work,
 )
 
 LABEL = "compiled loops"
@@ -47,21 +44,18 @@ def compiled(process: Process, *, waiting: bool) -> Process:
     waiting : bool
         Whether each iteration may wait for the one before.
     """
-    match process:
-        case Leaf(Interpretation() as steps):
-            each = steps.loads + steps.stores + steps.operations + int(steps.loop)
-            each += WAITING * (waiting and steps.loop) + FUNCTION * steps.calls
-            return _loop(steps.iterations * each)
-        case Leaf(Statement(calls=tuple() as calls) as work):
-            return Leaf(replace(work, calls=tuple(map(_inlined, calls)), label=LABEL))
-        case Sequential(parts) | Parallel(parts):
-            return replace(process, parts=tuple(compiled(p, waiting=waiting) for p in parts))
-        case SeqLoop(body=body) | ParLoop(body=body):
-            return replace(process, body=compiled(body, waiting=waiting))
-        case Branch(condition, then, orelse):
-            ways = (compiled(one, waiting=waiting) for one in (then, orelse))
-            return Branch(condition, *ways)
-    return process
+
+    def other(work: Work) -> Process:
+        match work:
+            case Interpretation():
+                each = work.loads + work.stores + work.operations + int(work.loop)
+                each += WAITING * (waiting and work.loop) + FUNCTION * work.calls
+                return _loop(work.iterations * each)
+            case Statement(calls=tuple() as calls):
+                return Leaf(replace(work, calls=tuple(map(_inlined, calls)), label=LABEL))
+        return Leaf(work)
+
+    return of_work(process, other)
 
 
 def _loop(operations: Expr) -> Process:

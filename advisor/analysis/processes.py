@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from advisor.analysis.calls import product
 from advisor.analysis.placement import Placement, ranks_of
@@ -45,6 +45,17 @@ def works(process: Process) -> Iterator[Work]:
             yield from works(orelse)
 
 
+def of_work(process: Process, other: Callable[[Work], Process]) -> Process:
+    """Return a process with another one in the place of each work."""
+
+    def changed(part: object) -> object:
+        if isinstance(part, Leaf):
+            return other(part.work)
+        return part if isinstance(part, Expr) else None
+
+    return mapped(process, changed)
+
+
 def meets(process: Process) -> bool:
     """Return whether ranks meet in a collective operation."""
     return any(isinstance(work, Collective | PrefixScan) for work in works(process))
@@ -73,16 +84,13 @@ def in_turn(process: Process) -> Process:
 
 def together(process: Process, ranks: Expr) -> Process:
     """Return work that so many ranks do at once, where no other number is stated already."""
-    match process:
-        case Leaf(Statement(together=None) as work):
+
+    def done(work: Work) -> Process:
+        if isinstance(work, Statement) and work.together is None:
             return Leaf(replace(work, together=ranks))
-        case Sequential(parts) | Parallel(parts):
-            return replace(process, parts=tuple(together(part, ranks) for part in parts))
-        case SeqLoop(body=body) | ParLoop(body=body):
-            return replace(process, body=together(body, ranks))
-        case Branch(condition, then, orelse):
-            return Branch(condition, together(then, ranks), together(orelse, ranks))
-    return process
+        return Leaf(work)
+
+    return of_work(process, done)
 
 
 def with_distances(process: Process, footprint_bytes: Expr) -> Process:

@@ -17,7 +17,7 @@ from advisor.analysis.calls import dense, product
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.placement import Along, Placement, local_extents, pitches_bytes, ranks_of
-from advisor.analysis.processes import works
+from advisor.analysis.processes import of_work, works
 from advisor.build.module import Axis
 from advisor.dtypes import itemsize_of
 from advisor.ir.concrete import mapped
@@ -48,6 +48,7 @@ from costdb.work import (
     Sequential,
     Unknown,
     Visit,
+    Work,
     repeated,
 )
 from costdb.work import Statement as Computed
@@ -282,18 +283,15 @@ def _sent(part: Process, dtype: str) -> Process:
             return sent
         return Sequential((copied(region, run, dtype, FETCHED, fresh=True), sent))
 
-    match part:
-        case Leaf(Message(region, _)):
-            return single(region)
-        case Leaf(Collective(_, ranks, region, _)):
-            return repeated(ranks - 1, single(region))
-        case Sequential(parts) | Parallel(parts):
-            return replace(part, parts=tuple(_sent(one, dtype) for one in parts))
-        case SeqLoop(body=body) | ParLoop(body=body):
-            return replace(part, body=_sent(body, dtype))
-        case Branch(condition, then, orelse):
-            return Branch(condition, _sent(then, dtype), _sent(orelse, dtype))
-    return part
+    def sent_each(work: Work) -> Process:
+        match work:
+            case Message(region, _):
+                return single(region)
+            case Collective(_, ranks, region, _):
+                return repeated(ranks - 1, single(region))
+        return Leaf(work)
+
+    return of_work(part, sent_each)
 
 
 def count_along(axis: Axis, facts: Facts) -> Expr:
@@ -312,16 +310,16 @@ def count_along(axis: Axis, facts: Facts) -> Expr:
 
 def with_scans(part: Process, dtype: str) -> Process:
     """Return a process whose running sums are those that a program makes; no type: of one rank."""
-    match part:
-        case Leaf(PrefixScan() as scan):
-            if dtype:
-                return scanned(scan, dtype)
-            accesses = Access(scan.block), Access(scan.block, store=True)
-            operations = product(scan.block.counts)
-            return Leaf(Computed(accesses, operations, scan.label, scan.calls))
-        case Sequential(parts):
-            return Sequential(tuple(with_scans(one, dtype) for one in parts))
-    return part
+
+    def made(work: Work) -> Process:
+        if not isinstance(work, PrefixScan):
+            return Leaf(work)
+        if dtype:
+            return scanned(work, dtype)
+        accesses = Access(work.block), Access(work.block, store=True)
+        return Leaf(Computed(accesses, product(work.block.counts), work.label, work.calls))
+
+    return of_work(part, made)
 
 
 def scanned(scan: PrefixScan, dtype: str) -> Process:

@@ -7,7 +7,7 @@ right: an iteration may need an earlier one wherever that is not seen to be othe
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 PURE = frozenset(
     {"abs", "bool", "complex", "float", "int", "len", "max", "min", "range", "round", "sum"}
@@ -21,6 +21,7 @@ METHODS = frozenset(
 """Methods of arrays that change nothing."""
 
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 
 
@@ -63,11 +64,15 @@ def _is_pure(call: ast.Call, modules: Collection[str]) -> bool:
     return False
 
 
-def carried(loop: ast.For | ast.While) -> tuple[str, ...]:
-    """Return the names that an iteration may need as an earlier one left them."""
-    assigned = set(_targets(ast.Module(loop.body, [])))
-    known = set(_targets(loop.target)) if isinstance(loop, ast.For) else set()
-    return tuple(n for n in dict.fromkeys(_needed_first(loop.body, known)) if n in assigned)
+def carried(loop: ast.For | ast.While, grown: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the names that an iteration may need as an earlier one left them.
+
+    What an iteration binds before it needs it is none of them, nor is an array of which only
+    elements change; what is `grown` may be.
+    """
+    changed = {*assigned_names(ast.Module(loop.body, [])), *grown}
+    known = set(assigned_names(loop.target)) if isinstance(loop, ast.For) else set()
+    return tuple(n for n in dict.fromkeys(_needed_first(loop.body, known)) if n in changed)
 
 
 def _carried(loop: ast.For) -> str:
@@ -82,30 +87,63 @@ def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
             yield one
 
 
-def _targets(node: ast.AST) -> Iterator[str]:
-    return (one.id for one in _names(node, ast.Store))
+def _of_comprehensions(node: ast.AST) -> frozenset[int]:
+    """Return which names in a node are those that comprehensions have for themselves."""
+    found: set[int] = set()
+    for part in ast.walk(node):
+        if isinstance(part, _COMPREHENSIONS):
+            bound = {one for each in part.generators for one in assigned_names(each.target)}
+            outside = set(ast.walk(part.generators[0].iter))
+            names = (one for one in ast.walk(part) if isinstance(one, ast.Name))
+            found |= {id(one) for one in names if one.id in bound and one not in outside}
+    return frozenset(found)
 
 
-def _needed_first(body: Sequence[ast.stmt], known: set[str]) -> Iterator[str]:
+def assigned_names(node: ast.AST) -> Iterator[str]:
+    """Yield names that a statement binds or deletes, those of its parts included."""
+    own = _of_comprehensions(node)
+    names = (one for one in ast.walk(node) if isinstance(one, ast.Name) and id(one) not in own)
+    return (one.id for one in names if not isinstance(one.ctx, ast.Load))
+
+
+def _needed_first(body: Iterable[ast.stmt], known: set[str]) -> Iterator[str]:
     """Yield names that statements may use before they bind them; those bound become `known`."""
+
+    def used(*nodes: ast.AST) -> Iterator[str]:
+        for node in nodes:
+            own = _of_comprehensions(node)
+            names = (one for one in _names(node, ast.Load) if id(one) not in own)
+            yield from (one.id for one in names if one.id not in known)
+
     for one in body:
         match one:
             case ast.If(test, then, orelse):
-                yield from (n.id for n in _names(test, ast.Load) if n.id not in known)
+                yield from used(test)
                 ways = set(known), set(known)
                 yield from _needed_first(then, ways[0])
                 yield from _needed_first(orelse, ways[1])
                 known |= ways[0] & ways[1]
             case ast.For(target, given, inner):
-                yield from (n.id for n in _names(given, ast.Load) if n.id not in known)
-                yield from _needed_first(inner, known | set(_targets(target)))
+                yield from used(given)
+                yield from _needed_first(inner, known | set(assigned_names(target)))
+            case ast.While(test, inner):
+                yield from used(test)
+                yield from _needed_first(inner, set(known))
+            case ast.With(items, inner):
+                yield from used(*items)
+                yield from _needed_first(inner, known)
+            case ast.Try(inner, handlers, orelse, last):  # it may end anywhere
+                for way in ([*inner, *orelse], *(each.body for each in handlers)):
+                    yield from _needed_first(way, set(known))
+                yield from _needed_first(last, known)
+            case ast.Match():  # nobody knows which way it goes
+                yield from used(one)
             case _:
-                used = [name.id for name in _names(one, ast.Load)]
+                yield from used(one)
                 match one:
-                    case ast.AugAssign(ast.Name(name)):
-                        used.append(name)
-                yield from (name for name in used if name not in known)
-                known |= set(_targets(one))
+                    case ast.AugAssign(ast.Name(name)) if name not in known:
+                        yield name
+                known |= set(assigned_names(one))
 
 
 def _combined(loop: ast.For) -> frozenset[str]:
@@ -171,7 +209,7 @@ def _index(loop: ast.For) -> str:
         case (ast.Name(name), ast.Call(ast.Name("range"))) | (
             ast.Tuple([ast.Name(name), *_]),
             ast.Call(ast.Name("enumerate")),
-        ) if name not in _targets(ast.Module(loop.body, [])):
+        ) if name not in assigned_names(ast.Module(loop.body, [])):
             return name
     return ""
 

@@ -16,11 +16,11 @@ from string import Formatter
 from typing import Any, TypeVar
 
 from advisor.frontend.trees import check_parseable
+from advisor.ir.waiting import assigned_names
 from advisor.measure import names as pure
 from advisor.measure.names import (
     Names,
     argument_of,
-    assigned_names,
     carried_names,
     is_short,
     names_of,

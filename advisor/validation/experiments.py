@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from types import UnionType
-from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal
 
 from advisor.report.style import Style, labelled, table
 from costdb.choosing import SubjectError
-from costdb.expr import Expr
-from costdb.phases.document import Node, read_content
-from costdb.records import dataclass, field, fields, is_dataclass
-from costdb.work import Pattern, RemoteGroup
+from costdb.phases.document import Node, read_content, record
+from costdb.records import dataclass, field
+from costdb.work import RemoteGroup
 
 # What a validation says: published figures, figures of this machine, and verdicts.
 #
@@ -336,42 +334,9 @@ def load_experiment(name: str) -> Experiment:
         path = str(files("advisor") / "validation" / "experiments" / f"{name}.json")
     try:
         top = Node(json.loads(read_content(path)), "", path)
-        found: Experiment = _record(Experiment, top, name=Path(path).stem)
+        found: Experiment = record(Experiment, top, name=Path(path).stem)
         return found
     except SubjectError as error:
         raise CannotValidateError(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise CannotValidateError(f"{path}: not JSON: {error}") from error
-
-
-def _read(kind: Any, node: Node) -> Any:
-    """Return what a value of the document says, as the type that a field is declared with."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is UnionType:
-        return _read(parts[0], node)
-    if origin is tuple:
-        return tuple(_read(parts[0], one) for one in node.items())
-    if origin is Literal:
-        if node.text() not in parts:
-            raise node.refuse(f"{node.text()} is not one of {', '.join(parts)}")
-        return node.text()
-    if origin is not None:
-        return {name: _read(parts[1], one) for name, one in node.table().items()}
-    return _record(kind, node) if is_dataclass(kind) and kind not in _PLAIN else _PLAIN[kind](node)
-
-
-_PLAIN: Mapping[Any, Callable[[Node], Any]] = {
-    **{str: Node.text, int: Node.whole, bool: Node.flag, Expr: Node.expression},
-    **{float: lambda node: float(node.number()), Pattern: lambda node: Pattern(node.text())},
-}
-
-
-def _record(kind: Any, node: Node, **more: str) -> Any:
-    """Return a dataclass of what a table says; fields without a default must be there."""
-    stated = [one for one in fields(kind) if one.name not in more]
-    needed = [one for one in stated if one.default is one.default_factory]  # both are missing
-    required = tuple(one.name for one in needed)
-    optional = tuple(one.name for one in stated if one not in needed)
-    hints = get_type_hints(kind)
-    keys = node.known(required, optional)
-    return kind(**more, **{name: _read(hints[name], one) for name, one in keys.items()})

@@ -8,7 +8,7 @@ sequence points. Its groups are found by :mod:`costdb.pgas.partition`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 from costdb.choosing import SubjectError
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
@@ -37,12 +37,11 @@ from costdb.phases.application import (
     read_head,
     read_when,
 )
-from costdb.phases.document import Node
+from costdb.phases.document import Node, read
 from costdb.phases.pricing import derived_quantities, written_out
 from costdb.records import dataclass, replace
 
 _NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"
-_T = TypeVar("_T")
 
 
 def program_of(
@@ -70,11 +69,11 @@ def program_of(
     irregular = frozenset(node.name() for node in listed(keys, "irregular"))
     if irregular & set(indices):
         raise keys["irregular"].refuse(f"{min(irregular & set(indices))} is a loop's index")
-    read = _Read(names, indices, irregular)
+    reader = _Read(names, indices, irregular)
     references: list[Reference] = []
     numbered: dict[str, list[int]] = {}
     for node in listed(keys, "references"):
-        found = read.references(node)
+        found = reader.references(node)
         label = node.table()["name"].text() if "name" in node.table() else ""
         if label:
             positions = range(len(references), len(references) + len(found))
@@ -94,7 +93,7 @@ def program_of(
             for node in listed(keys, "dependences")
             for dependence in _dependences(node, numbered)
         ),
-        affinity=_one_of(keys["affinity"], own) if "affinity" in keys else "",
+        affinity=keys["affinity"].one_of(own) if "affinity" in keys else "",
         below=sides["below"].expression() if "below" in sides else None,
         above=sides["above"].expression() if "above" in sides else None,
     )
@@ -130,7 +129,7 @@ def _array(node: Node, head: Application) -> tuple[SharedArray, When]:
     table = node.known(("name", "spread"), ("axis", "fastest", "when"))
     array = SharedArray(
         table["name"].name(),
-        _one_of(table["spread"], {spread.value: spread for spread in Spread}),
+        read(Spread, table["spread"]),
         _axis(table, "axis"),
         _axis(table, "fastest"),
     )
@@ -148,18 +147,11 @@ def _axis(table: Mapping[str, Node], key: str) -> int:
 
 def _dependences(node: Node, numbered: Mapping[str, list[int]]) -> Iterator[Dependence]:
     table = node.known(("from", "to", "kind"), ())
-    kind = _one_of(table["kind"], {kind.value: kind for kind in DependenceKind})
-    sources, sinks = (_one_of(table[end], numbered) for end in ("from", "to"))
+    kind = read(DependenceKind, table["kind"])
+    sources, sinks = (table[end].one_of(numbered) for end in ("from", "to"))
     for source in sources:
         for sink in sinks:
             yield Dependence(source, sink, kind)
-
-
-def _one_of(node: Node, known: Mapping[str, _T]) -> _T:
-    text = node.text()
-    if text not in known:
-        raise node.refuse(f"{text} is not one of {', '.join(known)}")
-    return known[text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +165,8 @@ class _Read:
     def references(self, node: Node) -> list[Reference]:
         """Return the references of an entry: each of its elements, read, written or both."""
         table = node.known(("array", "elements", "access", "statement"), ("name", "depth"))
-        array = _one_of(table["array"], {name: name for name in self.arrays})
-        stores = _one_of(table["access"], {"read": False, "write": True})
+        array = table["array"].one_of({name: name for name in self.arrays})
+        stores = table["access"].one_of({"read": False, "write": True})
         statement = table["statement"].text()
         depth = table["depth"].whole() if "depth" in table else None
         return [

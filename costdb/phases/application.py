@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from costdb.choosing import Bound, Chosen, RefusedError, SubjectError
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
-from costdb.phases.document import Node
-from costdb.records import dataclass, replace
+from costdb.phases.document import Name, Node, record
+from costdb.records import dataclass, field, replace
 from costdb.wording import nearest, read_number
 
 Word: TypeAlias = str
+_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,11 @@ class NumberParameter:
     """
 
     name: str
-    about: str
     minimum: int
-    maximum: Expr | None
-    power_of_two: bool
-    default: int | None
+    about: str = ""
+    maximum: Expr | None = None
+    power_of_two: bool = False
+    default: int | None = None
 
 
 Parameter: TypeAlias = WordParameter | NumberParameter
@@ -108,12 +109,21 @@ class Phase:
     """
 
     name: str
-    unit: str
+    unit: Literal["flop", "byte"]
     count: Expr
-    rate: str
-    per_op: Expr | None
-    when: When
-    place: str
+    rate: Name
+    per_op: Expr | None = None
+    when: When = field(default_factory=When)
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """An index, its first and its last value."""
+
+    index: Name
+    from_: Expr
+    to: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +135,17 @@ class Exchange:
     pattern : str
         Which of the machine's communication patterns prices them; empty for plain
         point-to-point messages.
-    series : tuple of (str, Expr, Expr) or None
-        Index, first and last value of a series that `count` and `bytes` may use.
+    sum : Series or None
+        Its index may stand in `count` and `bytes`.
     """
 
     name: str
     count: Expr
     bytes: Expr
-    pattern: str
-    series: tuple[str, Expr, Expr] | None
-    when: When
-    place: str
+    pattern: Name = Name("")
+    sum: Series | None = None
+    when: When = field(default_factory=When)
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +330,7 @@ def read_head(keys: Mapping[str, Node], origin: str) -> Application:
         definitions=tuple(
             d for node in listed(keys, "derived") for d in _definitions(node, parameters)
         ),
-        constraints=tuple(_constraint(node, parameters) for node in listed(keys, "constraints")),
+        constraints=entries(Constraint, keys, "constraints", parameters),
         phases=(),
         exchanges=(),
         repeat=keys["repeat"].expression() if "repeat" in keys else num(1),
@@ -347,8 +357,8 @@ def application_of(document: dict[str, object], origin: str) -> Application:
     head = read_head(keys, origin)
     application = replace(
         head,
-        phases=tuple(_phase(node, head.parameters) for node in listed(keys, "phases")),
-        exchanges=tuple(_exchange(node, head.parameters) for node in listed(keys, "messages")),
+        phases=entries(Phase, keys, "phases", head.parameters),
+        exchanges=entries(Exchange, keys, "messages", head.parameters),
     )
     check_names(application, expressions_of(application))
     return application
@@ -359,21 +369,12 @@ def _parameter(name: str, node: Node) -> Parameter:
     table = node.table()
     if "words" in table or "sets" in table:
         return _word_parameter(name, node)
-    node.known(("minimum",), ("about", "maximum", "power_of_two", "default"))
-    minimum = table["minimum"].whole()
-    if minimum < 0:
-        raise table["minimum"].refuse(f"must not be negative, got {minimum}")
-    default = table["default"].whole() if "default" in table else None
-    if default is not None and default < minimum:
-        raise table["default"].refuse(f"must be at least {minimum}")
-    return NumberParameter(
-        name=name,
-        about=table["about"].text() if "about" in table else "",
-        minimum=minimum,
-        maximum=table["maximum"].expression() if "maximum" in table else None,
-        power_of_two=table["power_of_two"].flag() if "power_of_two" in table else False,
-        default=default,
-    )
+    found: NumberParameter = record(NumberParameter, node, name=name)
+    if found.minimum < 0:
+        raise table["minimum"].refuse(f"must not be negative, got {found.minimum}")
+    if found.default is not None and found.default < found.minimum:
+        raise table["default"].refuse(f"must be at least {found.minimum}")
+    return found
 
 
 def _word_parameter(name: str, node: Node) -> WordParameter:
@@ -399,6 +400,17 @@ def _size(name: str, node: Node) -> int:
     if size < 1:
         raise node.refuse(f"a size must be positive, got {size}")
     return size
+
+
+def entries(
+    kind: type[_Entry], keys: Mapping[str, Node], key: str, parameters: Mapping[str, Parameter]
+) -> tuple[_Entry, ...]:
+    """Return the records of an array that need not be there, each with its place and its words."""
+    found = listed(keys, key)
+    return tuple(
+        record(kind, node, when=read_when(node.table(), parameters), place=node.place)
+        for node in found
+    )
 
 
 def read_when(table: Mapping[str, Node], parameters: Mapping[str, Parameter]) -> When:
@@ -431,53 +443,6 @@ def _definitions(node: Node, parameters: Mapping[str, Parameter]) -> Iterator[De
 def _size_names(parameters: Mapping[str, Parameter]) -> frozenset[str]:
     words = (p.words for p in parameters.values() if isinstance(p, WordParameter))
     return frozenset(size for sets in words for sizes in sets.values() for size in sizes)
-
-
-def _constraint(node: Node, parameters: Mapping[str, Parameter]) -> Constraint:
-    table = node.known(("require", "because"), ("when",))
-    return Constraint(
-        table["require"].expression(),
-        table["because"].text(),
-        read_when(table, parameters),
-        node.place,
-    )
-
-
-def _phase(node: Node, parameters: Mapping[str, Parameter]) -> Phase:
-    table = node.known(("name", "unit", "count", "rate"), ("per_op", "when"))
-    unit = table["unit"].text()
-    if unit not in RATE_UNITS:
-        raise table["unit"].refuse(f"expected one of {', '.join(RATE_UNITS)}")
-    return Phase(
-        name=table["name"].text(),
-        unit=unit,
-        count=table["count"].expression(),
-        rate=table["rate"].name(),
-        per_op=table["per_op"].expression() if "per_op" in table else None,
-        when=read_when(table, parameters),
-        place=node.place,
-    )
-
-
-def _exchange(node: Node, parameters: Mapping[str, Parameter]) -> Exchange:
-    table = node.known(("name", "count", "bytes"), ("pattern", "sum", "when"))
-    series = None
-    if "sum" in table:
-        bounds = table["sum"].known(("index", "from", "to"), ())
-        series = (
-            bounds["index"].name(),
-            bounds["from"].expression(),
-            bounds["to"].expression(),
-        )
-    return Exchange(
-        name=table["name"].text(),
-        count=table["count"].expression(),
-        bytes=table["bytes"].expression(),
-        pattern=table["pattern"].name() if "pattern" in table else "",
-        series=series,
-        when=read_when(table, parameters),
-        place=node.place,
-    )
 
 
 class Used(NamedTuple):
@@ -524,8 +489,9 @@ def expressions_of(application: Application) -> Iterator[Used]:
             yield Used(phase.place, phase.per_op, frozenset({"a", "b"}), phase.when)
     for exchange in application.exchanges:
         place, when = exchange.place, exchange.when
-        index = frozenset({exchange.series[0]} if exchange.series else ())
+        series = exchange.sum
+        index = frozenset({series.index} if series is not None else ())
         yield Used(place, exchange.count, index, when)
         yield Used(place, exchange.bytes, index, when)
-        for bound in exchange.series[1:] if exchange.series else ():
+        for bound in (series.from_, series.to) if series is not None else ():
             yield Used(place, bound, when=when)

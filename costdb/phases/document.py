@@ -1,19 +1,30 @@
-"""TOML documents whose values know their place, so that every complaint can name it."""
+"""Documents whose values know their place, so that every complaint can name it, and their reader.
+
+A record is read by the types of its fields, which are the keys of its table.
+"""
 
 from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from types import UnionType
+from typing import Any, Final, Literal, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 from costdb.choosing import SubjectError
 from costdb.expr import Expr, ExprError, num, parse, sym
+from costdb.records import fields
 from costdb.wording import nearest
 
 _LARGEST_BYTES: Final = 1_000_000
 _LARGEST_NUMBER: Final = 10**15
+
+Name = NewType("Name", str)
+"""A text that may name a quantity."""
+_One = TypeVar("_One")
 
 
 def read_content(path: str | Path) -> bytes:
@@ -103,6 +114,13 @@ class Node:
             raise self.refuse("expected a text")
         return self.value
 
+    def one_of(self, known: Mapping[str, _One]) -> _One:
+        """Return what one of the known texts stands for."""
+        text = self.text()
+        if text not in known:
+            raise self.refuse(f"{text} is not one of {', '.join(known)}")
+        return known[text]
+
     def name(self) -> str:
         """Return a text that may name a quantity."""
         text = self.text()
@@ -145,3 +163,45 @@ class Node:
             return parse(self.value)
         except ExprError as error:
             raise self.refuse(str(error)) from error
+
+
+def read(kind: Any, node: Node) -> Any:
+    """Return what a value of a document says, as the type that a field is declared with."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return read(parts[0], node)
+    if origin is tuple:
+        return tuple(read(parts[0], one) for one in node.items())
+    if origin is Literal:
+        return node.one_of({one: one for one in parts})
+    if origin is not None:
+        return {name: read(parts[1], one) for name, one in node.table().items()}
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return node.one_of({one.value: one for one in kind})
+    return _PLAIN[kind](node) if kind in _PLAIN else record(kind, node)
+
+
+_PLAIN: Mapping[Any, Callable[[Node], Any]] = {
+    **{str: Node.text, Name: Node.name, int: Node.whole, bool: Node.flag, Expr: Node.expression},
+    float: lambda node: float(node.number()),
+}
+
+
+def record(kind: Any, node: Node, **known: Any) -> Any:
+    """Return a dataclass of what a table says; fields without a default must be there.
+
+    Parameters
+    ----------
+    kind : type
+    node : Node
+    **known
+        Fields that are read elsewhere; `when` may stand in the table.
+    """
+    stated = [one for one in fields(kind) if one.name not in known]
+    needed = [one for one in stated if one.default is one.default_factory]  # both are missing
+    required = tuple(one.name.rstrip("_") for one in needed)
+    optional = tuple(one.name for one in stated if one not in needed)
+    keys = node.known(required, (*optional, *{"when"} & known.keys()))
+    hints = {name.rstrip("_"): (name, hint) for name, hint in get_type_hints(kind).items()}
+    read_here = ((*hints[key], one) for key, one in keys.items() if key not in known)
+    return kind(**known, **{name: read(hint, one) for name, hint, one in read_here})

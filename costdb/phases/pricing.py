@@ -189,10 +189,8 @@ def _exchange_us(exchange: Exchange, lookup: _Lookup) -> Expr | Missing:
     if isinstance(beta, Missing):
         return beta
     cost = exchange.count * (alpha + beta * exchange.bytes)
-    if exchange.series is None:
-        return cost
-    index, first, last = exchange.series
-    return summation(index, first, last, cost)
+    series = exchange.sum
+    return cost if series is None else summation(series.index, series.from_, series.to, cost)
 
 
 def _reciprocal(rate: Quantity, unit: str) -> Quantity:

@@ -105,7 +105,7 @@ BAD = {
         "/parameters/problem/sets/small/N: expected a whole",
     ),
     "shadowed size": ("rows = ", "N = ", "/derived/0/define/N: is a parameter or a size already"),
-    "unit": ('unit = "byte"', 'unit = "furlong"', "/phases/1/unit: expected one of flop, byte"),
+    "unit": ('unit = "byte"', 'unit = "furlong"', "/phases/1/unit: furlong is not one of flop"),
     "version": ("schema_version = 1", "schema_version = 2", "/schema_version: expected 1"),
     "default": (
         'default = "small"',
