@@ -4,9 +4,8 @@
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
 (`Scatter`, `Bcast`), loops of messages of every rank with every rank, one by one, in turns or
 begun at once (`Alltoall`, `Allgather`), a loop in which rows go round a ring until every rank has
-all of them (`Allgather`) or has added all (`Allreduce`), a chain of blocking messages, or an
-exchange in turns, in which ranks wait for others although what they send is ready (`Sendrecv`), and
-a chain that passes on what it brought (`Bcast`), or that and the own part (`Exscan`, `Scan`).
+all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an
+exchange in turns, in which ranks wait for others although what they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -37,8 +36,8 @@ what came. Pickled objects stay pickled: whether they need be is ADV601.
 **When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; messages while
 others of the function are under way; chains outside loops, which are set-up or output; pieces that
 are not in the order of ranks; branches that communicate besides; what a root makes anew, or picks
-by its index, for each rank and which is no slice of one array; chains that begin with another
-number than 0; programs that would wait for ever as they stand.
+by its index, for each rank and which is no slice of one array; chains that pass on what they
+received; programs that would wait for ever as they stand.
 
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
 rank of the communicator has to call it, in the same order as all others: the two branches show
@@ -80,7 +79,6 @@ from transforms.kit.rewrite import (
     together,
 )
 from transforms.messages.buffers import shapes_of
-from transforms.messages.chains import chains
 from transforms.messages.collectives import Instead, at_root, for_each, is_changed
 from transforms.messages.patterns import Kind, Pattern, patterns
 from transforms.messages.rings import rings
@@ -124,7 +122,6 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                     program, function, pattern, found
                 )
         yield from rings(program, function)
-        yield from chains(program, function)
 
 
 # --- what is written ------------------------------------------------------------------------------

@@ -55,9 +55,9 @@ from transforms.kit.ranks import (
 )
 
 ROOT = num(0)
-NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
+_NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
 _LAST = Bound(1, -1)
-NOT_LAST: Ranks = (Interval(FIRST, _LAST),)
+_NOT_LAST: Ranks = (Interval(FIRST, _LAST),)
 
 
 class Kind(StrEnum):
@@ -392,7 +392,7 @@ def _next(visit: Visit) -> Pattern | None:
     if in_turns:
         first = sends[0] if order == turns else sends[1]
         waits = communicator.size if first.where[0].single in (FIRST, _LAST) else num(2)
-    elif {send.where, take.where} != {NOT_FIRST, NOT_LAST}:
+    elif {send.where, take.where} != {_NOT_FIRST, _NOT_LAST}:
         waits = _between_nobodies(send.partner, take.partner, communicator)
     on = {_ranks_on(act, communicator) for act in sends}
     back = {_ranks_on(act, communicator) for act in takes}
