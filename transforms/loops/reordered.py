@@ -148,9 +148,10 @@ def _items(
                 raise NotRaised
             counts = all(map(is_total, _stores(one)))
             if len(around) > len(outer) + 1 or counts:
-                (one, *more) = raised(one, around, kernel)
-                if more:
+                made = raised(one, around, kernel)
+                if len(made) != 1:
                     raise NotRaised
+                one = made[0]
             else:
                 inner = tuple(_items(one.body, outer, (*around, one), kernel))
                 if numbers or not all(isinstance(made, Store) for made in inner):
