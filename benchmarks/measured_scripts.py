@@ -131,7 +131,8 @@ def ranked(rows: Sequence[Row]) -> Iterator[str]:
     """Yield how often alternatives over 10 % apart were ranked right, and what choosing costs."""
     families: dict[str, list[Row]] = {}
     for one in rows:
-        families.setdefault(one.name.rpartition("_")[0], []).append(one)
+        if one.run_s:  # it runs here
+            families.setdefault(one.name.rpartition("_")[0], []).append(one)
     right = wrong = refused = 0
     regrets, told = [], []
     for some in families.values():

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -25,7 +26,9 @@ from costdb.store.records import PIECE, Result, add_result, newest_document
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0
-"""A run that takes longer is not launched again; none is left out of one that would not."""
+"""A run that takes longer is not launched again."""
+_WHOLE_S: Final = 2.0
+"""What may take less is run whole, for so long at most."""
 _PATIENCE_S: Final = 10.0
 _UNSEEN: Final = 0.05
 """How far iterations that were not run may be from those around, as a part of their time."""
@@ -94,6 +97,7 @@ class _Turns:
     runs: list[dict[str, Any]] = field(default_factory=list)
     spent_s: float = 0.0
     failure: NoPiece | None = None
+    tried_whole: bool = False
 
 
 def job_of(program: Sampled, arguments: Arguments, effort: Effort) -> dict[str, Any]:
@@ -155,14 +159,9 @@ def _is_long(one: _Turns) -> bool:
 
 def _launch(one: _Turns, effort: Effort) -> None:
     ranks, lines = one.job["ranks"], one.program.lines
-    found: list[dict[str, Any]] = []
-    said = ""
-    try:
-        limit_s, more = effort.budget_s + _PATIENCE_S, ONE_THREAD if effort.one_thread else None
-        for answer in answers("advisor.measure.worker", one.job, limit_s, ranks, more):
-            found += answer
-    except (CannotRunError, JobFailedError) as error:
-        said = str(error)
+    began = time.perf_counter()
+    found, said = _answers(one.job, effort)
+    took_s = time.perf_counter() - began
     failed = next((one["failure"] for one in found if "failure" in one), None)
     endless = next((one["unfinished"] for one in found if "unfinished" in one), None)
     if endless is not None:
@@ -181,19 +180,55 @@ def _launch(one: _Turns, effort: Effort) -> None:
     elif said or len(found) < max(ranks, 1):
         one.failure = NoPiece(lines[0] if lines else 1, said or "a rank ended before the others")
     else:
-        # the slowest rank counts; and the first run of a process finds libraries and memory as no
-        # later one does
-        every = zip(*(rank["runs"] for rank in found), strict=True)
-        runs = [max(ranks, key=lambda run: run["times_s"][0]) for ranks in every]
-        runs = runs[1:] or runs
+        runs = _of_slowest(found)
         one.spent_s += sum(run["real_s"] for run in runs)
-        if one.job["text"] != one.program.plain and runs[0]["times_s"][0] <= _LONG_S:
-            # what windows cannot show, as work that depends on data, costs little to see; and in
-            # short loops a clock takes as long as they do
-            one.job |= {"text": one.program.plain, "whole": True}
-            _launch(one, effort)
-        else:
-            one.runs += runs
+        begins_s = took_s - sum(run["real_s"] for run in found[0]["runs"])
+        one.runs += _run_whole(one, effort, runs[0]["times_s"][1], begins_s) or runs
+
+
+def _answers(job: Mapping[str, Any], effort: Effort) -> tuple[list[dict[str, Any]], str]:
+    """Return what each rank tells of a job, and why there is no more."""
+    found: list[dict[str, Any]] = []
+    try:
+        limit_s, more = job["budget_s"] + _PATIENCE_S, ONE_THREAD if effort.one_thread else None
+        for answer in answers("advisor.measure.worker", job, limit_s, job["ranks"], more):
+            found += answer
+    except (CannotRunError, JobFailedError) as error:
+        return found, str(error)
+    return found, ""
+
+
+def _of_slowest(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the runs of the rank that took longest in each, but for the first one.
+
+    The first run of a process finds libraries and memory as no later one does.
+    """
+    every = zip(*(rank["runs"] for rank in found), strict=True)
+    runs = [max(ranks, key=lambda run: run["times_s"][0]) for ranks in every]
+    return runs[1:] or runs
+
+
+def _run_whole(
+    one: _Turns, effort: Effort, least_s: float, begins_s: float
+) -> list[dict[str, Any]]:
+    """Return runs without a clock in loops, if they take no longer than is worth it.
+
+    A process takes `begins_s` until it runs. Windows do not show what depends on data, as a search
+    that ends or a table that fills, and may say many times too much; and in short loops a clock
+    takes as long as they do.
+    """
+    if one.tried_whole or least_s > _WHOLE_S:
+        return []
+    one.tried_whole = True
+    job = one.job | {"text": one.program.plain, "whole": True}
+    within_s = begins_s + max(_WHOLE_S, effort.seconds)
+    found, said = _answers(job | {"budget_s": min(effort.budget_s, within_s)}, effort)
+    if said or len(found) < max(job["ranks"], 1) or not all("failure" not in r for r in found):
+        return []
+    one.job = job
+    runs = _of_slowest(found)
+    one.spent_s += sum(run["real_s"] for run in runs)
+    return runs
 
 
 def _judged(one: _Turns) -> Piece:

@@ -101,6 +101,21 @@ print(a.sum())
     assert 0.5 * min(took) < found.mid_s < 2 * min(took)
 
 
+def test_what_takes_longer_than_windows_say_is_not_waited_for() -> None:
+    text = """\
+import numpy as np
+a = np.random.rand(2000, 4)
+for i in range(40000):
+    if i == 12345:
+        for k in range(200000):
+            a = np.sort(a, axis=0)
+    a = a + 1.0
+print(a.sum())
+"""
+    (found,) = sample([(sampled_file("f.py", text, {}), {})], Effort(launches=1))
+    assert isinstance(found, Piece) and found.skipped
+
+
 def test_what_would_run_is_shown_and_not_run(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
