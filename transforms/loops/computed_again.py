@@ -211,7 +211,9 @@ class _Reader:
             unknown = any(type(part) is Unknown for part, _ in inside)
             for part, perhaps in inside:
                 for value, span in self._computed(part):
-                    lost = part is not one and (unknown or self._is_lost(value, span, changed))
+                    renamed = value in known and known[value].name in changed
+                    lost = unknown or renamed or self._is_lost(value, span, changed)
+                    lost = lost and part is not one
                     if not lost and (value in known or not perhaps):
                         self._note(value, span, part, one, number, known)
             stores = [part for part, _ in inside if isinstance(part, Store)]
@@ -219,7 +221,7 @@ class _Reader:
                 renamed = uses.first != number and uses.name in changed
                 if unknown or renamed or self._is_lost(value, uses.spans[0], changed):
                     yield value, known.pop(value)
-                elif uses.last == number and isinstance(one, Loop):
+                elif uses.last == number and within(one):
                     uses.stores += stores
                 else:
                     uses.pending += stores

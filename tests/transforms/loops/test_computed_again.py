@@ -58,6 +58,11 @@ WRITTEN = [
     ("t = np.exp(x)\nu = t[1:]\nu[0] = 1.0\nreturn t + np.exp(x)", None),
     ("t = np.exp(x)\nu = np.exp(x)\nt[0] = 1.0\nreturn t, u", None),
     ("return x + y", None),
+    (
+        "t = np.exp(x)\nfor k in range(3):\n    y += np.exp(x) * 2\n    t[0] = 5.0\nreturn t",
+        "t = np.exp(x)\nproduct = np.exp(x) * 2\nfor k in range(3):\n    y += product\n"
+        "    t[0] = 5.0\nreturn t",
+    ),
     # drawn numbers are others each time
     ("s = np.random.rand(9)\nt = np.random.rand(9)\nreturn s + t", None),
     ("for k in range(4):\n    t = np.random.rand(9)\n    y[:9] += t", None),
@@ -86,7 +91,7 @@ VALUES = [
 def statements(chance: random.Random, depth: int) -> Iterator[str]:
     for _ in range(chance.randint(2, 5)):
         value, other = (chance.choice(VALUES) for _ in range(2))
-        choice = chance.randint(0, 11)
+        choice = chance.randint(0, 12)
         if choice == 0 and depth < 2:
             bound = chance.choice(["len(x)", "3", "k" if depth else "2"])
             yield f"for {'kj'[depth]} in range({bound}):"
@@ -108,6 +113,7 @@ def statements(chance: random.Random, depth: int) -> Iterator[str]:
                 f"u = {value} + {other} + x",
                 f"y[1:] = t[1:] * ({value}).sum()",
                 f"t = {value} + np.zeros_like(x)",
+                f"t = {chance.choice(['np.exp(x)', 'x * y', 'np.cumsum(y)'])}",
             ][choice]
 
 
@@ -142,3 +148,10 @@ def test_programs_come_to_the_same() -> None:
                 before, then = result(source, **case), result(after, **case)
                 np.testing.assert_equal(then, before, err_msg=f"{source}\n{after}\n{case}")
     assert proposed > 75
+
+
+def test_what_is_stored_in_a_branch_may_share_memory() -> None:
+    body = "s = np.exp(x).sum()\nif c > 0:\n    y[0] = c\n    s = s + np.exp(x).sum()\nreturn s"
+    source = HEAD + indented(body)
+    (one,) = TRANSFORM.propose(only_kernel(source))
+    assert one.legality.applicability is Applicability.UNSAFE and "overlap" in one.legality.argument
