@@ -16,7 +16,8 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from advisor.config.files import FILE_NAME
 from advisor.finding import Applicability, Finding, Remark, Verdict
-from advisor.lsp.analyses import Answer, Document, Encoding, Offer, Purpose
+from advisor.lsp.analyses import Answer, Offer, Purpose
+from advisor.lsp.document import Document, Encoding
 from advisor.lsp.settings import SECTION
 from advisor.report.model import headline
 from advisor.report.style import duration

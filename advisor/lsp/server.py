@@ -34,8 +34,6 @@ from advisor.lsp.analyses import (
     Analyses,
     Analysis,
     Answer,
-    Document,
-    Encoding,
     KernelMemo,
     OpenFile,
     Purpose,
@@ -45,6 +43,7 @@ from advisor.lsp.analyses import (
     suppression_edits,
     with_details,
 )
+from advisor.lsp.document import Document, Encoding
 from advisor.lsp.protocol import (
     MEASURE,
     Ability,

@@ -10,8 +10,9 @@ from advisor.finding import REPORTED_FROM, Assumption
 from advisor.ir.concrete import at_sizes, symbols_of, whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.source import SourceProblem, Span
+from costdb.crossovers import Crossover, crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
-from costdb.evaluate import Crossover, compare, crossover, evaluate_price, middle, middles
+from costdb.evaluate import compare, evaluate_price, middle, middles
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, maximum
 from costdb.machines import Machine
 from costdb.pricing import price_process

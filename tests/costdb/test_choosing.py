@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb import evaluate as evaluation
+from costdb import crossovers
 from costdb.choosing import Bound, Chosen, RefusedError, SubjectError, possible_values, rank
+from costdb.crossovers import _DENSE, crossover
 from costdb.estimate import Missing, Priced, Term
-from costdb.evaluate import _DENSE, crossover
 from costdb.expr import Expr, ExprError, evaluate, parse
 
 LARGEST = 14
@@ -156,7 +156,7 @@ def test_an_edge_beyond_the_dense_values_is_found_exactly(edge: int, least: floa
 
 
 def test_long_sums_are_tried_as_far_as_the_work_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "MOST_TERMS", 300)
+    monkeypatch.setattr(crossovers, "MOST_TERMS", 300)
     one, other = priced("sum(i = 1, N, max(N - i, 7) % 5)"), priced("10**6")
     found = crossover(one, other, "N", {}, 1, 10**6)
     assert found.high < 10**6 and found.samples[-1][0] == found.high

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costdb.crossovers import crossover
 from costdb.estimate import Priced
-from costdb.evaluate import compare, crossover, evaluate_price
+from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError, evaluate, num, parse, sym
 from costdb.quantity import Provenance, Quantity
 

@@ -11,7 +11,8 @@ from lsp_session import changed
 from lsprotocol.types import TextDocumentContentChangeEvent
 
 from advisor.finding import Remark
-from advisor.lsp.analyses import Analyses, Analysis, Document, Encoding, OpenFile
+from advisor.lsp.analyses import Analyses, Analysis, OpenFile
+from advisor.lsp.document import Document, Encoding
 from advisor.source import ParseProblem, SourceProblem, Span
 
 pytestmark = pytest.mark.asyncio

@@ -10,7 +10,8 @@ from lsp_session import changed
 from lsprotocol.types import Position
 
 from advisor.finding import Remark
-from advisor.lsp.analyses import Document, Encoding, carried, code_points, count_units
+from advisor.lsp.analyses import carried
+from advisor.lsp.document import Document, Encoding, code_points, count_units
 from advisor.source import Span
 
 CODECS = {

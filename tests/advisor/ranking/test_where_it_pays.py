@@ -10,7 +10,7 @@ from advisor.engine import Options, check_source
 from advisor.finding import REPORTED_FROM
 from advisor.ranking.compare import crossing, pays_for, time_s
 from advisor.transform_registry import transforms
-from costdb.evaluate import Crossover
+from costdb.crossovers import Crossover
 from tests.advisor.ranking.priced_kernels import BOX, HALO, kernel_of, priced
 
 
