@@ -3,7 +3,7 @@
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
 that broadcast, reduce or exchange something small in every iteration: one call carries all of it.
-Pickled objects go as one list, and elements of a window in one call, or in one epoch.
+Pickled objects go as one list, and elements of a window in one call.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
@@ -93,7 +93,7 @@ from transforms.kit.rewrite import (
 )
 from transforms.messages.patterns import is_clear
 from transforms.messages.repeated_collectives import repeated_collectives
-from transforms.messages.windows import MOVES, epochs_beside, first_place, one_epoch
+from transforms.messages.windows import MOVES, epochs_beside, first_place
 
 _ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
 """Collectives that do the same with every element, whatever else they carry."""
@@ -245,7 +245,6 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                         sweep.edits,
                     )
         yield from repeated_collectives(program, function)
-        yield from one_epoch(program, function)
 
 
 def _sweep(program: Program, end: End) -> _Sweep | None:

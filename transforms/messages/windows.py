@@ -1,28 +1,19 @@
-"""One-sided communication, element by element: one call, in one epoch."""
+"""One-sided communication, element by element: one call."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from advisor.dtypes import itemsize_of
 from advisor.ir.spmd.memory import Origin
 from advisor.ir.spmd.payloads import Payload
-from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
+from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Communicate, Interpret, Loop, Op
 from advisor.source import Span
 from costdb.expr.nodes import Num
-from costdb.records import replace
-from transforms.kit.memory import SENDABLE, own_memory, plain_array, symbols_of
+from transforms.kit.memory import SENDABLE, own_memory, plain_array
 from transforms.kit.names import argument, bound_in, words
-from transforms.kit.programs import offer
-from transforms.kit.ranks import named_rank, on_all_ranks
 from transforms.kit.rewrite import (
-    Edits,
-    in_place_of,
-    span_of,
-    stands_alone,
-    starts_line,
     statement_at,
     tree_of,
 )
@@ -124,54 +115,3 @@ def _slope(node: ast.expr, name: str, size: int) -> int | None:
                 if times is not None and slope is not None:
                     return times * slope
     return None
-
-
-# --- one epoch for all iterations -----------------------------------------------------------------
-
-
-def one_epoch(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield a loop between two fences for one that fences every iteration."""
-    context = program.context
-    for visit in function.visits():
-        loop = visit.step
-        if not isinstance(loop, Loop) or loop.trips is None or loop.by_rank:
-            continue
-        steps = [one for one in loop.body if isinstance(one, Communicate)]
-        if len(steps) != 3 or len(steps) < len(loop.body):
-            continue
-        first, step, last = steps
-        payload, window = step.send or step.receive, _made(program, step)
-        if {first.op, last.op} != {Op.FENCE} or step.op not in MOVES or payload is None:
-            continue
-        if window is None or not _is_beside_window(window, payload):
-            continue
-        if len({one.window for one in steps}) > 1 or not on_all_ranks(function.visits(), visit):
-            continue
-        # every iteration moves to another rank, or comes from one to another place
-        rank = named_rank(step.dest)
-        apart = rank is not None and loop.variable in words(step.dest.text if step.dest else "")
-        into = payload.view is not None and loop.variable in symbols_of(payload.view)
-        if not apart or (step.op is Op.GET and not into):
-            continue
-        node = statement_at(loop.span, context)
-        edits: Edits | str = "the loop does not stand alone"
-        if isinstance(node, ast.For) and not node.orelse and len(node.body) == 3:
-            place, inner = span_of(node, context.lines), context.indent
-            texts = [context.text(one.statement) for one in steps]
-            header = f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}:"
-            if starts_line(place, context) and stands_alone(context, place):
-                edits = in_place_of(
-                    place, [texts[0], header, f"{inner}{texts[1]}", texts[2]], context
-                )
-        yield offer(
-            function,
-            visit,
-            step.span,
-            f"begin and end one epoch for all `{step.method}`, not one for each",
-            "a fence waits for all ranks, as a barrier does",
-            (loop,),
-            (first, replace(loop, body=(step,)), last),
-            "every iteration moves to or from another rank, and what it moves stays as it is; no"
-            " other rank may rely on an epoch in between",
-            edits,
-        )
