@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from textwrap import dedent
 
 from advisor.finding import MODULE
@@ -36,11 +37,9 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def assumed(source: str) -> tuple[Seen, ...]:
-    """Return what is assumed of functions with loops, and of the module level of a file."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
+    """Return what is assumed of functions with loops, or calls that often cost too much, and of
+    the module level of a file."""
+    tree = _tree(source)
     outside = _outside(tree)
     lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(tree)
     reached = _reached(tree, outside)
@@ -52,18 +51,24 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if all(map(_keeps_arguments, node.decorator_list))
         and not (node.decorator_list and node.name in reached)
     )
-    made = (
-        (
-            _assumed(
-                name, line, given, body, around if body is not outside else {}, lines, imports
-            ),
-            any(map(_is_worth_reading, body)),
-        )
-        for name, line, given, body in found
-        if any(map(_is_worth_reading, body)) or (name is not MODULE and _asks(body))
-    )
-    # statements that any numbers fit say nothing of arrays
-    return tuple(one for one, loops in made if loops or one.arrays)
+    made: list[Seen] = []
+    for name, line, given, body in found:
+        loops = any(map(_is_worth_reading, body))
+        if loops or (name is not MODULE and _asks(body)):
+            known = around if body is not outside else {}
+            one = _assumed(name, line, given, body, known, lines, imports)
+            # statements that any numbers fit say nothing of arrays
+            made += [one] if loops or one.arrays else []
+    return tuple(made)
+
+
+@lru_cache(maxsize=1)
+def _tree(source: str) -> ast.Module:
+    """Return the tree of a file, empty where it does not parse."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 def assumed_of(names: Iterable[str], text: str) -> Seen:
@@ -79,10 +84,7 @@ def assumed_of(names: Iterable[str], text: str) -> Seen:
 
 def calls_itself(source: str) -> bool:
     """Return whether running a file calls functions of it; False where it does not parse."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    tree = _tree(source)
     return bool(_reached(tree, _outside(tree)))
 
 
