@@ -80,6 +80,7 @@ from costdb.expr.nodes import Num
 from transforms.kit.kernels import (
     apart,
     is_compiled_alone,
+    named,
     offered,
     overlapping,
     replaced,
@@ -104,8 +105,11 @@ _MAKING = Elementwise | Reduction | MatMul | Gather | Chosen | Scan | Fourier | 
 """Values in memory of their own: what they are computed from is in nobody's hands."""
 _COMPUTED = _MAKING | Called | Copy | Roll
 _SHOWN = 40
-_PERHAPS = ast.IfExp | ast.BoolOp | ast.Lambda | ast.ListComp | ast.GeneratorExp
-_PERHAPS_OTHERS = ast.DictComp | ast.SetComp
+_PERHAPS = (
+    *(ast.IfExp, ast.BoolOp, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+"""Expressions whose parts may not be computed, or more than once."""
 _OPERATORS = {
     ast.Add: "total",
     ast.Sub: "difference",
@@ -195,8 +199,7 @@ class _Reader:
         self.perhaps = [
             span_of(node, lines)
             for node in nodes_of(kernel.context.source)
-            if isinstance(node, _PERHAPS | _PERHAPS_OTHERS)
-            and (last < first or first <= node.lineno <= last)
+            if isinstance(node, _PERHAPS) and (last < first or first <= node.lineno <= last)
         ]
 
     def read(self, block: Sequence[Statement]) -> Iterator[tuple[Value, _Uses]]:
@@ -327,14 +330,16 @@ def _proposal(
     if argued is None or "\n" in text or not stands_alone(context, start.span):
         return None
     name, found = uses.name, type_of(value, kernel)
-    place: Value
     bound: tuple[Statement, ...] = ()
-    if not name:
+    place: Value
+    if name or not found.extents:
         taken = {*kernel.arrays, *kernel.locals, *context.identifiers}
-        name = fresh_name(_wanted(text), taken)
-        bound = (_bind(name, value, start.span, kernel),)
-        known = kernel.with_locals({name: found}) if found.extents else kernel
-    place = Read(name, whole(found.extents)) if found.extents else Scalar(name, found.dtype)
+        name = name or fresh_name(_wanted(text), taken)
+        bound = () if uses.name else (ScalarBind(name, value, start.span),)
+        place = Read(name, whole(found.extents)) if found.extents else Scalar(name, found.dtype)
+    else:
+        bind, place, known = named(_wanted(text), value, start.span, kernel)
+        name, bound = bind.name, (bind,)
     first = uses.first + bool(uses.name)
     others: dict[int, tuple[Statement, ...]]
     others = {id(one): (with_part(one, value, place),) for one in block[first : uses.last + 1]}
@@ -350,11 +355,6 @@ def _proposal(
         argued,
         partial(_edits, name, uses, start.span, kernel),
     )
-
-
-def _bind(name: str, value: Value, span: Span, kernel: Kernel) -> Statement:
-    made = Bind if type_of(value, kernel).extents else ScalarBind
-    return made(name, value, span)
 
 
 def _wanted(text: str) -> str:
