@@ -19,7 +19,6 @@ import inspect
 import runpy
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -31,7 +30,7 @@ from typing import Any
 from advisor import made_up
 from costdb.arrays.amounts import FRESH_BYTES
 from costdb.calibration.section import keep_as_with
-from costdb.launch.processes import begin
+from costdb.launch.processes import begin, failed
 from costdb.launch.space import give_way, ours
 
 _SEED = 20_261_121
@@ -181,9 +180,8 @@ def _ending_all(comm: Any) -> Iterator[None]:
     """End all ranks where this one fails: the others may wait for it."""
     try:
         yield
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
+    except BaseException as error:
+        failed(error)
         comm.Abort(1)
         raise
 

@@ -9,7 +9,6 @@ import gc
 import hashlib
 import os
 import random
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from costdb.calibration.section import (
     find_section,
     host_of,
 )
-from costdb.launch.processes import CannotRunError, JobFailedError, answers, begin
+from costdb.launch.processes import CannotRunError, JobFailedError, answers, begin, failed
 from costdb.records import dataclass, replace
 
 # What is measured with: libraries, versions, ranks, nodes, and where ranks may run.
@@ -341,9 +340,8 @@ def main(arguments: list[str]) -> int:
     job = Job(**{**stated, "effort": Effort(stated["effort"]), "host": host_of(stated["host"])})
     try:
         work(job, write)
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
+    except BaseException as error:
+        failed(error)
         os._exit(1)  # the launcher then ends the other ranks, which wait for this one
     return 0
 

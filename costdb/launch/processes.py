@@ -1,8 +1,9 @@
 """Processes of this tool that do one job: started, alone or as ranks, heard, and ended in time.
 
 A job is a value of JSON, and so is each answer to it: a line of the pipe that was standard output
-when the process began. What else it prints there is lost; of standard error the last line says
-why it failed. It does not outlive the process that started it by more than a second or so.
+when the process began. What else it prints there is lost. Why it failed is in a file of its own,
+else in the last line of standard error. It does not outlive the process that started it by more
+than a second or so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
@@ -28,6 +30,9 @@ THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 ONE_THREAD: Final = dict.fromkeys(THREADS, "1")
 _OWNER = "ADVISE_OWNER"
 """The variable that names the process without which a job is nobody's."""
+_WHY = "ADVISE_WHY"
+"""The variable that names the file in which a job says why it fails."""
+_why: list[str] = []
 _LOOK_S = 1.0
 _MOST_FILES = 4096
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
@@ -95,13 +100,14 @@ def answers(
     launch = [find_launcher(), "-n", str(ranks)] if ranks else []
     with (
         NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as stated,
+        NamedTemporaryFile("r", encoding="utf-8", errors="replace", suffix=".txt") as why,
         TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints,
     ):
         json.dump(job, stated)
         stated.flush()
         process = subprocess.Popen(
             [*launch, *command(module, stated.name)],
-            env=environment(**(more or {}), **{_OWNER: str(os.getpid())}),
+            env=environment(**(more or {}), **{_OWNER: str(os.getpid()), _WHY: why.name}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaints,
@@ -129,10 +135,8 @@ def answers(
             raise JobFailedError(f"took more than {limit_s:g} s")
         if code != 0:
             complaints.seek(0)
-            said = [line.strip() for line in complaints if line.strip()]
-            # a launcher adds a banner to the last line of the traceback
-            last = next((one for one in reversed(said) if ranks and "Error" in one), "")
-            raise JobFailedError(last or " ".join(said[-1:]) or f"ended with {code}")
+            said = [line.strip() for line in (*complaints, *why) if line.strip()]
+            raise JobFailedError(said[-1] if said else f"ended with {code}")
 
 
 def _end(process: subprocess.Popen[str], late: Event | None = None) -> None:
@@ -145,6 +149,8 @@ def _end(process: subprocess.Popen[str], late: Event | None = None) -> None:
 def begin(arguments: list[str]) -> tuple[dict[str, Any], Callable[[object], None]]:
     """Return the job of a process started by :func:`answers`, and what sends an answer."""
     _follow(int(os.environ.pop(_OWNER)))
+    _why.append(os.environ.pop(_WHY))
+    sys.excepthook = lambda _, error, __: failed(error)
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -155,6 +161,17 @@ def begin(arguments: list[str]) -> tuple[dict[str, Any], Callable[[object], None
         stream.flush()
 
     return json.loads(Path(arguments[0]).read_text("utf-8")), answer
+
+
+def failed(error: BaseException) -> None:
+    """Print a traceback, and have :func:`answers` raise its last line.
+
+    A launcher that ends all ranks for one may lose what they printed, so that line goes to a file.
+    """
+    traceback.print_exception(error)
+    last = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1:]
+    with Path(_why[0]).open("a", encoding="utf-8") as why:
+        why.write(f"{''.join(last)}\n")
 
 
 def _follow(owner: int) -> None:
