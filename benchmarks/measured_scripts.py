@@ -3,9 +3,10 @@
 ``python -m benchmarks.measured_scripts [-P 2] [--launches 5] FILE-OR-FOLDER ...``: each file is
 run as it is, on so many ranks where it imports mpi4py, and sampled, in turn. Files of one folder
 whose names differ only behind their last underscore (``sum_loop.py``, ``sum_scan.py``) are
-alternatives, which take turns too: what sampling ranks first is held to what runs first. A program
-takes as long as its fastest run, from behind its imports to its end; where it has one process, by
-the clock of its main thread, which other programs do not hold up.
+alternatives, which take turns too: what sampling ranks first is held to what runs first. So are as
+many more runs, which shows how far the machine agrees with itself. A program takes as long as its
+fastest run, from behind its imports to its end; where it has one process, by the clock of its main
+thread, which other programs do not hold up.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class _Turns:
     program: Sampled | None
     why: str
     runs: list[float] = field(default_factory=list)
+    again: list[float] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
 
     def row(self) -> Row:
@@ -94,6 +96,7 @@ class _Turns:
             median(one.high_s for one in self.pieces),
             median(self.runs),
             median(one.spent_s for one in self.pieces),
+            again_s=min(self.again),
         )
 
 
@@ -124,6 +127,7 @@ def rows_of(files: Sequence[Path], ranks: int, launches: int) -> list[Row]:
                 one.why = f"line {found.line}: {found.why}"
             else:
                 one.pieces.append(found)
+                one.again.append(run(file, of))
     return [one.row() for one in turns.values()]
 
 
@@ -133,7 +137,7 @@ def ranked(rows: Sequence[Row]) -> Iterator[str]:
     for one in rows:
         if one.run_s:  # it runs here
             families.setdefault(one.name.rpartition("_")[0], []).append(one)
-    right = wrong = refused = 0
+    right = wrong = refused = again = 0
     regrets, told = [], []
     for some in families.values():
         if len(some) < 2:
@@ -143,7 +147,9 @@ def ranked(rows: Sequence[Row]) -> Iterator[str]:
                 continue
             if one.why or other.why:
                 refused += 1
-            elif (one.run_s < other.run_s) == (one.mid_s < other.mid_s):
+                continue
+            again += (one.run_s < other.run_s) == (one.again_s < other.again_s)
+            if (one.run_s < other.run_s) == (one.mid_s < other.mid_s):
                 right += 1
             else:
                 wrong += 1
@@ -154,6 +160,7 @@ def ranked(rows: Sequence[Row]) -> Iterator[str]:
             regrets.append(chosen.run_s / min(one.run_s for one in some) - 1)
     if regrets:
         yield f"pairs over 10 % apart: {right} right, {wrong} wrong, {refused} refused"
+        yield f"of those right and wrong, other runs rank {again} as the first do"
         yield f"regret of choosing by it: mean {sum(regrets) / len(regrets):.1%}"
         yield from (f"wrong: {pair}" for pair in told)
 

@@ -30,7 +30,10 @@ MARK = "@@times "
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A program: seconds of a call, run and sampled; seconds that sampling took; or why not."""
+    """A program: seconds of a call, run and sampled; seconds that sampling took; or why not.
+
+    `again_s`, where it is known, is what other runs of it say.
+    """
 
     name: str
     run_s: float
@@ -40,6 +43,7 @@ class Row:
     run_in_all_s: float = 0.0
     spent_s: float = 0.0
     why: str = ""
+    again_s: float = 0.0
 
     @property
     def error(self) -> float:
