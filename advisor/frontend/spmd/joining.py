@@ -193,9 +193,10 @@ def meet(before: State, run: Run) -> None:
     for names, frame in zip(before[0], run.frames, strict=False):
         for name, value in _differing(names, frame.names, run):
             frame.names[name] = value
-    for record, entries in before[1].items():
+    kept = run.kept
+    for record, entries in [pair for pair in before[1].items() if kept.get(pair[0]) is not pair[1]]:
         # what only one path made is as that path left it
-        now = run.kept.setdefault(record, entries)
+        now = kept.setdefault(record, entries)
         if entries is not now:
             run.budget -= 1
             for key, value in _differing(entries, now, run):
@@ -206,11 +207,9 @@ def _differing(
     before: Mapping[Key, Value], now: Mapping[Key, Value], run: Run
 ) -> list[tuple[Key, Value]]:
     """Return what holds of those that differ."""
-    return [
-        (key, join(before.get(key), now.get(key), str(key), run))
-        for key in dict.fromkeys((*before, *now))
-        if before.get(key) is not now.get(key)
-    ]
+    differing = [key for key, value in before.items() if now.get(key) is not value]
+    differing += [key for key in now if key not in before]
+    return [(key, join(before.get(key), now.get(key), str(key), run)) for key in differing]
 
 
 def carry(head: State, missed: set[str], run: Run, *, last: bool) -> bool:

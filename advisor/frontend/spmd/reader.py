@@ -74,10 +74,8 @@ class Followed:
 
     @cached_property
     def alone(self) -> _Reading:
-        """The file without them: the same where it imports none."""
-        if may_communicate(self.source) and not any(self.whole.contexts.values()):
-            return self.whole
-        return self._reading(None)
+        """The file without them, or with them where it is a program and followed so anyway."""
+        return self.whole if imports_mpi(self.source) else self._reading(None)
 
     def _reading(self, beside: Siblings | None) -> _Reading:
         reading = _Reading.of(self.path, self.source, beside)
