@@ -12,9 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.frontend.kernels import read_kernels
-from advisor.ir.spmd.payloads import PayloadKind
-from advisor.ir.statements import Bind, ScalarBind, Statement
 from advisor.numpy_functions import SIZE_AT, TYPED
 from advisor.numpy_table import (
     ELEMENTWISE,
@@ -29,25 +26,12 @@ from advisor.numpy_table import (
     promote,
     result_dtype,
 )
-from costdb.expr import evaluate
-from tests.spmd.reading import operations, program
+from tests.numpy_readers import DTYPES, Arrays, by_kernel, by_numpy, by_program
 
-Found = tuple[str | None, tuple[int, ...]]
-DTYPES = (
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-)
-SHAPES = {
+SHAPES: dict[str, tuple[int, ...]] = {
     **{"a": (4, 6), "b": (4, 6), "c": (6, 5), "g": (6, 6)},
     **{"v": (6,), "w": (6,), "i": (6,)},
 }
-KERNEL = """\
-import numpy as np
-
-# advise: kernel
-{declared}
-def f(a, b, c, g, v, w, i):
-"""
 REDUCED = [name for name, row in REDUCTIONS.items() if name != "linalg.norm"]
 OF_ALL = ("", "axis=0", "axis=1", "axis=-1", "axis=None", "keepdims=True", "axis=0, keepdims=True")
 MORE_AXES = ("axis=(0, 1)", "axis=(1, 0), keepdims=True", "axis=(-1,)", "axis=1, keepdims=False")
@@ -89,69 +73,8 @@ def forms() -> Iterator[str]:
     yield from OTHERS
 
 
-def by_numpy(text: str, dtype: str) -> Found | None:
-    space = {
-        name: np.ones(shape, "int64" if name == "i" else dtype) for name, shape in SHAPES.items()
-    }
-    space["g"] = np.eye(6, dtype=dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            found = eval(text, {"np": np, **space})
-        except (TypeError, ValueError, IndexError, AttributeError, np.linalg.LinAlgError):
-            return None
-    return np.asarray(found).dtype.name, np.shape(found)
-
-
-def by_program(texts: list[str], dtype: str) -> Iterator[Found | None]:
-    """Yield what a program that sends the results knows of each of them."""
-    made = "".join(
-        f"{name} = np.zeros({shape}, np.{'int64' if name == 'i' else dtype})\n"
-        for name, shape in SHAPES.items()
-    ).replace("np.bool)", "bool)")
-    sending = "".join(
-        f"r{number} = {text}\ncomm.send(r{number}, dest=1)\n" for number, text in enumerate(texts)
-    )
-    sends = operations(program(made + sending))
-    assert len(sends) == len(texts)
-    for operation in sends:
-        sent = operation.send
-        assert sent is not None
-        if sent.kind is PayloadKind.SCALAR:
-            # of numbers of Python's the precision is that of NumPy's
-            yield {"float": None, "int": None}.get(sent.dtype or "", sent.dtype), ()
-        elif sent.kind is not PayloadKind.ARRAY or sent.view is None or sent.view.shape is None:
-            yield None
-        else:
-            yield sent.view.dtype, tuple(int(evaluate(extent, {})) for extent in sent.view.shape)
-
-
-def by_kernel(texts: list[str], dtype: str) -> Iterator[Found | None]:
-    """Yield what a kernel that copies the results knows of each of them."""
-    declared = "\n".join(
-        f"# advise: {name}: {'int64' if name == 'i' else dtype}[{', '.join(map(str, shape))}]"
-        for name, shape in SHAPES.items()
-    )
-    source = KERNEL.format(declared=declared)
-    above = source.count("\n")
-    source += "".join(
-        f"    r{number} = {text}\n    q{number} = np.copy(r{number})\n"
-        for number, text in enumerate(texts)
-    )
-    (kernel,) = read_kernels("k.py", source)
-    first: dict[int, Statement] = {}
-    for statement in kernel.body:
-        # what is a view of an array has no name of its own there, its copy has
-        first.setdefault((statement.span.start_line - above - 1) // 2, statement)
-    for number in range(len(texts)):
-        match first[number]:
-            case Bind(name=name):
-                extents = kernel.extents(name)
-                yield kernel.dtype(name), tuple(int(evaluate(extent, {})) for extent in extents)
-            case ScalarBind():
-                yield None, ()
-            case _:
-                yield None
+def arrays_of(dtype: str) -> Arrays:
+    return {n: ("int64" if n == "i" else dtype, shape) for n, shape in SHAPES.items()}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -159,12 +82,13 @@ def test_both_doors_and_numpy_agree(dtype: str) -> None:
     """Where one of them knows what a call gives the other does, and it is what NumPy gives."""
     # what names no array is the same for all types
     texts = [text for text in forms() if dtype == "float64" or re.search(r"\b[abcgvwi]\b", text)]
-    texts = [text for text in texts if by_numpy(text, dtype) is not None]
+    arrays = arrays_of(dtype)
+    values = {name: np.ones(shape, kind) for name, (kind, shape) in arrays.items()}
+    values["g"] = np.eye(6, dtype=dtype)
+    told = {text: real for text in texts if (real := by_numpy(text, values)) is not None}
     unknown = set()
-    doors_of = zip(by_program(texts, dtype), by_kernel(texts, dtype), strict=True)
-    for text, doors in zip(texts, map(list, doors_of), strict=True):
-        real = by_numpy(text, dtype)
-        assert real is not None
+    doors_of = zip(*(look([*told], arrays, {}) for look in (by_program, by_kernel)), strict=True)
+    for (text, real), doors in zip(told.items(), map(list, doors_of), strict=True):
         for found in doors:
             if found is not None:
                 assert found[1] == real[1], text
@@ -174,7 +98,7 @@ def test_both_doors_and_numpy_agree(dtype: str) -> None:
         if doors == [None, None]:
             unknown.add(text)
     if dtype == "float64":
-        assert unknown == UNKNOWN & set(texts)
+        assert unknown == UNKNOWN & told.keys()
 
 
 KNOWN_BY_ONE = {"np.nosuch(a)"}

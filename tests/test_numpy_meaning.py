@@ -6,9 +6,9 @@ same calls of the array library on as many elements, and the same steps of the i
 
 from __future__ import annotations
 
-import warnings
+import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import product
 
 import numpy as np
@@ -19,27 +19,32 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.spmd.payloads import PayloadKind
-from advisor.ir.statements import Bind, ScalarBind, Unknown, walk
+from advisor.ir.statements import Unknown, walk
 from costdb.expr import Expr, evaluate
 from costdb.work import ArrayOperation, Interpretation, Process, Statement
 from costdb.work import Unknown as NotPriced
-from tests.spmd.reading import operations, program, works
-
-DTYPES = (
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
+from tests.numpy_readers import (
+    DTYPES,
+    Arrays,
+    Found,
+    by_kernel,
+    by_numpy,
+    by_program,
+    kernel_source,
+    made,
 )
+from tests.spmd.reading import program, works
+
 K, X = 7, 0.75
 """What a program knows of a number, and a kernel does not, makes no difference to these."""
 SIZES = {"N": 24, "M": 29}
+NUMBERS_GIVEN = {**SIZES, "k": K, "x": X}
 """No slice below has a single index but where it is written so: that would be broadcast."""
 SHAPES = {"a": ("N", "M"), "b": ("N", "M"), "v": ("M",), "w": ("N",), "p": ("M",)}
 PLACES = "p"
 """Whole numbers, by which elements are chosen."""
 
 Types = Mapping[str, str]
-Found = tuple[str | None, tuple[int, ...]] | None
 
 # Expressions.
 
@@ -109,63 +114,17 @@ TYPES = st.fixed_dictionaries(
 # What NumPy, a program and a kernel make of them.
 
 
-def by_numpy(text: str, dtypes: Types) -> Found:
-    names: dict[str, object] = {"np": np, "k": K, "x": X, **SIZES}
+def arrays_of(dtypes: Types) -> dict[str, tuple[str, tuple[str, ...]]]:
+    return {name: (dtypes[name], shape) for name, shape in SHAPES.items()}
+
+
+def values_of(dtypes: Types) -> dict[str, object]:
+    values: dict[str, object] = dict(NUMBERS_GIVEN)
     for name, shape in SHAPES.items():
         extents = tuple(SIZES[size] for size in shape)
         numbers = np.arange(1, int(np.prod(extents)) + 1) % 3
-        names[name] = (numbers + (name != PLACES)).reshape(extents).astype(dtypes[name])
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            found = eval(text, names)  # text made by this test
-        except (TypeError, ValueError, IndexError, OverflowError):
-            return None
-    return np.asarray(found).dtype.name, np.shape(found)
-
-
-def shape_of(extents: Sequence[Expr]) -> tuple[int, ...]:
-    return tuple(int(evaluate(extent, {**SIZES, "k": K})) for extent in extents)
-
-
-def made(dtypes: Types) -> str:
-    return f"N, M, k, x = {SIZES['N']}, {SIZES['M']}, {K}, {X}\n" + "".join(
-        f"{name} = np.empty(({', '.join(shape)},), dtype='{dtypes[name]}')\n"
-        for name, shape in SHAPES.items()
-    )
-
-
-def by_program(text: str, dtypes: Types) -> Found:
-    (sends,) = operations(program(f"{made(dtypes)}r = {text}\ncomm.send(r, dest=1)\n"))
-    sent = sends.send
-    if sent is None or sent.kind is PayloadKind.UNKNOWN:
-        return None
-    if sent.kind is PayloadKind.SCALAR:
-        return None if sent.dtype in ("int", "float") else sent.dtype, ()
-    if sent.view is None or sent.view.shape is None:
-        return None
-    return sent.view.dtype, shape_of(sent.view.shape)
-
-
-def kernel_source(statement: str, dtypes: Types) -> str:
-    declared = "".join(
-        f"# advise: {name}: {dtypes[name]}[{', '.join(shape)}]\n" for name, shape in SHAPES.items()
-    )
-    parameters = f"{', '.join(SHAPES)}, N: int, M: int, k: int, x: float"
-    sizes = ", ".join(f"{name}={value}" for name, value in {**SIZES, "k": K}.items())
-    head = f"import numpy as np\n\n# advise: kernel {sizes}\n{declared}def f({parameters}):\n"
-    return f"{head}    {statement}\n"
-
-
-def by_kernel(text: str, dtypes: Types) -> Found:
-    # what is a view of an array has no name of its own there, its copy has
-    (kernel,) = read_kernels("k.py", kernel_source(f"r = {text}\n    q = np.copy(r)", dtypes))
-    match next((s for s in kernel.body if not isinstance(s, Unknown)), None):
-        case Bind(name=name):
-            return kernel.dtype(name), shape_of(kernel.extents(name))
-        case ScalarBind():
-            return None, ()
-    return None
+        values[name] = (numbers + (name != PLACES)).reshape(extents).astype(dtypes[name])
+    return values
 
 
 # What it costs.
@@ -195,13 +154,14 @@ def called(process: Process) -> Counter[Hashable] | None:
 
 
 def priced_in_program(statement: str, dtypes: Types) -> Counter[Hashable] | None:
-    inner = "".join(f"    {line}\n" for line in (made(dtypes) + statement).splitlines())
+    lines = (made(arrays_of(dtypes), NUMBERS_GIVEN) + statement).splitlines()
+    inner = "".join(f"    {line}\n" for line in lines)
     read = program(f"def f():\n{inner}    comm.Barrier()\nf()\n")
     return called(lower_steps(read.functions[0].body).process)
 
 
 def priced_in_kernel(statement: str, dtypes: Types) -> Counter[Hashable] | None:
-    (kernel,) = read_kernels("k.py", kernel_source(statement, dtypes))
+    (kernel,) = read_kernels("k.py", kernel_source([statement], arrays_of(dtypes), NUMBERS_GIVEN))
     if any(isinstance(one, Unknown) for one in walk(kernel.body)):
         return None
     try:
@@ -210,16 +170,16 @@ def priced_in_kernel(statement: str, dtypes: Types) -> Counter[Hashable] | None:
         return None
 
 
-def agree(text: str, dtypes: Types) -> tuple[bool, bool]:
-    """Assert that what is told of an expression is so; return whether each reader knows it."""
-    real = by_numpy(text, dtypes)
-    assert real is not None
-    doors = by_program(text, dtypes), by_kernel(text, dtypes)
-    for found in doors:
-        if found is not None:
-            assert found[1] == real[1], (text, found, real)
-            assert found[0] in (None, real[0]), (text, found, real)
-    return doors[0] is not None, doors[1] is not None
+def agree(told: Mapping[str, Found], arrays: Arrays) -> Iterator[tuple[bool, bool]]:
+    """Assert that what is told of expressions is so; yield whether each reader knows it."""
+    doors_of = (look([*told], arrays, NUMBERS_GIVEN) for look in (by_program, by_kernel))
+    for (text, real), doors in zip(told.items(), zip(*doors_of, strict=True), strict=True):
+        assert real is not None
+        for found in doors:
+            if found is not None:
+                assert found[1] == real[1], (text, found, real)
+                assert found[0] in (None, real[0]), (text, found, real)
+        yield doors[0] is not None, doors[1] is not None
 
 
 NUMBERS_OF_ARRAYS = (
@@ -230,18 +190,28 @@ NUMBERS_OF_ARRAYS = (
 
 @pytest.mark.parametrize("text", NUMBERS_OF_ARRAYS)
 def test_numbers_out_of_arrays_have_the_types_that_numpy_gives_them(text: str) -> None:
+    """Of every two types, each under a name of its own."""
+    arrays: dict[str, tuple[str, tuple[str, ...]]] = {}
+    values: dict[str, object] = dict(NUMBERS_GIVEN)
+    for dtype in DTYPES:
+        kinds = {**dict.fromkeys(SHAPES, dtype), PLACES: "int64"}
+        arrays |= {f"{name}_{dtype}": of for name, of in arrays_of(kinds).items()}
+        values |= {f"{name}_{dtype}": value for name, value in values_of(kinds).items()}
+    spelled = []
     for one, other in product(DTYPES, repeat=2):
-        dtypes = {"a": other, "b": one, "v": one, "w": other, PLACES: "int64"}
-        if by_numpy(text, dtypes) is not None:
-            agree(text, dtypes)
+        form = re.sub(r"\b([avw])\b", r"\1_{\1}", text)
+        spelled.append(form.format(a=other, v=one, w=other))
+    told = {one: real for one in spelled if (real := by_numpy(one, values)) is not None}
+    assert len(list(agree(told, arrays))) > 50 or len(told) <= len(DTYPES)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(expressions(2), TYPES)
 def test_what_is_told_of_an_expression_is_what_numpy_does(text: str, dtypes: Types) -> None:
-    if by_numpy(text, dtypes) is None:
+    real = by_numpy(text, values_of(dtypes))
+    if real is None:
         return
-    agree(text, dtypes)
+    list(agree({text: real}, arrays_of(dtypes)))
     ones, others = (look(f"r = {text}", dtypes) for look in (priced_in_program, priced_in_kernel))
     if ones is not None and others is not None and not differs(text):
         assert ones == others, text
@@ -261,7 +231,9 @@ def test_most_of_the_language_is_understood_by_both(dtype: str) -> None:
     dtypes = {**dict.fromkeys(SHAPES, dtype), PLACES: "int64"}
     texts = [form.format("a", "b") for form in (*UNARY, *BINARY, *OTHERS)]
     texts += [form.format("a", "1") for form in ALONG]
-    known = [agree(text, dtypes) for text in texts if by_numpy(text, dtypes) is not None]
+    values = values_of(dtypes)
+    told = {text: real for text in texts if (real := by_numpy(text, values)) is not None}
+    known = list(agree(told, arrays_of(dtypes)))
     for door in zip(*known, strict=True):
         assert sum(door) >= 0.9 * len(known)
 
