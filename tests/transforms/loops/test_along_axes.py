@@ -66,7 +66,8 @@ def arguments(rows: int, columns: int, width: int, dtype: str, seed: int, nan: b
 @pytest.mark.parametrize("kind", LOOPS)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_along_axes_come_to_the_same(kind: str, function: str) -> None:
-    for dtype in ("f8", "f4", "i8", "i2"):
+    turn = FUNCTIONS.index(function) + list(LOOPS).index(kind)
+    for dtype in ("f8", ("f4", "i8", "i2")[turn % 3]):
         text = source(HEAD, LOOPS[kind].format(function.format(PARTS[kind])), dtype)
         offered = edited(text)
         place = "arg" in function and kind == "squares"
