@@ -104,12 +104,11 @@ def test_a_program_runs_as_it_does_without_us_and_is_advised_on(
         assert (sent.calls, sent.most_bytes, sent.world) == (2, 400, 2)
 
 
-@pytest.mark.parametrize("own_advisor", [False, True], ids=["ours", "own"])
-def test_compiled_functions_are_seen_beside_such_files(user: User, own_advisor: bool) -> None:
+def test_compiled_functions_are_seen_beside_such_files(user: User) -> None:
     # numba itself needs parts of Python that some of the files would stand for
-    names = (*ROOMS, *NOT_PYTHONS, *(("advisor",) if own_advisor else ()))
+    names = (*ROOMS, *NOT_PYTHONS)
     has(user, *names)
-    program = writes(user, ("" if own_advisor else MARKED) + COMPILED, names)
+    program = writes(user, MARKED + COMPILED, names)
     plain = user.types("python", program)
     done = user.types("advise", "run", program)
     assert done.stdout == plain.stdout
@@ -180,11 +179,8 @@ def test_a_program_is_ended_with_the_command_that_runs_it(user: User) -> None:
         os.kill(program, 0)
 
 
-@pytest.mark.parametrize("own_advisor", [False, True])
-def test_the_pass_in_numba_advises_in_a_program_with_such_files(
-    user: User, own_advisor: bool
-) -> None:
-    names = (*THEIRS, "typer", "lark", "libcst", "observe", *(("advisor",) if own_advisor else ()))
+def test_the_pass_in_numba_advises_in_a_program_with_such_files(user: User) -> None:
+    names = (*THEIRS, "typer", "lark", "libcst", "observe", "advisor")
     has(user, *names)
     program = writes(user, COMPILED + "print(threading.active_count())\n", names)
     plain = user.types("python", program)
