@@ -2,10 +2,10 @@
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
-(`Scatter`, `Bcast`), loops of messages of every rank with every rank, one by one, in turns or
-begun at once (`Alltoall`, `Allgather`), a loop in which rows go round a ring until every rank has
-all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an
-exchange in turns, in which ranks wait for others although what they send is ready (`Sendrecv`).
+(`Scatter`, `Bcast`), piece by piece too (`Gatherv`, `Scatterv`), or sends on what it added up
+(`Allreduce`), loops of messages of every rank with every rank, one by one, in turns or begun at
+once (`Alltoall`, `Allgather`), and a chain of blocking messages, or an exchange in turns, in which
+ranks wait for others although what they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -82,7 +82,6 @@ from transforms.kit.rewrite import (
 from transforms.messages.buffers import carried, shapes_of
 from transforms.messages.collectives import Instead, at_root, for_each, is_changed
 from transforms.messages.patterns import Kind, Pattern, patterns
-from transforms.messages.rings import rings
 
 _REASONS = {
     Kind.EACH: "in a loop each exchange waits for its partner to come to it; a collective has all"
@@ -131,7 +130,6 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 yield (_instead_of_loops if each else _instead_of_fan)(
                     program, function, pattern, found
                 )
-        yield from rings(program, function)
 
 
 # --- what is written ------------------------------------------------------------------------------

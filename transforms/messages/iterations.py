@@ -241,7 +241,8 @@ class _Flow:
         """
         node, found = self.parts.node, set[str]()
         if all(one.step.op in REDUCTIONS for one in self.parts.talks):
-            found |= {*carried(node)}
+            stored = (one for one in self.body if isinstance(one, ast.Assign | ast.AugAssign))
+            found |= {*carried(node, bound_names(stored))}
         found |= bound_names(one.target for one in ast.walk(node) if isinstance(one, ast.For))
         for one in (*self.body, *self.body):
             found |= bound_names([one]) if loaded_names([one]) & found else set()

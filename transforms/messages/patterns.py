@@ -301,13 +301,6 @@ def _meet(end: End, other: Communicate, root: Expr) -> bool:
         return False  # no such tag on some rank
 
 
-def are_ends(send: Communicate, receive: Communicate) -> bool:
-    """Return whether a send and a receive, which every rank comes to, may be of one message."""
-    tagged = "tag" not in receive.places or (send.tag is not None and send.tag == receive.tag)
-    alike = same_communicator(send.communicator, receive.communicator)
-    return alike and tagged and send.pickled == receive.pickled and "status" not in receive.places
-
-
 def _alike(one: Communicate, other: Communicate) -> bool:
     """Return whether two ends are of messages of one kind, that nobody asks for the status of."""
     return (

@@ -36,6 +36,7 @@ _APART = (
     "no iteration uses before its calls what an earlier one made behind its own, if names of arrays"
     " mean different ones"
 )
+_ROOTS = "; each rank adds zeros to what other roots have"
 _NAN = "; none of the numbers is NaN"
 _ROUNDED = "; sums of floating-point numbers are collected in another order, and agree to rounding"
 _ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
@@ -144,8 +145,12 @@ def _collected(
 ) -> ProgramProposal:
     steps = [one.step for one in parts.talks]
     rounded = any(s.op in REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
+    orders = any(s.operation in _OF_OBJECTS for s in steps)
     as_it_is = any(_is_listed(s) for s in steps) or not steps[0].pickled or _is_number(steps[0])
     method = steps[0].method if as_it_is else steps[0].method.capitalize()
+    moves = [s for s in steps if s.root is not None and not is_uniform(program, [s.root])]
+    if moves == steps:
+        method = "Allreduce"
     texts = [_text(program, one) for one in steps]
     sent = " and ".join(f"`{shortened(one)}`" for one in texts if one)
     place, loop = span_of(parts.node, program.context.lines), parts.loop
@@ -163,7 +168,7 @@ def _collected(
         _REASON,
         (replace(loop, body=inner),),
         (replace(loop, body=_without(inner, parts.talks)), *map(_at_once, parts.talks), more),
-        _APART + _ROUNDED * rounded + _NAN * any(s.operation in _OF_OBJECTS for s in steps),
+        _APART + _ROOTS * bool(moves) + _ROUNDED * rounded + _NAN * orders,
         edits,
     )
 
