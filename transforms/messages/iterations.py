@@ -341,9 +341,10 @@ class _Flow:
     def _keeps_apart(self) -> None:
         """See to it that what comes before the calls has nothing to do with what is behind them."""
         used, got, seen = set[str](), set[str](), self._memory()
+        own = words(" ".join(talk.step.receiver for talk in self.parts.talks))
         for node in self.behind:
             given = [self.given[span] for span in self._talks_in(node)]
-            used |= loaded_names([node]) - frozenset().union(*given)
+            used |= loaded_names([node]) - own.union(*given)
             changed = self._changed(node)
             got |= changed if given and isinstance(node, ast.Expr) else set()
             # views tell which arrays share memory, and nothing tells it of lists and what has them
