@@ -27,7 +27,7 @@ from advisor.ir.spmd.steps import (
 from advisor.ir.values import Point
 from advisor.ir.waiting import carried, is_pure
 from advisor.source import Span
-from costdb.expr import sym
+from costdb.expr import num, sym
 from costdb.records import dataclass, field
 from transforms.kit.memory import disjoint, may_share, reads_of, written
 from transforms.kit.names import bound_names, is_name, loaded_names, occurrences, words
@@ -240,7 +240,8 @@ class _Flow:
         Of what only changes from step to step numbers are kept, not all that is gathered.
         """
         node, found = self.parts.node, set[str]()
-        if all(one.step.op in REDUCTIONS for one in self.parts.talks):
+        steps = [talk.step for talk in self.parts.talks]
+        if all(s.op in REDUCTIONS and s.send and s.send.count == num(1) for s in steps):
             stored = (one for one in self.body if isinstance(one, ast.Assign | ast.AugAssign))
             found |= {*carried(node, bound_names(stored))}
         found |= bound_names(one.target for one in ast.walk(node) if isinstance(one, ast.For))
