@@ -25,12 +25,12 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.ir.values import Point
-from advisor.ir.waiting import carried, is_pure
+from advisor.ir.waiting import assigned_names, carried, is_pure
 from advisor.source import Span
 from costdb.expr import num, sym
 from costdb.records import dataclass, field
 from transforms.kit.memory import disjoint, may_share, reads_of, written
-from transforms.kit.names import bound_names, is_name, loaded_names, occurrences, words
+from transforms.kit.names import argument, bound_names, is_name, loaded_names, occurrences, words
 from transforms.kit.ranks import is_exchange
 from transforms.kit.rewrite import span_of, statement_at, tree_of
 
@@ -40,6 +40,7 @@ REMOTE = frozenset({Op.PUT, Op.GET, Op.ACCUMULATE})
 EPOCHS = frozenset({Op.LOCK, Op.UNLOCK, Op.FLUSH})
 _COLLECTIVES = REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV}
 _GIVEN = ("sendobj", "obj", "sendbuf", "origin", "root", "dest", "source", "target_rank", "target")
+_PARTNERS = ("root", "dest", "source", "target_rank")
 _STATEMENTS = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For, ast.If, ast.Pass,
 )  # fmt: skip
@@ -222,7 +223,7 @@ class _Flow:
         _Waits
         """
         node, held = self.parts.node, frozenset[str]()
-        if not self.given or not self._varies():
+        if not self.given or not self._varies() or self._is_another():
             raise _Waits
         while (more := frozenset().union(*self._block(node.body, held, frozenset(), False))) > held:
             held = more
@@ -248,6 +249,16 @@ class _Flow:
         for one in (*self.body, *self.body):
             found |= bound_names([one]) if loaded_names([one]) & found else set()
         return all(names & found for names in self.given.values())
+
+    def _is_another(self) -> bool:
+        """Return whether another partner, root or communicator may be meant each time."""
+        bound = {*assigned_names(self.parts.node)}
+        for step in (talk.step for talk in self.parts.talks):
+            names = _PARTNERS[step.op is Op.BCAST :]  # zeros may stand for what other roots have
+            text = " ".join(argument(step, name, self.program) or "" for name in names)
+            if words(text) & bound:
+                return True
+        return False
 
     def _talks_in(self, node: ast.stmt | ast.expr) -> list[Span]:
         place = span_of(node, self.lines)
