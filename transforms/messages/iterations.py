@@ -240,15 +240,21 @@ class _Flow:
 
         Of what only changes from step to step numbers are kept, not all that is gathered.
         """
-        node, found = self.parts.node, set[str]()
-        steps = [talk.step for talk in self.parts.talks]
-        if all(s.op in REDUCTIONS and s.send and s.send.count == num(1) for s in steps):
-            stored = (one for one in self.body if isinstance(one, ast.Assign | ast.AugAssign))
-            found |= {*carried(node, bound_names(stored))}
-        found |= bound_names(one.target for one in ast.walk(node) if isinstance(one, ast.For))
-        for one in (*self.body, *self.body):
+        node, body = self.parts.node, self.body
+        stored = bound_names(one for one in body if isinstance(one, ast.Assign | ast.AugAssign))
+        targets = bound_names(one.target for one in ast.walk(node) if isinstance(one, ast.For))
+        found, changed = {*targets}, {*carried(node)}
+        for one in (*body, *body):
             found |= bound_names([one]) if loaded_names([one]) & found else set()
-        return all(names & found for names in self.given.values())
+            changed |= bound_names([one]) if loaded_names([one]) & changed else set()
+        for talk in self.parts.talks:
+            names, sent = self.given[talk.at.span], talk.step.send
+            if talk.step.op in REDUCTIONS and sent is not None and sent.count == num(1):
+                if not names & {*found, *changed, *carried(node, stored)}:
+                    return False
+            elif names & changed or not names & found:
+                return False
+        return True
 
     def _is_another(self) -> bool:
         """Return whether another partner, root or communicator may be meant each time."""
