@@ -37,7 +37,7 @@ def what_waits(loop: ast.For, modules: Collection[str]) -> str:
     for one in ast.walk(ast.Module(loop.body, [])):
         if isinstance(one, ast.stmt) and (not isinstance(one, _STATEMENTS) or _has_else(one)):
             return "it may be left early, or does more than assign"
-        if isinstance(one, ast.Call) and not _is_pure(one, modules):
+        if isinstance(one, ast.Call) and not is_pure(one, modules):
             return f"nobody knows what `{ast.unparse(one.func)}` changes"
         attribute = isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)
         if attribute or isinstance(one, ast.NamedExpr):
@@ -49,7 +49,8 @@ def _has_else(one: ast.stmt) -> bool:
     return isinstance(one, ast.For) and bool(one.orelse)
 
 
-def _is_pure(call: ast.Call, modules: Collection[str]) -> bool:
+def is_pure(call: ast.Call, modules: Collection[str]) -> bool:
+    """Return whether a call changes nothing, or adds to a list."""
     if any(one.arg in ("out", None) for one in call.keywords):
         return False
     match call.func:

@@ -2,7 +2,7 @@
 
 **What it does.** Finds calls of one kind that follow one another and do not wait for each other,
 and makes one of them: numbers that are reduced over all ranks or to a root, sent by a root to all,
-or exchanged; and halos of several arrays that go to the same neighbour.
+or exchanged.
 
 **Why it costs.** A call that carries little is all latency: a message, or a tree of messages, each
 with its start-up time. What several carry together takes as long as one. The lower-case form
@@ -26,24 +26,13 @@ error, norm = reduced
 n, dt = comm.bcast((n, dt), root=0)
 ```
 
-Arrays are packed into one, and unpacked:
-
-```python
-packed = np.array([u[1], v[1]])
-received = np.empty_like(packed)
-comm.Sendrecv(packed, dest=up, recvbuf=received, source=down)
-u[-1][...], v[-1][...] = received
-```
-
 **When it stays quiet.** Numbers whose type the source does not tell, and reductions of other than
 floating-point ones; other operations, partners, roots or communicators; what stands between the
 calls and asks for what they bring, changes what they send, writes to arrays or communicates; calls
-that only some ranks make there; reductions outside loops; arrays of different types, or that may
-share memory.
+that only some ranks make there; reductions outside loops; arrays, whose packing is work.
 
-**Fix safety.** What only moves is the same, bit for bit, where all ranks' parts are as long as one
-another's. Reductions are unsafe: sums may be collected in another order, so that they agree to
-rounding.
+**Fix safety.** What only moves is the same, bit for bit. Reductions are unsafe: sums may be
+collected in another order, so that they agree to rounding.
 
 **Models used.** Pickle, lines (messages, collectives, array statements).
 
@@ -74,7 +63,6 @@ from transforms.kit.names import (
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at
-from transforms.messages.packed_messages import packed_messages
 from transforms.messages.patterns import is_clear
 
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN"})
@@ -94,7 +82,6 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             clear = step.op is not Op.SENDRECV or is_clear(function, visit)
             if len(run) > 1 and clear and on_all_ranks(function.visits(), visit):
                 yield _proposal(program, function, visit, run, between)
-        yield from packed_messages(program, function)
 
 
 def _run(

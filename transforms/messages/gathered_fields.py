@@ -18,6 +18,7 @@ from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
     Compute,
+    ConditionKind,
     Leave,
     Loop,
     LoopKind,
@@ -26,10 +27,19 @@ from advisor.ir.spmd.steps import (
     Visit,
     walk,
 )
-from advisor.ir.values import Reduction
+from advisor.ir.values import Point, Reduction
 from advisor.source import Edit, Span
 from costdb.expr import num
-from transforms.kit.memory import INTEGERS, is_stretch, may_share, plain_array, same_memory, written
+from transforms.kit.memory import (
+    INTEGERS,
+    is_stretch,
+    may_share,
+    payload_of,
+    plain_array,
+    reads_of,
+    same_memory,
+    written,
+)
 from transforms.kit.names import (
     argument,
     bound_in_lines,
@@ -65,6 +75,8 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
             continue
         if visit.loops:
             yield from _once_behind(program, function, visit, step)
+        if step.op is Op.ALLGATHER and not step.pickled:
+            yield from _planes(program, function, visit, step)
         if step.pickled and step.send is not None and step.send.kind is PayloadKind.SCALAR:
             yield from _numbers(program, function, visit, step)
         if step.pickled or step.varying or not _is_field(step):
@@ -94,6 +106,45 @@ def _is_field(step: Communicate) -> bool:
         and got.buffer.allocation.origin is Origin.NEW
         and is_name(step.receive.text)
         and is_stretch(sent)
+    )
+
+
+# --- some planes --------------------------------------------------------------------------------
+
+
+def _planes(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield messages for the few planes that are used of an array which all ranks gather."""
+    got = None if step.receive is None else step.receive.view
+    if got is None or not got.is_whole or got.buffer.allocation.origin is not Origin.NEW:
+        return
+    name, made = got.buffer.name, got.buffer.allocation.span
+    if not is_name(name) or name in function.returned or not function.whole.contains(made):
+        return
+    visits = [one for one in function.visits() if one.step is not step]
+    found = [(one, view) for one in visits for view in reads_of(one.step) if may_share(view, got)]
+    for one, view in found:
+        if one.loops != visit.loops or not view.region or not isinstance(view.region[0], Point):
+            return
+        if any(branch.condition.kind is ConditionKind.RANK for branch, _ in one.branches):
+            return  # not all ranks use them
+    allowed = (step.statement, *(view.span for _, view in found if view.span is not None))
+    if not found or uses_of(name, function, program, *allowed):
+        return
+    parts = [payload_of(view, step.span) for _, view in found]
+    yield offer(
+        function,
+        visit,
+        step.span,
+        f"send those planes of `{name}` that are used, do not gather all of it",
+        "every rank gets all elements, and looks at a few of them",
+        (step,),
+        tuple(
+            replace(step, op=Op.SENDRECV, method="Sendrecv", varying=False, send=one, receive=one)
+            for one in parts
+        ),
+        f"nothing else of `{name}` is used; no edit can be written: who has a plane is in no name",
     )
 
 

@@ -2,10 +2,10 @@
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
-(`Scatter`, `Bcast`), loops of messages of every rank with every rank, one by one, in turns or
-begun at once (`Alltoall`, `Allgather`), a loop in which rows go round a ring until every rank has
-all of them (`Allgather`) or has added all (`Allreduce`), and a chain of blocking messages, or an
-exchange in turns, in which ranks wait for others although what they send is ready (`Sendrecv`).
+(`Scatter`, `Bcast`), piece by piece too (`Gatherv`, `Scatterv`), or sends on what it added up
+(`Allreduce`), loops of messages of every rank with every rank, one by one, in turns or begun at
+once (`Alltoall`, `Allgather`), and a chain of blocking messages, or an exchange in turns, in which
+ranks wait for others although what they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -55,14 +55,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Loop, LoopKind, Op, Step, walk
 from advisor.source import Edit, Span
-from costdb.expr import num
+from costdb.expr import num, substitute
 from costdb.records import replace
 from transforms.kit.memory import apart, fits, written_sizes
 from transforms.kit.names import argument, bound_names, is_simple, used_outside, words
-from transforms.kit.programs import ProgramRule, instead, offer
+from transforms.kit.programs import ProgramRule, instead, offer, shortened
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -78,10 +79,9 @@ from transforms.kit.rewrite import (
     suite_at,
     together,
 )
-from transforms.messages.buffers import shapes_of
+from transforms.messages.buffers import carried, shapes_of
 from transforms.messages.collectives import Instead, at_root, for_each, is_changed
 from transforms.messages.patterns import Kind, Pattern, patterns
-from transforms.messages.rings import rings
 
 _REASONS = {
     Kind.EACH: "in a loop each exchange waits for its partner to come to it; a collective has all"
@@ -111,9 +111,18 @@ _NEXT += " it receives"
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield the call that does what several messages do."""
     for function in program.functions:
-        for pattern in patterns(function):
+        every = list(patterns(function))
+        for pattern in every:
             if pattern.kind is Kind.NEXT:
                 yield from _exchange(program, function, pattern)
+                continue
+            if pattern.send.pieces:
+                yield _instead_of_pieces(function, pattern)
+                continue
+            total = _total(program, pattern)
+            if total:
+                backs = (one for one in every if _follows(program, pattern, one, total))
+                yield _instead_of_sum(program, function, pattern, next(backs, None), total)
                 continue
             each = pattern.kind is Kind.EACH
             found = (for_each if each else at_root)(program, pattern)
@@ -121,7 +130,6 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                 yield (_instead_of_loops if each else _instead_of_fan)(
                     program, function, pattern, found
                 )
-        yield from rings(program, function)
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -183,6 +191,122 @@ def _instead_of_fan(
         after,
         _ADDED if call.op is Op.REDUCE else _COLLECTED,
         edits,
+    )
+
+
+def _follows(program: Program, pattern: Pattern, back: Pattern, total: str) -> bool:
+    """Return whether messages to all bring them the sum, next to those that brought its terms."""
+    sent, context = back.send.step.send, program.context
+    if back.kind is not Kind.TO_ALL or sent is None or sent.text != total:
+        return False
+    ends = [(one.inner.loop or one.inner.step, one.outer.step) for one in (pattern, back)]
+    for first, second in zip(*ends, strict=True):
+        places = (getattr(one, "statement", one.span) for one in (first, second))
+        found = [suite_at(place, context) or ([], 0) for place in places]
+        (nodes, at), (others, other) = found
+        if nodes != others or other != at + 1:
+            return False
+    return True
+
+
+def _total(program: Program, pattern: Pattern) -> str:
+    """Return the name to which a root adds, one by one, the objects that come; empty for none."""
+    loop, step = pattern.inner.loop, pattern.inner.step
+    if pattern.kind is not Kind.FROM_ALL or loop is None or not step.pickled:
+        return ""
+    match statement_at(loop.span, program.context):
+        case ast.For(
+            body=[ast.AugAssign(target=ast.Name(name), op=ast.Add(), value=value)], orelse=[]
+        ) if span_of(value, program.context.lines) == step.span:
+            return name
+    return ""
+
+
+def _instead_of_sum(
+    program: Program, function: SpmdFunction, pattern: Pattern, back: Pattern | None, total: str
+) -> ProgramProposal:
+    """Return the reduction for what a root adds up, and perhaps sends to all others."""
+    sent, step, before = pattern.send.step.send, pattern.inner.step, list[Step]()
+    assert sent is not None
+    for one in (pattern, *((back,) if back is not None else ())):
+        assert one.inner.loop is not None
+        message = replace(one.inner.step, comes=sent)
+        before.append(replace(one.inner.loop, body=(message,)))
+    op = Op.REDUCE if back is None else Op.ALLREDUCE
+    numbers = sent.kind is PayloadKind.SCALAR
+    shape = () if numbers else (elements(sent),)
+    call = replace(carried(step, op, sent.dtype, shape), root=pattern.root, operation="SUM")
+    if numbers:
+        call = replace(call, method=op.value, pickled=True, send=sent, receive=None)
+    return offer(
+        function,
+        pattern.visit,
+        step.span,
+        f"let `{call.method}` add up `{shortened(sent.text)}`, not the root one by one",
+        _REASON,
+        tuple(before),
+        (call,),
+        _ADDED,
+        _edits_of_sum(program, pattern, back, total) if numbers else "arrays may have other types",
+    )
+
+
+def _edits_of_sum(
+    program: Program, pattern: Pattern, back: Pattern | None, total: str
+) -> Edits | str:
+    """Return the edits that let ranks add up numbers, and all of them get the sum."""
+    context, step, other = program.context, pattern.inner.step, pattern.outer.step
+    assert pattern.inner.loop is not None and other.send is not None
+    last = pattern.inner.loop if back is None else back.inner.loop
+    nodes = [statement_at(one.span, context) for one in (pattern.inner.loop, last) if one]
+    places = [span_of(node, context.lines) for node in nodes if node is not None]
+    method, to = ("allreduce", "") if back else ("reduce", f", root={pattern.outer.text}")
+    here, there = (
+        f"{end.receiver}.{method}({text}, op={program.mpi_module}.SUM{to})"
+        for end, text in ((step, total), (other, other.send.text))
+    )
+    ends = [other] if back is None else [other, back.outer.step]
+    text, call = (context.text(place) for place in (ends[-1].statement, ends[-1].span))
+    place = stretch(places[0], places[-1])
+    if text.count(call) != 1 or program.mpi_module is None or not starts_line(place, context):
+        return "a message shares its statement"
+    theirs = stretch(other.statement, ends[-1].statement)
+    return together(
+        in_place_of(place, [f"{total} = {here}"], context),
+        in_place_of(theirs, [text.replace(call, there)], context),
+    )
+
+
+def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramProposal:
+    """Return the collective for messages piece by piece between a root and each other rank."""
+    root, other, loop = pattern.inner, pattern.outer, pattern.inner.loop
+    step, gathers = pattern.send.step, pattern.kind is Kind.FROM_ALL
+    sent = pattern.send.step.send or pattern.take.step.receive
+    if sent is None or sent.count is None:
+        # it is a number, at least
+        text, span = ("", step.span) if sent is None else (sent.text, sent.span)
+        sent = Payload(PayloadKind.SCALAR, text, span, dtype="float64", count=num(1))
+    each = replace(root.step, send=sent, receive=None if root.step.pickled else sent)
+    trips, before = num(1), tuple[Step, ...]((each,))
+    assert loop is not None
+    for inner in reversed(root.pieces):
+        trips = trips * (num(1) if inner.trips is None else inner.trips)
+        before = (replace(inner, body=before),)
+    index = root.step.communicator.rank
+    shape = (substitute(trips, {loop.variable: index}), elements(sent))
+    op = Op.GATHER if gathers else Op.SCATTER
+    call = carried(replace(step, root=pattern.root), op, sent.dtype, shape, varying=True)
+    return offer(
+        function,
+        pattern.visit,
+        root.step.span,
+        f"let one `{call.method}` {'receive from' if gathers else 'send to'} all ranks,"
+        " not a message for each piece",
+        _REASON,
+        (replace(loop, body=before),),
+        (call,),
+        _COLLECTED,
+        f"what `{other.step.method}` takes piece by piece has no name together",
     )
 
 

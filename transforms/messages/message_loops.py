@@ -3,7 +3,8 @@
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Likewise loops
 that broadcast, reduce or exchange something small in every iteration: one call carries all of it.
-Pickled objects go as one list, and elements of a window in one call.
+Pickled objects go as one list. Calls in a loop are one where no iteration needs what an
+earlier one received.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
@@ -41,7 +42,7 @@ for j, one in zip(range(n), received):
 early, send the same each time, differ from rank to rank, or use in one iteration what an earlier
 one received; other ends that are not found or may be others; partners that change from message to
 message, tags that do not count them alike at both ends; elements that do not lie one after another
-in memory.
+in memory, of messages with two ends.
 
 **Fix safety.** The same elements come to the same places. The fix is unsafe, because one large
 message waits for its receiver where small ones may be buffered: a program that relies on that,
@@ -93,11 +94,10 @@ from transforms.kit.rewrite import (
 )
 from transforms.messages.patterns import is_clear
 from transforms.messages.repeated_collectives import repeated_collectives
-from transforms.messages.windows import MOVES, epochs_beside, first_place
 
 _ELEMENTWISE = frozenset({Op.BCAST, Op.REDUCE, Op.ALLREDUCE, Op.SCAN, Op.EXSCAN})
 """Collectives that do the same with every element, whatever else they carry."""
-_FIXED = ("root", "op", "dest", "source", "target_rank")
+_FIXED = ("root", "op", "dest", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +230,14 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
     for send, receive in _only_pairs(program, pickled=True):
         yield from _one_list(program, send, receive)
     for function in program.functions:
+        told: set[Span] = set()
         for visit, step in function.operations():
             exchanges = step.op is Op.SENDRECV and not step.replaces and is_exchange(step)
             exchanges = exchanges and is_clear(function, visit)
-            meets = step.op in _ELEMENTWISE or step.op in MOVES or exchanges
-            if meets and on_all_ranks(function.visits(), visit):
+            if (step.op in _ELEMENTWISE or exchanges) and on_all_ranks(function.visits(), visit):
                 sweep = _sweep(program, End(function, visit, step))
                 if sweep is not None:
+                    told.add(step.span)
                     yield _once(
                         sweep,
                         f"call `{step.method}` once, not once for each `{sweep.piece}`",
@@ -244,7 +245,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                         " may be collected in another order",
                         sweep.edits,
                     )
-        yield from repeated_collectives(program, function)
+        yield from repeated_collectives(program, function, told)
 
 
 def _sweep(program: Program, end: End) -> _Sweep | None:
@@ -257,14 +258,11 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     if not is_counted(loop) or loop.trips is None or loop.by_rank or step not in loop.body:
         return None
     # a barrier goes only where all ranks leave it out
-    beside = epochs_beside(program, step, loop) if step.op in MOVES else []
-    if beside is None:
-        return None
     for other in loop.body:
         match other:
             case Communicate(op=Op.BARRIER, receiver=step.receiver) if step.op in _ELEMENTWISE:
                 pass
-            case _ if other != step and other not in beside:
+            case _ if other != step:
                 return None
     fixed = " ".join(argument(step, name, program) or "" for name in _FIXED)
     if not payloads or words(f"{fixed} {step.receiver}") & bound_in(program, loop):
@@ -293,10 +291,6 @@ def _sweep(program: Program, end: End) -> _Sweep | None:
     )
     edits: Edits | str = "all that the loop carries, or its first tag, has no name"
     tag = _first_tag(program, step, loop)
-    if step.op in MOVES:
-        tag = first_place(program, step, loop, payloads[0])
-        if tag is None:
-            return None
     if len(texts) == len(payloads) and tag is not None:
         edits = _edits(program, end, loop, texts | tag)
     piece = payloads[0].text

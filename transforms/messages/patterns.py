@@ -21,6 +21,7 @@ from advisor.ir.spmd.program import SpmdFunction
 from advisor.ir.spmd.ranks import Communicator, Partner
 from advisor.ir.spmd.steps import (
     Branch,
+    Call,
     Communicate,
     Copy,
     Interpret,
@@ -28,6 +29,7 @@ from advisor.ir.spmd.steps import (
     Loop,
     Op,
     Step,
+    Unknown,
     Visit,
     Wait,
     walk,
@@ -84,6 +86,8 @@ class End:
         The loop leaves out the own rank.
     text : str
         The partner, as Python.
+    pieces : tuple of Loop
+        Around the message, where one partner is sent several, or sends them.
     """
 
     step: Communicate
@@ -91,6 +95,7 @@ class End:
     partner: Expr | None = None
     spares: bool = False
     text: str = ""
+    pieces: tuple[Loop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +143,10 @@ class Pattern:
 def patterns(function: SpmdFunction) -> Iterator[Pattern]:
     """Yield the patterns of a function's messages."""
     for visit in function.visits():
-        readers = (_fan, _each, _next)
-        found = next((one for read in readers if (one := read(visit)) is not None), None)
-        if found is not None and is_clear(function, visit):
-            yield found
+        found = list(_fan(visit))
+        found += [one for read in (_each, _next) if not found and (one := read(visit)) is not None]
+        if found and is_clear(function, visit):
+            yield from found
 
 
 def is_clear(function: SpmdFunction, visit: Visit) -> bool:
@@ -178,7 +183,8 @@ def _over_ranks(loop: Loop, inner: Communicate, partner: Partner | None, own: Ex
     if any(isinstance(one.step, Leave) for one in walk(loop.body)):
         return None
     guards = [step for step in loop.body if isinstance(step, Branch)]
-    spares = inner not in loop.body
+    pieces = _pieces(loop.body, inner)
+    spares = inner not in loop.body and not pieces
     if spares:
         # `if i != rank`, or `if i == rank` with what the rank does with its own instead
         if len(guards) != 1 or (inner,) not in (guards[0].then, guards[0].orelse):
@@ -208,42 +214,68 @@ def _over_ranks(loop: Loop, inner: Communicate, partner: Partner | None, own: Ex
         return End(inner, loop, rank, spares, partner.text)
     rest = {num(0): (num(1), size), size - 1: (num(0), size - 1)}.get(own)
     return (
-        End(inner, loop, rank, True, partner.text) if (low, high) == rest and not spares else None
+        End(inner, loop, rank, True, partner.text, pieces)
+        if (low, high) == rest and not spares
+        else None
     )
+
+
+def _pieces(steps: tuple[Step, ...], message: Communicate) -> tuple[Loop, ...]:
+    """Return the loops around a message among some steps; none where a branch is around it."""
+    found = [one for one in walk(steps) if one.step == message]
+    return found[0].loops if found and not found[0].branches else ()
 
 
 # --- a root and all others ----------------------------------------------------------------------
 
 
-def _fan(visit: Visit) -> Pattern | None:
-    """Return a root's loop over all other ranks, and what those do for it."""
+def _fan(visit: Visit) -> Iterator[Pattern]:
+    """Yield a root's loops over all other ranks, and what those do for each."""
     branch = visit.step
     if not isinstance(branch, Branch):
-        return None
+        return
     if branch.then and isinstance(branch.then[-1], Leave) and not branch.orelse:
         # who is not in the branch goes on behind it
         branch = replace(branch, orelse=visit.block[visit.position + 1 :])
     single = branch.condition.single_rank
     root = ROOT if single is None else single
     for arm, other_arm in ((branch.then, branch.orelse), (branch.orelse, branch.then)):
-        other, inner = only_communication(other_arm), only_communication(arm)
-        if other is None or inner is None or other not in other_arm:
+        here, there = _messages(arm), _messages(other_arm)
+        if not here or len(here) != len(there):
             continue
-        if root_arms(branch, inner.communicator, root) != (arm, other_arm):
+        if root_arms(branch, here[0][1].communicator, root) != (arm, other_arm):
             continue
-        gathers = inner.op is Op.RECV
-        if inner.op not in (Op.SEND, Op.RECV):
-            continue
-        partner = inner.source if gathers else inner.dest
-        for loop in arm:
-            many = _over_ranks(loop, inner, partner, root) if isinstance(loop, Loop) else None
-            if many is None or not many.spares or not _meet(many, other, root):
+        found = list[Pattern]()
+        for (loop, inner), (_, other) in zip(here, there, strict=True):
+            gathers, pieces = inner.op is Op.RECV, _pieces(other_arm, other)
+            if inner.op not in (Op.SEND, Op.RECV) or not (pieces or other in other_arm):
                 continue
-            once = End(other, text=_text(other.dest if gathers else other.source))
-            kind = Kind.FROM_ALL if gathers else Kind.TO_ALL
-            send, take = (once, many) if gathers else (many, once)
-            return Pattern(kind, visit, (branch,), send, take, root)
-    return None
+            partner = inner.source if gathers else inner.dest
+            many = _over_ranks(loop, inner, partner, root) if isinstance(loop, Loop) else None
+            if many is None or not many.spares or bool(many.pieces) != bool(pieces):
+                continue
+            if _meet(many, other, root):
+                text = _text(other.dest if gathers else other.source)
+                once = End(other, text=text, pieces=pieces)
+                kind = Kind.FROM_ALL if gathers else Kind.TO_ALL
+                send, take = (once, many) if gathers else (many, once)
+                found.append(Pattern(kind, visit, (branch,), send, take, root))
+        if len(found) == len(here):
+            yield from found
+
+
+def _messages(arm: tuple[Step, ...]) -> list[tuple[Step, Communicate]]:
+    """Return steps that hold one message each, and these; none where some steps hold more."""
+    found: list[tuple[Step, Communicate]] = []
+    for step in arm:
+        inside = [one.step for one in walk((step,))]
+        if any(isinstance(one, Unknown | Call) for one in inside):
+            return []
+        messages = [one for one in inside if isinstance(one, Communicate)]
+        if len(messages) > 1:
+            return []
+        found += [(step, one) for one in messages]
+    return found
 
 
 def _text(partner: Partner | None) -> str:
@@ -257,8 +289,8 @@ def _meet(end: End, other: Communicate, root: Expr) -> bool:
     if other.op is not wanted or named_rank(back) != root or not _alike(inner, other):
         return False
     receive = inner if inner.op is Op.RECV else other
-    if "tag" not in receive.places:
-        return True
+    if "tag" not in receive.places or end.pieces:
+        return True  # the messages of two ranks are all of these
     if inner.tag is None or other.tag is None or end.loop is None or end.partner is None:
         return False
     # as the other end sees it: it is the partner
@@ -267,13 +299,6 @@ def _meet(end: End, other: Communicate, root: Expr) -> bool:
         return substitute(inner.tag, {end.loop.variable: index}) == other.tag
     except ExprError:
         return False  # no such tag on some rank
-
-
-def are_ends(send: Communicate, receive: Communicate) -> bool:
-    """Return whether a send and a receive, which every rank comes to, may be of one message."""
-    tagged = "tag" not in receive.places or (send.tag is not None and send.tag == receive.tag)
-    alike = same_communicator(send.communicator, receive.communicator)
-    return alike and tagged and send.pickled == receive.pickled and "status" not in receive.places
 
 
 def _alike(one: Communicate, other: Communicate) -> bool:

@@ -1,64 +1,349 @@
 """Loops in which every iteration makes a small call: one call for all of them.
 
 The loop is distributed around its calls: a first loop collects what is sent, each call carries all
-of it, and a second loop does what comes behind. That is right where no iteration uses before its
-calls what an earlier one made behind its own.
+of it, and a second loop does what comes behind.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from copy import deepcopy
 
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
-from costdb.expr import free_symbols
-from costdb.records import replace
-from transforms.kit.memory import new_array, payload_of
-from transforms.kit.names import loaded_names, used_outside
+from advisor.ir.spmd.steps import Call, Communicate, Interpret, Loop, LoopKind, Op, Step
+from advisor.source import Span
+from costdb.expr import free_symbols, num
+from costdb.records import dataclass, replace
+from transforms.kit.memory import INTEGERS, SENDABLE, new_array, payload_of
+from transforms.kit.names import (
+    argument,
+    bound_names,
+    is_uniform,
+    keywords,
+    loaded_names,
+    used_outside,
+    words,
+)
 from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
-from transforms.kit.rewrite import Edits, in_place_of, span_of, starts_line
-from transforms.messages.loops_of_calls import (
-    OF_OBJECTS,
-    REDUCTIONS,
-    Once,
-    Parts,
-    calls_in,
-    changes_no_other,
-    is_another_call,
-    is_distributable,
-    parts_in,
-    sent_dtype,
-    varies,
-)
+from transforms.kit.rewrite import fresh_name, in_place_of, span_of, starts_line
+from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts
 
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
 _APART = (
     "no iteration uses before its calls what an earlier one made behind its own, if names of arrays"
     " mean different ones"
 )
+_ROOTS = "; each rank adds zeros to what other roots have"
+_NAN = "; none of the numbers is NaN"
 _ROUNDED = "; sums of floating-point numbers are collected in another order, and agree to rounding"
+_ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
+_OF_OBJECTS = {"MAX": "maximum", "MIN": "minimum"}
+"""NumPy's functions for operations that do not go element by element through arrays of objects."""
+_SENT = ("sendobj", "obj", "sendbuf", "buf", "origin")
+_PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
 
 
-def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield one call for each that a loop makes in every iteration."""
+def repeated_collectives(
+    program: Program, function: SpmdFunction, told: Collection[Span]
+) -> Iterator[ProgramProposal]:
+    """Yield one call for each that a loop makes in every iteration, unless it is `told` of.
+
+    Of loops around one another the outermost, unless only an inner one can be written.
+    """
+    found: dict[object, ProgramProposal] = {}
     for visit in function.visits():
         loop = visit.step
         if not isinstance(loop, Loop) or loop.trips is None or loop.timing or loop.by_rank:
             continue
-        steps = calls_in(program, loop)
-        parts = parts_in(program, loop, steps) if steps else None
-        if parts is None or not varies(parts) or is_another_call(parts):
+        if loop.kind not in (LoopKind.COUNTED, LoopKind.ELEMENTS):
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        if is_distributable(parts, program.context.lines) and changes_no_other(parts):
-            yield _collected(program, function, visit, parts)
+        for parts in in_parts(program, function, visit):
+            written = _lines(parts, function, program)
+            key = parts.talks[0].at.span
+            if key in told:
+                continue
+            if key not in found or not isinstance(written, str):
+                found[key] = _collected(program, function, visit.loops, parts, written)
+    yield from found.values()
 
 
 # --- what takes their place -----------------------------------------------------------------------
+
+
+def _sent(talk: Talk) -> Payload | None:
+    """Return what an iteration sends, or at least what it gets for it."""
+    step = talk.step
+    known = (one for one in (step.send, step.receive) if one is not None and one.count is not None)
+    return next(known, step.send)
+
+
+def _dtype(payload: Payload | None) -> str:
+    """Return the element type of an array of what a call sends."""
+    dtype = None if payload is None else payload.dtype
+    return _ELEMENT.get(dtype or "", dtype or "")
+
+
+def _is_listed(step: Communicate) -> bool:
+    """Return whether what all iterations send goes as one pickled list."""
+    return step.pickled and step.op not in REDUCTIONS
+
+
+def _without(steps: tuple[Step, ...], talks: list[Talk]) -> tuple[Step, ...]:
+    """Return steps without some calls."""
+    gone, kept = [talk.step for talk in talks], list[Step]()
+    for step in steps:
+        if isinstance(step, Loop | Call):
+            kept.append(replace(step, body=_without(step.body, talks)))
+        elif step not in gone:
+            kept.append(step)
+    return tuple(kept)
+
+
+def _only(steps: tuple[Step, ...], talks: list[Talk]) -> tuple[Step, ...]:
+    """Return some calls, with the loops around them."""
+    loops = {loop for talk in talks for loop in talk.loops}
+    return tuple(
+        replace(step, body=_only(step.body, talks)) if isinstance(step, Loop) else step
+        for step in steps
+        if step in loops or any(step == talk.at for talk in talks)
+    )
+
+
+def _at_once(talk: Talk) -> Communicate:
+    """Return the call that carries what those of all iterations do."""
+    step, sent, trips = talk.step, _sent(talk), num(1)
+    for loop in talk.loops:
+        assert loop.trips is not None
+        trips = trips * loop.trips
+    if sent is None or sent.kind is PayloadKind.UNKNOWN:
+        return step
+    if _is_listed(step):
+        listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=trips)
+        return replace(step, send=replace(listed, view=None, count=None))
+    if step.op in REMOTE or step.varying:
+        many = replace(sent, view=None, count=elements(sent) * trips)
+        return replace(step, send=step.send and many, receive=step.receive and many)
+    shape = (elements(sent),) if sent.view is None or not sent.view.shape else sent.view.shape
+    extents = (trips, *(() if sent.kind is PayloadKind.SCALAR else shape))
+    memory = payload_of(new_array("sent", _dtype(sent), extents, step.span), step.span)
+    call = collective(step, step.op, memory, None if step.op is Op.BCAST else memory)
+    pickled = sent.kind is PayloadKind.SCALAR and step.pickled
+    return replace(call, pickled=pickled, dest=step.dest, source=step.source, tag=step.tag)
+
+
+def _collected(
+    program: Program,
+    function: SpmdFunction,
+    loops: tuple[Loop, ...],
+    parts: Parts,
+    lines: list[str] | str,
+) -> ProgramProposal:
+    steps = [one.step for one in parts.talks]
+    rounded = any(s.op in REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
+    orders = any(s.operation in _OF_OBJECTS for s in steps)
+    as_it_is = any(_is_listed(s) for s in steps) or not steps[0].pickled or _is_number(steps[0])
+    method = steps[0].method if as_it_is else steps[0].method.capitalize()
+    moves = [s for s in steps if s.root is not None and not is_uniform(program, [s.root])]
+    if moves == steps:
+        method = "Allreduce"
+    texts = [_text(program, one) for one in steps]
+    sent = " and ".join(f"`{shortened(one)}`" for one in texts if one)
+    place, loop = span_of(parts.node, program.context.lines), parts.loop
+    more = replace(loop, body=(Interpret(num(len(steps)), loop.span),))
+    edits = lines if isinstance(lines, str) else in_place_of(place, lines, program.context)
+    inner = loop.body
+    if not parts.whole or steps[0].op in REMOTE:
+        # all else stays, and locks have no price
+        inner = _only(inner, parts.talks)
+    return offer(
+        function,
+        loops,
+        parts.talks[0].at.span,
+        f"let one `{method}` carry {sent or 'what is sent'} of all iterations",
+        _REASON,
+        (replace(loop, body=inner),),
+        (replace(loop, body=_without(inner, parts.talks)), *map(_at_once, parts.talks), more),
+        _APART + _ROOTS * bool(moves) + _ROUNDED * rounded + _NAN * orders,
+        edits,
+    )
+
+
+def _is_number(step: Communicate) -> bool:
+    return step.send is not None and step.send.kind is PayloadKind.SCALAR
+
+
+def _text(program: Program, step: Communicate) -> str | None:
+    return next((t for name in _SENT if (t := argument(step, name, program)) is not None), None)
+
+
+# --- as source ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Once:
+    """One call of a loop.
+
+    Attributes
+    ----------
+    step : Communicate
+    sent : str
+        What an iteration sends.
+    one, all_sent, received : str
+        What one result is called, and what all that is sent and received is.
+    given : list of str
+        Its other arguments.
+    used : list of ast.stmt
+        Its statement, with a name in the place of its result.
+    """
+
+    step: Communicate
+    sent: str
+    one: str
+    all_sent: str
+    received: str
+    given: list[str]
+    used: list[ast.stmt]
+
+
+def _has_form(program: Program, talk: Talk) -> bool:
+    """Return whether a call has a form that takes what all iterations send."""
+    step, sent, loop = talk.step, talk.step.send, talk.loops[0]
+    if talk.at is not step or step not in loop.body or step.varying or sent is None:
+        return False
+    if step.op is Op.SENDRECV:
+        alike = loop.trips is not None and is_uniform(program, [loop.trips])
+        if not (step.pickled and alike and step.receive is None):
+            return False
+    elif step.op is not Op.BCAST and step.op not in REDUCTIONS:
+        return False
+    sizes = [one for one in (sent.count, step.root) if one is not None]
+    if any(loop.variable in free_symbols(size) for size in sizes) or sent.count is None:
+        return False
+    if sent.kind is PayloadKind.ARRAY:
+        known = sent.view is not None and sent.view.shape is not None
+        if not known or sent.described or sent.datatype is not None:
+            return False
+    elif sent.kind is not PayloadKind.SCALAR:
+        return False  # nobody knows how to copy other objects, or whether they change
+    # which of a number and NaN is the larger depends on who compares
+    orders = step.pickled and step.operation in _OF_OBJECTS
+    return _dtype(sent) in SENDABLE and not (orders and _dtype(sent) not in INTEGERS)
+
+
+def _once(program: Program, parts: Parts, talk: Talk, number: int) -> _Once | None:
+    """Return a call, and its statement with a name in the place of its result."""
+    context, again, step = program.context, f"_{number + 1}" * bool(number), talk.step
+    one, sent, got = (
+        fresh_name(f"{n}{again}", context.identifiers) for n in ("one", "sent", "received")
+    )
+    places = {span_of(node, context.lines): node for node in parts.node.body}
+    call, text = places.get(step.statement), _text(program, step)
+    if text is None or "#" in context.text(step.statement):
+        return None
+    if step.pickled:
+        alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
+        if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
+            return None
+        used = _with(call, step, one, context.lines)
+    else:
+        received = step.send if step.op is Op.BCAST else step.receive
+        if not isinstance(call, ast.Expr) or received is None or not received.text.isidentifier():
+            return None
+        into = received.text
+        # memory that the loop makes is another one each time
+        made = {
+            ast.unparse(t) for n in parts.before if isinstance(n, ast.Assign) for t in n.targets
+        }
+        used = f"{into if into in made else f'{into}[...]'} = {one}"
+    given = keywords(step, _PARTNERS, program)
+    return _Once(step, text, one, sent, got, given, ast.parse(used).body)
+
+
+def _with(call: ast.stmt, step: Communicate, one: str, lines: list[str]) -> str:
+    """Return a statement with a name in the place of its call."""
+
+    class Replaced(ast.NodeTransformer):
+        def visit_Call(self, node: ast.Call) -> ast.expr:
+            if span_of(node, lines) == step.span:
+                return ast.Name(one, ast.Load())
+            self.generic_visit(node)
+            return node
+
+    # others look at the same tree
+    return ast.unparse(Replaced().visit(deepcopy(call)))
+
+
+def _is_ordered(parts: Parts, calls: list[_Once], lines: list[str]) -> bool:
+    """Return whether what is collected at the end of an iteration is what was sent in it."""
+    behind = _behind(parts, calls, lines)
+    first, later, used = bound_names(parts.before), bound_names(behind), loaded_names(behind)
+    targets = parts.targets
+    if parts.mixed or first & loaded_names([parts.node.iter]) or targets & (first | later):
+        return False
+    again = isinstance(parts.node.iter, ast.Call) and ast.unparse(parts.node.iter.func) == "range"
+    if not again and targets & used:
+        return False
+    for once, talk in zip(calls, parts.talks, strict=True):
+        names = parts.given[talk.at.span]
+        fixed = words(f"{once.step.receiver} {' '.join(once.given)}")
+        if fixed & (first | later | targets):
+            return False
+        for node in parts.before:
+            if span_of(node, lines) < once.step.statement:
+                continue
+            if not isinstance(node, ast.Assign) or names & bound_names([node]):
+                return False
+            if not all(isinstance(one, ast.Name) for one in node.targets):
+                return False
+    return True
+
+
+def _behind(parts: Parts, calls: list[_Once], lines: list[str]) -> list[ast.stmt]:
+    """Return the statements behind the calls, with names in the place of these."""
+    used = {one.step.statement: one.used for one in calls}
+    every = ((node, used.get(span_of(node, lines))) for node in parts.behind)
+    return [one for node, others in every for one in ([node] if others is None else others)]
+
+
+def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] | str:
+    """Return the two loops and the calls between them, or why they cannot be written."""
+    context, node, place = program.context, parts.node, span_of(parts.node, program.context.lines)
+    if context.array_module is None or program.mpi_module is None:
+        return "NumPy or MPI has no name"
+    if not parts.whole:
+        return "other calls stay in the loop"
+    if not all(_has_form(program, one) for one in parts.talks):
+        return "one call of this kind has no form that takes a list"
+    found = [_once(program, parts, one, number) for number, one in enumerate(parts.talks)]
+    calls = [one for one in found if one is not None]
+    if len(calls) < len(found) or not _is_ordered(parts, calls, context.lines):
+        return "what is sent is not all there at the end of an iteration"
+    if node.body[0].lineno == node.lineno or not starts_line(place, context):
+        return "the loop shares its line"
+    kept = used_outside(parts.targets, place, function, program)
+    if parts.before or kept is not None or len(calls) > 1:
+        inner = " " * (node.body[0].col_offset - node.col_offset)
+        lines = [f"{one.all_sent} = []" for one in calls]
+        lines += [f"{parts.header}:", *_body(parts.before, parts, program)]
+        for one in calls:
+            copied = one.step.send is None or one.step.send.kind is not PayloadKind.SCALAR
+            if copied and one.step.op is Op.BCAST and one.step.pickled:
+                return "on other ranks than the root there may be nothing to copy"
+            text = f"{_grouped(one.sent)}.copy()" if copied else one.sent
+            lines.append(f"{inner}{one.all_sent}.append({text})")
+    else:
+        lines = [f"{one.all_sent} = [{one.sent} {parts.header}]" for one in calls]
+    for one in calls:
+        call = _one_call(one, program)
+        if call is None:
+            return "one call of this kind has no form that takes a list"
+        lines += call
+    return [*lines, *_used(parts, calls, program)]
 
 
 def _grouped(text: str) -> str:
@@ -79,94 +364,7 @@ def _body(nodes: list[ast.stmt], parts: Parts, program: Program) -> list[str]:
     return texts
 
 
-def _is_listed(step: Communicate) -> bool:
-    """Return whether what all iterations send goes as one pickled list."""
-    return step.pickled and step.op in (Op.SENDRECV, Op.BCAST)
-
-
-def _edits(parts: Parts, lines: list[str] | None, program: Program) -> Edits | str:
-    node, context = parts.node, program.context
-    place = span_of(node, context.lines)
-    if lines is None or node.body[0].lineno == node.lineno or not starts_line(place, context):
-        return "one call of this kind has no form that takes a list"
-    return in_place_of(place, lines, context)
-
-
-def _steps(parts: Parts) -> tuple[Step, ...]:
-    """Return a loop, one call for each in it, and for what comes behind them another loop."""
-    loop, made = parts.loop, list[Step]()
-    steps = [one.step for one in parts.calls]
-    assert loop.trips is not None
-    for step in steps:
-        sent = step.send
-        assert sent is not None
-        if _is_listed(step):
-            listed = replace(sent, kind=PayloadKind.OBJECT, parts=(sent,), length=loop.trips)
-            made.append(replace(step, send=replace(listed, view=None, count=None)))
-            continue
-        shape = () if sent.view is None or sent.kind is PayloadKind.SCALAR else sent.view.shape
-        extents = (loop.trips, *(shape or ()))
-        memory = payload_of(new_array("sent", sent_dtype(sent), extents, step.span), step.span)
-        received = None if step.op is Op.BCAST else memory
-        call = collective(step, step.op, memory, received)
-        made.append(replace(call, pickled=sent.kind is PayloadKind.SCALAR))
-    at = loop.body.index(steps[-1])
-    ahead, behind = (
-        tuple(one for one in body if not isinstance(one, Communicate))
-        for body in (loop.body[:at], loop.body[at + 1 :])
-    )
-    return replace(loop, body=ahead), *made, replace(loop, body=behind)
-
-
-def _collected(
-    program: Program, function: SpmdFunction, visit: Visit, parts: Parts
-) -> ProgramProposal:
-    steps = [one.step for one in parts.calls]
-    rounded = any(s.op in REDUCTIONS and s.operation in ("SUM", "PROD") for s in steps)
-    numbers = steps[0].send is not None and steps[0].send.kind is PayloadKind.SCALAR
-    as_it_is = numbers or any(map(_is_listed, steps))
-    method = steps[0].method if as_it_is else steps[0].method.capitalize()
-    sent = " and ".join(f"`{shortened(one.sent)}`" for one in parts.calls)
-    return offer(
-        function,
-        visit,
-        steps[0].span,
-        f"let one `{method}` carry {sent} of all iterations",
-        _REASON,
-        (parts.loop,),
-        _steps(parts),
-        _APART + _ROUNDED * rounded,
-        _edits(parts, _lines(parts, function, program), program),
-    )
-
-
-def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] | None:
-    """Return the two loops and the calls between them; None where they cannot be written."""
-    context, place = program.context, span_of(parts.node, program.context.lines)
-    if context.array_module is None or program.mpi_module is None:
-        return None
-    kept = used_outside(parts.targets, place, function, program)
-    if parts.before or kept is not None or len(parts.calls) > 1:
-        inner = " " * (parts.node.body[0].col_offset - parts.node.col_offset)
-        lines = [f"{one.all_sent} = []" for one in parts.calls]
-        lines += [f"{parts.header}:", *_body(parts.before, parts, program)]
-        for one in parts.calls:
-            copied = one.step.send is None or one.step.send.kind is not PayloadKind.SCALAR
-            if copied and one.step.op is Op.BCAST and one.step.pickled:
-                return None  # on other ranks than the root there may be nothing to copy
-            text = f"{_grouped(one.sent)}.copy()" if copied else one.sent
-            lines.append(f"{inner}{one.all_sent}.append({text})")
-    else:
-        lines = [f"{one.all_sent} = [{one.sent} {parts.header}]" for one in parts.calls]
-    for one in parts.calls:
-        call = _one_call(one, program)
-        if call is None:
-            return None
-        lines += call
-    return [*lines, *_used(parts, program)]
-
-
-def _one_call(once: Once, program: Program) -> list[str] | None:
+def _one_call(once: _Once, program: Program) -> list[str] | None:
     """Return the call of what a loop sends, from the list of it."""
     step, sent, numpy = once.step, once.step.send, program.context.array_module
     if sent is None:
@@ -178,14 +376,14 @@ def _one_call(once: Once, program: Program) -> list[str] | None:
             return [f"{got} = {step.receiver}.{step.method}({listed}{given}){nobody}"]
         case Op.ALLREDUCE if sent.kind is PayloadKind.SCALAR:
             # numbers stay what they were, be they Python's, NumPy's or of several kinds
-            if step.operation in OF_OBJECTS:
-                given = f", op={numpy}.{OF_OBJECTS[step.operation]}"
+            if step.operation in _OF_OBJECTS:
+                given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
             objects = f"{numpy}.array({listed}, dtype=object)"
             return [f"{got} = {step.receiver}.allreduce({objects}{given})"]
         case Op.ALLREDUCE | Op.BCAST if _one_shape(sent, program):
             own = f"{program.mpi_module}.IN_PLACE, " * (step.op is Op.ALLREDUCE)
             return [
-                f"{got} = {numpy}.array({listed}, dtype={sent_dtype(sent)!r})",
+                f"{got} = {numpy}.array({listed}, dtype={_dtype(sent)!r})",
                 f"{step.receiver}.{step.op.capitalize()}({own}{got}{given})",
             ]
     return None
@@ -203,12 +401,13 @@ def _one_shape(sent: Payload, program: Program) -> bool:
     return all(one is not None and (one.value or one.derived) for one in sizes)
 
 
-def _used(parts: Parts, program: Program) -> list[str]:
+def _used(parts: Parts, calls: list[_Once], program: Program) -> list[str]:
     """Return what is done with all results, from which on nothing is sent."""
-    names, results = [one.one for one in parts.calls], [one.received for one in parts.calls]
-    if parts.targets & loaded_names(parts.behind):
+    behind = _behind(parts, calls, program.context.lines)
+    names, results = [one.one for one in calls], [one.received for one in calls]
+    if parts.targets & loaded_names(behind):
         text = ast.unparse(parts.node.target)
         names.insert(0, f"({text})" if isinstance(parts.node.target, ast.Tuple) else text)
         results.insert(0, ast.unparse(parts.node.iter))
     over = results[0] if len(results) == 1 else f"zip({', '.join(results)})"
-    return [f"for {', '.join(names)} in {over}:", *_body(parts.behind, parts, program)]
+    return [f"for {', '.join(names)} in {over}:", *_body(behind, parts, program)]

@@ -3,9 +3,10 @@
 **What it does.** Finds collectives that move more than is used of it: a broadcast of a whole array
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
 (`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
-field that is gathered for one number (`reduce`, `allreduce`), a field that is gathered in every
-step but used behind the loop only, and parts that the root gathers to add (`Reduce`, `Allreduce`),
-or of which it makes what it sends to all (`allgather`, `allreduce`).
+field that is gathered for one number (`reduce`, `allreduce`), one of which some planes are used, a
+field that is gathered in every step but used behind the loop only, and parts that the root gathers
+to add (`Reduce`, `Allreduce`), or of which it makes what it sends to all (`allgather`,
+`allreduce`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
