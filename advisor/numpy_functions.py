@@ -193,7 +193,6 @@ FUNCTIONS: Final = _functions()
 _OTHERS: Final = {
     **dict.fromkeys(("concatenate", "hstack", "vstack", "stack", "column_stack"), ("copy", "1")),
     **dict.fromkeys(("fft.rfft", "fft.irfft"), ("fft", "0.6")),
-    **dict.fromkeys(("fft.fft", "fft.ifft"), ("fft", "1")),
     "array": ("fill", "1"),
     "reshape": ("views", "1"),
     "apply_along_axis": ("each", "8"),

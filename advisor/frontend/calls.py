@@ -49,11 +49,10 @@ from advisor.numpy_table import (
     moved,
     promote,
     reduced_dtype,
-    resized,
     strong,
     transformed,
 )
-from costdb.expr import Expr, ceil, floor_div, free_symbols, num, substitute, to_text
+from costdb.expr import Expr, ceil, free_symbols, num, substitute, to_text
 from costdb.expr.parse import parse
 
 _OF_DATA = frozenset(
@@ -788,8 +787,7 @@ class Calls(Generic[A]):
     def _fourier(self, name: str, operand: Value, arguments: Mapping[str, A]) -> Value:
         """Return Fourier transforms along one axis or several, the last one first."""
         door, found = self.door, self.door.type_of(operand)
-        length = arguments.get("n")
-        if not self._is_none(arguments.get("s")):
+        if not self._is_none(arguments.get("n")) or not self._is_none(arguments.get("s")):
             raise NotUnderstood("a Fourier transform of another length")
         if found.dtype in (UNKNOWN_DTYPE, "float16", "float32", "complex64"):
             # NumPy 2 keeps single precision, NumPy 1 does not
@@ -807,12 +805,6 @@ class Calls(Generic[A]):
                 raise NotUnderstood(f"np.fft.{name} of a vector")
         else:
             axes = (self._last_axis(arguments, operand, name),)
-        if length is not None and not door.is_none(length):
-            size, kind = door.size(length, "n"), "float64" if name == "irfft" else "complex128"
-            size = floor_div(size, num(2)) + 1 if name == "rfft" else size
-            shape = resized(found.extents, axes[0], size)
-            told = (("axis", str(axes[0])), ("n", door.written(length)))
-            return door.made(Called(f"fft.{name}", (operand,), shape, kind, told))
         one = name.rstrip("2n")
         # the half that transforms of real numbers leave away is that of the last axis
         steps = [
