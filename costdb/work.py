@@ -392,6 +392,10 @@ class Barrier:
     label: str = "barrier"
 
 
+UNREAD = "steps of what is not understood"
+"""Label of what is interpreted at least where nobody knows what it takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interpretation:
     """Iterations of a loop that an interpreter runs statement by statement. Element model.

@@ -12,6 +12,7 @@ from advisor.analysis.processes import of_work
 from costdb.expr import Expr, num
 from costdb.records import replace
 from costdb.work import (
+    UNREAD,
     ArrayCall,
     ArrayOperation,
     Interpretation,
@@ -47,7 +48,7 @@ def compiled(process: Process, *, waiting: bool) -> Process:
 
     def other(work: Work) -> Process:
         match work:
-            case Interpretation():
+            case Interpretation() if not (waiting and work.label == UNREAD):
                 each = work.loads + work.stores + work.operations + int(work.loop)
                 each += WAITING * (waiting and work.loop) + FUNCTION * work.calls
                 return _loop(work.iterations * each)

@@ -69,6 +69,7 @@ from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
 from costdb.work import (
     NOTHING,
+    UNREAD,
     Branch,
     Fixed,
     Interpretation,
@@ -399,6 +400,10 @@ class _Lowering:
                     raise Unpriced(str(error), statement.span, turning) from error
                 # it takes the same time in whatever is compared, nobody knows how long
                 made.append(Leaf(Untimed(statement.span.start_line, "", str(error))))
+                steps = statement.steps if isinstance(statement, Unknown) else (0, 0, 1)
+                if self.arrays.in_calls and any(steps):
+                    names = dict(zip(("loads", "operations", "calls"), steps, strict=True))
+                    made.append(Leaf(Interpretation(ONE, UNREAD, **names, loop=False)))
                 self.halos.forget(written(statement))
         return made
 

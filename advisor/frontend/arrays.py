@@ -19,6 +19,7 @@ from advisor.frontend.selections import Selection
 from advisor.frontend.splits import decided
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
+from advisor.ir.statements import Bind
 from advisor.ir.values import (
     Called,
     Chosen,
@@ -39,6 +40,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
+from advisor.ir.waiting import DRAWS
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     OF_MATH,
@@ -711,8 +713,10 @@ def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return None
     owner, name = node.func.value, node.func.attr.value
-    known = isinstance(owner, cst.Name) and owner.value in scope.generators
-    if not known and resolve(owner, scope.imports) != "numpy.random":
+    told, of = dotted(owner), resolve(owner, scope.imports)
+    # what is asked for random numbers, and nothing else is known of, is such a generator
+    asked = name in DRAWS and of is None and told is not None and not scope.is_known(told)
+    if not (asked or told in scope.generators or of == "numpy.random"):
         return None
     made = Calls(_door(scope)).drawn(name, _given(node.args))
     return replace(made, stated=(("drawn", str(scope.span(node))),))
@@ -756,6 +760,15 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     shown = scope.expanded(node)
     if shown is not None:
         return value_of(shown, scope)
+    numbers = drawn(node, scope)
+    if numbers is not None and numbers.shape:
+        # the statement goes on with what one before it draws
+        span = scope.span(node)
+        name = f"drawn__{span.start_line}_{span.start_column}"
+        if name not in {one.name for one in scope.pending if isinstance(one, Bind)}:
+            scope.bind_local(name, scope.type_of(numbers))
+            scope.pending.append(Bind(name, numbers, span))
+        return whole_read(name, scope)
     called = dotted(node.func) or "this expression"
     raise NotUnderstood(f"the call of `{called}` is not understood")
 

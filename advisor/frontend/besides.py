@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from advisor.frontend.arrays import value_of
-from advisor.frontend.bindings import assigned_names, names_in
+from advisor.frontend.bindings import assigned_names, names_in, resolve
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas
 from advisor.frontend.effects import Effects, Reading, effects_of, roots
@@ -18,7 +18,7 @@ from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to, is_conditi
 from advisor.frontend.others import Work, kind_of, work_of
 from advisor.frontend.scope import KINDS, OBJECT, Scope
 from advisor.frontend.simple_statements import SimpleStatements
-from advisor.frontend.trees import NotKnown, NotUnderstood
+from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.statements import (
     CONDITION,
     NO_PRICE,
@@ -37,6 +37,8 @@ from advisor.ir.values import Read, Scalar, Value
 from advisor.observed import SeenNumber
 from advisor.source import Span
 from costdb.expr import Expr
+
+_OPERATIONS = cst.BinaryOperation | cst.Comparison | cst.BooleanOperation | cst.AugAssign
 
 
 class Besides(SimpleStatements):
@@ -125,9 +127,11 @@ class Besides(SimpleStatements):
             made += [self._computed(value, span) for value in work.values]
             if work.unpriced or changes:
                 reason = f"{work.unpriced or 'what this changes'} {NO_PRICE}"
-                made.append(Opaque(reason, mentions, span, changes=changes))
+                steps = self._steps(node)
+                made.append(Opaque(reason, mentions, span, steps=steps, changes=changes))
         else:
-            made.append(Unknown(self._reason(node, span, refused), mentions, span))
+            reason = self._reason(node, span, refused)
+            made.append(Unknown(reason, mentions, span, steps=self._steps(node)))
         self._rebound(node, span, found, plain=work is not None)
         if work is not None and self.loops_around:
             # each iteration may find another number
@@ -139,6 +143,15 @@ class Besides(SimpleStatements):
             made.append(Return(scope.arrays_among(names_in(node)), span))
         self._note_implied(names_in(node), made)
         return made if len(made) == 1 else (Unrolled(tuple(made), span),) if made else ()
+
+    def _steps(self, node: cst.CSTNode) -> tuple[int, int, int]:
+        """Return what a statement takes of the interpreter at least; a loop, of one iteration."""
+        parts = list(nodes_in(node))
+        called = [one.func for one in parts if isinstance(one, cst.Call)]
+        names = [resolve(one, self.scope.imports) or "" for one in called]
+        calls = sum(one.startswith("numpy.") for one in names)
+        operations = sum(isinstance(one, _OPERATIONS) for one in parts) + len(called) - calls
+        return sum(isinstance(one, cst.Subscript) for one in parts), operations, calls
 
     def _expanded(self, call: cst.Call) -> cst.BaseExpression | None:
         """Read a call of a function of the file as what the function does, where that is read."""

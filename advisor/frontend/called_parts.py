@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from advisor.frontend.parts import PRODUCTS, Parts
 from advisor.frontend.ranks import MOST, Part
+from advisor.ir.waiting import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, SAME_AS, SCANS
 
@@ -60,6 +61,10 @@ class Calls(Parts):
                         self.array(base, 1)
                     return self._numpy(attr, base, node.args, node.keywords)
                 base.other |= attr not in OF_OTHERS
+                if attr in DRAWS and not base.number:
+                    return self._drawn(
+                        attr, node.args, {one.arg or "": one.value for one in node.keywords}
+                    )
         if name.startswith("math."):
             for one in node.args:
                 self.ranked(self.part(one), 0).number = True

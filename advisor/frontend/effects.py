@@ -24,6 +24,7 @@ from advisor.frontend.bindings import (
 )
 from advisor.frontend.scope import OBJECT
 from advisor.frontend.trees import nodes_in, parts_of
+from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import ELEMENTWISE, PARAMETERS, REDUCTIONS, ROWS, SCANS
 from costdb.records import dataclass, field
 
@@ -53,6 +54,9 @@ _CHANGING = frozenset({
 
 _COPYING = frozenset({"astype", "copy", "item", "tobytes", "tolist", "nonzero", "flatten"})
 """Methods of arrays whose results share nothing with what they are called on."""
+
+_FRESH = ("copy",), ("sort",), ("partition",), ("take",)
+"""What functions cost whose results share nothing with what they are given."""
 
 _SHARING = frozenset({"ravel", "reshape", "squeeze", "transpose", "view", "conj", "diagonal"})
 """Others of arrays that change nothing."""
@@ -229,6 +233,7 @@ def _by_table(name: str, node: cst.Call, first: int) -> Deed:
         return Deed.CHANGES
     copies = row is not None or name in REDUCTIONS or name in SCANS or name.startswith("linalg.")
     copies |= bool(first) and name in _COPYING
+    copies |= name in FUNCTIONS and FUNCTIONS[name].cost[:1] in _FRESH
     return Deed.NOTHING if copies else Deed.LEADS
 
 

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 
 import libcst as cst
 
-from advisor.frontend.bindings import resolve
+from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.scope import Scope
 from advisor.frontend.selections import Entry, Selection, Sizes, selected
 from advisor.frontend.trees import NotUnderstood, nodes_in
@@ -300,6 +300,13 @@ def range_of(node: cst.BaseExpression, scope: Scope) -> Bounds | None:
     if literal is not None and literal < 1 and literal != -1:
         raise NotUnderstood("a range whose step is a negative number, and not -1")
     return scalar(values[0], scope), scalar(values[1], scope), step
+
+
+def is_range(node: cst.BaseExpression, scope: Scope) -> bool:
+    """Return whether an expression is a range that counts up by one."""
+    if not isinstance(node, cst.Call) or dotted(node.func) != "range":
+        return False
+    return not scope.not_builtin("range") and len(node.args) < 3
 
 
 def is_prange(node: cst.BaseExpression, scope: Scope) -> bool:

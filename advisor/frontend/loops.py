@@ -30,6 +30,7 @@ from advisor.frontend.indices import (
     Bounds,
     Known,
     is_prange,
+    is_range,
     known,
     pairs,
     range_of,
@@ -101,7 +102,14 @@ class Loops(Besides):
             return self._through_rows(node, rows, span)
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
-        bounds = range_of(node.iter, self.scope)
+        bounds, counts = None, False
+        try:
+            bounds = range_of(node.iter, self.scope)
+        except NotUnderstood:
+            # only the data know them
+            counts = trips is None and is_range(node.iter, self.scope)
+            if not counts:
+                raise
         if trips is None:
             items = self._written_out(node, bounds)
             if items is not None:
@@ -130,7 +138,7 @@ class Loops(Besides):
         reason = f"what this goes through {NO_PRICE}"
         # each iteration may change that
         ahead = [Opaque(reason, changes, span, changes=changes)] if changes else []
-        return (*needed, *self._untold(node, trips, span, ahead))
+        return (*needed, *self._untold(node, trips, span, ahead, variable if counts else None))
 
     def _in_parts(
         self, node: cst.For, variable: str, bounds: Bounds, span: Span
@@ -171,10 +179,11 @@ class Loops(Besides):
         trips: Expr | None,
         span: Span,
         each: Sequence[Statement] = (),
+        variable: str | None = None,
     ) -> Sequence[Statement]:
         """Read a loop of which the source does not show how often it runs."""
         times = number_of_trips(span.start_line) if trips is None else trips
-        looped = self._looped(node, None, num(0), times, 1, span)
+        looped = self._looped(node, variable, num(0), times, 1, span)
         loop = _stated_trips(replace(looped, body=(*each, *looped.body)))
         return (loop,) if trips is not None else (Opaque(UNTOLD, frozenset(), span), loop)
 

@@ -237,6 +237,11 @@ class Scope:
                 break
         return symbol
 
+    def is_known(self, name: str) -> bool:
+        """Return whether a name denotes an array or a number."""
+        known = name in self.scalars or name in self.numbers or name in self.elements
+        return known or self.is_array(name)
+
     def is_array(self, name: str) -> bool:
         """Return whether a name denotes an array or a view of one."""
         known = self.has_array(name) and name not in self.lost and name not in self.picked

@@ -178,12 +178,14 @@ class Unknown:
     """Something that is not understood; it may read or change every name it mentions.
 
     What is not known `of_all` concerns every statement of a kernel: none of them has a price.
+    It takes at least some `steps` of the interpreter: subscripts, operators, NumPy's functions.
     """
 
     reason: str
     mentions: frozenset[str]
     span: Span
     of_all: bool = False
+    steps: tuple[int, int, int] = (0, 0, 0)
 
 
 NO_PRICE = "has no price"
@@ -236,7 +238,7 @@ def names_elements(statement: Statement) -> bool:
     parts = (part for value in values_of(statement) for part in parts_of(value))
     return any(
         isinstance(one, Gather)
-        or (isinstance(one, Read | Store) and all(isinstance(p, Point) for p in one.region))
+        or (isinstance(one, Read | Store) and {type(part) for part in one.region} == {Point})
         for one in (statement, *parts)
     )
 

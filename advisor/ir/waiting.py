@@ -20,6 +20,11 @@ METHODS = frozenset(
 )
 """Methods of arrays that change nothing."""
 
+DRAWS = frozenset(
+    {"exponential", "integers", "normal", "poisson", "random", "standard_normal", "uniform"}
+)
+"""Methods that little else than NumPy's generators of random numbers has."""
+
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
@@ -58,6 +63,8 @@ def is_pure(call: ast.Call, modules: Collection[str]) -> bool:
             return name in PURE or name in ("enumerate", "zip", "reversed")
         case ast.Attribute(ast.Name(module), function) if module in modules:
             return function not in ("copyto", "place", "put", "putmask")
+        case ast.Attribute(ast.Attribute(ast.Name(module), "linalg" | "fft")) if module in modules:
+            return True
         case ast.Attribute(ast.Name(), "append"):
             return True
         case ast.Attribute(_, method):
@@ -167,7 +174,14 @@ def _combination(node: ast.AST) -> tuple[str, ast.AST]:
         case ast.Assign([ast.Name(name)], ast.Call(ast.Name("max" | "min"), [one, other])):
             if name in (ast.unparse(one), ast.unparse(other)):
                 return name, node
-        case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"))):
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"))) | ast.Assign(
+            [ast.Name(name)],
+            ast.Call(
+                ast.Attribute(ast.Name(), "append" | "concatenate" | "hstack" | "vstack"),
+                [ast.Name() | ast.Tuple([ast.Name(), _]) | ast.List([ast.Name(), _]), *_],
+            ),
+        ) if sum(one.id == name for one in _names(node, ast.Load)) == 1:
+            # an array that grows is as good made of a list
             return name, node
         case ast.If(test, [ast.Assign([ast.Name(name)], value)], []):
             # an extreme, maybe of some terms only

@@ -82,6 +82,7 @@ from advisor.source import Edit
 from costdb.expr import ZERO
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
+    displayed,
     factors,
     is_compiled_alone,
     offered,
@@ -318,6 +319,20 @@ def _placed(value: Value, kernel: Kernel) -> Iterator[Value]:
                 yield Reduction(vector, None, operation, "int64")
 
 
+def _some_placed(value: Value, kernel: Kernel) -> Iterator[Value]:
+    """Yield the places of the least or greatest elements, in no order."""
+    match value:
+        case Part(Called("argsort", (_,), (extent,)) as places, (Range(low, high) as where,)) if (
+            low == ZERO
+        ) != (high == extent):
+            yield Part(replace(places, function="argpartition"), (where,))
+        case Part(Flip(Called("argsort", (_,), (extent,)) as places), (Range(low, high),)) if (
+            low == ZERO and high != extent
+        ):
+            where = Range(extent - high, extent)
+            yield Flip(Part(replace(places, function="argpartition"), (where,)), 0)
+
+
 def _rank(value: Value, kernel: Kernel) -> int:
     return len(type_of(value, kernel).extents)
 
@@ -431,6 +446,12 @@ PATTERNS = (
         _SORTED,
         "places are equal where the element that is looked for occurs once, and none is NaN",
     ),
+    Pattern(
+        _some_placed,
+        "look for the places by `argpartition`, and sort only these if their order matters",
+        _SORTED,
+        "",
+    ),
 )
 
 
@@ -473,6 +494,8 @@ def _proposal(
     if used & {"float32", "complex64"}:
         condition = condition.replace("to rounding", "to the rounding of float32")
     span, argued = first_line(statement.span, kernel.context), unsafe(condition)
+    if not condition:
+        argued, edits = displayed("the places come in another order, and equal elements do"), tuple
     return offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
 
 

@@ -31,7 +31,7 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import Point, length, reads
-from advisor.ir.waiting import METHODS, PURE, what_waits
+from advisor.ir.waiting import DRAWS, METHODS, PURE, what_waits
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
 from transforms.kit.kernels import displayed, with_statement
@@ -60,9 +60,7 @@ def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal
     """
     if any(array.spec.mesh.axes for array in kernel.arrays.values()):
         return
-    # of what no statement tells an element may be part
-    if any(isinstance(s, Scatter | Unknown) or names_elements(s) for s in walk(kernel.body)):
-        yield from _in_block(kernel.body, kernel, taken)
+    yield from _in_block(kernel.body, kernel, taken)
 
 
 def _in_block(
@@ -78,6 +76,10 @@ def _in_block(
         waits = next(filter(None, (_what_waits(part, node, kernel) for part in parts)), "")
         is_taken = all(_is_taken(part, node, kernel, taken) for part in parts)
         inner = one.body if isinstance(one, Loop) else ()
+        # short array statements that wait are what loops in time are made of
+        is_taken &= not waits or any(
+            isinstance(s, Scatter | Unknown) or names_elements(s) for s in walk(inner)
+        )
         if not is_taken or (waits and _has_independent(inner, kernel, taken)):
             yield from _in_block(inner, kernel, taken)
             continue
@@ -114,7 +116,6 @@ def _changes_as_it_goes(loop: Loop) -> bool:
     regions = (read.region for one in body for value in values_of(one) for read in reads(value))
     parts = (part for region in regions for part in region if not isinstance(part, Point))
     found = [length(part) for part in parts]
-    found += [one.probability for one in body if isinstance(one, Choice)]
     bounds = (one.high - one.low for one in body if isinstance(one, Loop))
     found += [one for one in bounds if not all(is_polynomial_in(one, name) for name in indices)]
     return any(free_symbols(one) & indices for one in found)
@@ -198,10 +199,6 @@ _EXPRESSIONS = (
     ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.arguments, ast.arg,
 )  # fmt: skip
 _BUILTINS = PURE | {"enumerate", "zip", "reversed", "divmod", "pow"}
-_GENERATORS = frozenset(
-    {"exponential", "integers", "normal", "poisson", "random", "standard_normal", "uniform"}
-)
-"""Methods of NumPy's generators of random numbers."""
 _LISTS = frozenset({"append", "pop", "extend"})
 _NOT_TAKEN = frozenset(
     {"apply_along_axis", "array2string", "einsum", "fromfile", "frompyfunc", "genfromtxt", "load"}
@@ -283,7 +280,7 @@ def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
         case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in names.modules:
             return part in ("linalg", "random")
         case ast.Attribute(ast.Name(), method):
-            return method in METHODS | _LISTS | _GENERATORS
+            return method in METHODS | _LISTS | DRAWS
         case ast.Attribute(_, method):
             return method in METHODS
     return False

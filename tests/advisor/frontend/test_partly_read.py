@@ -1,0 +1,175 @@
+"""Programs of which a part is not understood: what is read all the same, and what is shown."""
+
+from __future__ import annotations
+
+import ast
+from textwrap import dedent
+
+import pytest
+
+from advisor.engine import FileResult, Options, check_source, seen_functions
+from advisor.finding import Applicability
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Bind, Loop, Unknown, walk
+from advisor.ir.values import Called
+from advisor.ir.waiting import what_waits
+
+
+def of(body: str) -> str:
+    return "import numpy as np\n\n\n" + dedent(body)
+
+
+def checked(body: str) -> FileResult:
+    return check_source("a.py", of(body), Options("node2026", {}, (), (), None))
+
+
+def kernel_of(body: str) -> Kernel:
+    source = of(body)
+    seen = seen_functions("a.py", source, Options(None, {}, (), (), None))
+    (kernel,) = read_kernels("a.py", source, seen)
+    return kernel
+
+
+def drawn(kernel: Kernel) -> list[str]:
+    binds = (one for one in walk(kernel.body) if isinstance(one, Bind))
+    values = (one.value for one in binds)
+    return [one.function for one in values if isinstance(one, Called) and one.stated]
+
+
+NOISY = """
+    def noisy(x, n, {given}):
+        y = np.zeros(n)
+        e = 0.5 * {of}.normal(0.0, 1.0, n) + {of}.random(n)
+        for i in range(n):
+            y[i] = x[i] * e[i]
+        return y
+"""
+
+
+def test_draws_of_what_is_given_stand_before_their_statement() -> None:
+    kernel = kernel_of(NOISY.format(given="rng", of="rng"))
+    assert drawn(kernel) == ["random.normal", "random.random"]
+    assert not any(isinstance(one, Unknown) for one in walk(kernel.body))
+
+
+def test_what_has_a_number_is_no_generator() -> None:
+    kernel = kernel_of(NOISY.format(given="rng: float", of="rng"))
+    assert not drawn(kernel)
+
+
+def test_a_draw_is_neither_left_out_nor_repeated() -> None:
+    body = """
+        def energies(m, n, rng):
+            out = np.zeros(n)
+            for k in range(n):
+                out[k] = np.sum(m * rng.standard_normal(len(m)) ** 2)
+            return out
+    """
+    assert not [one for one in checked(body).findings if one.fix is not None]
+
+
+def test_a_range_that_only_data_know_is_read_with_its_index() -> None:
+    body = """
+        def rows(first, places, w, x):
+            n = len(first) - 1
+            out = np.zeros(n)
+            for i in range(n):
+                for p in range(first[i], first[i + 1]):
+                    out[i] += w[p] * x[places[p]] * np.sqrt(w[p])
+            return out
+    """
+    kernel = kernel_of(body)
+    inner = [one for one in walk(kernel.body) if isinstance(one, Loop)][1]
+    assert inner.stated
+    assert inner.variable.startswith("p")
+
+
+PARTLY = """
+    def partly(x, y):
+        out = np.zeros(len(x))
+        s = 0.0
+        for i in range(len(x)):
+            out[i] = np.polyval([1.0, x[i], {last}], np.sin(y[i])) * np.cos(x[i])
+            {after}
+        return out
+"""
+
+
+def test_steps_that_are_not_understood_count_where_iterations_do_not_wait() -> None:
+    (shown,) = checked(PARTLY.format(last="y[i]", after="pass")).findings
+    assert shown.code == "ADV401"
+    assert shown.fix is None
+    kernel = kernel_of(PARTLY.format(last="y[i]", after="pass"))
+    assert [one.steps for one in walk(kernel.body) if isinstance(one, Unknown)] == [(5, 1, 3)]
+    assert not checked(PARTLY.format(last="s", after="s = out[i] - s * s")).findings
+
+
+def loop_of(body: str) -> ast.For:
+    return next(one for one in ast.walk(ast.parse(dedent(body))) if isinstance(one, ast.For))
+
+
+@pytest.mark.parametrize(
+    ("line", "waits"),
+    [
+        ("out[i] = np.linalg.det(m[i])", False),
+        ("out[i] = np.fft.fft(m[i])[0].real", False),
+        ("out[i] = np.random.normal()", True),
+        ("grown = np.append(grown, m[i, 0])", False),
+        ("grown = np.concatenate([grown, m[i]])", False),
+        ("grown = np.append(grown, grown[0] + m[i, 0])", True),
+        ("grown = np.append(m[i], 1.0)\n    out[i] = len(grown)", False),
+    ],
+)
+def test_functions_of_parts_of_the_library_change_nothing(line: str, waits: bool) -> None:
+    assert bool(what_waits(loop_of(f"for i in range(n):\n    {line}\n"), {"np"})) == waits
+
+
+def test_rows_that_no_loop_goes_along_may_be_short() -> None:
+    body = """
+        def pairs(points, size, count):
+            found = np.zeros(count)
+            for i in range(len(points)):
+                for j in range(i + 1, len(points)):
+                    d = np.abs(points[i] - points[j])
+                    d = d - size * np.rint(d / (8 * size))
+                    b = int(np.sqrt(d @ d) / size)
+                    if b < count:
+                        found[b] += 2
+            return found
+    """
+    (shown,) = checked(body).findings
+    assert shown.condition is not None
+    assert "points.axis1 = 3" in shown.condition.text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("np.argsort(x)[:k]", True),
+        ("np.argsort(x)[-k:]", True),
+        ("np.argsort(x)[::-1][:k]", True),
+        ("np.argsort(x)", False),
+    ],
+)
+def test_places_of_a_few_elements_are_shown(text: str, told: bool) -> None:
+    from transforms.loops.array_algebra import TRANSFORM
+
+    kernel = kernel_of(
+        f"def f(x, k):\n    y = x.sum(axis=1)\n    return {text.replace('x', 'y')}\n"
+    )
+    found = [one for one in TRANSFORM.propose(kernel) if "argpartition" in one.title]
+    assert len(found) == told
+    assert all(one.legality.applicability is Applicability.DISPLAY for one in found)
+    assert not any(one.edits() for one in found)
+
+
+def test_what_grows_shares_nothing_with_what_it_is_made_of() -> None:
+    body = """
+        def grown(px):
+            c = np.array([])
+            for t in range(1, len(px)):
+                c = np.append(c, abs(px[t] - px[t - 1]))
+            return c
+    """
+    assert "px" not in kernel_of(body).aliases
