@@ -595,11 +595,11 @@ def _between(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) 
         case [cst.SubscriptElement(cst.Slice(cst.BaseExpression() as low, high, step=None))]:
             match value_of(low, scope), high and value_of(high, scope):
                 case Read(starts, (Point(at),)) as first, Read(ends, (Point(then),)) as end:
-                    (extent, *_), rows = scope.extents_of(name), scope.extents_of(starts)[0] - 1
+                    extent, pointers = scope.extents_of(name)[0], scope.extents_of(starts)[0]
                     whole_numbers = kind_of_or_none(scope.type_of(end).dtype) is Kind.INTEGER
-                    if whole_numbers and starts == ends and then - at == ONE != rows + 1:
+                    if whole_numbers and starts == ends and then - at == ONE:
                         mask = Called("between", (first, end), (extent,), "bool")
-                        return Chosen(whole_read(name, scope), mask, extent / rows)
+                        return Chosen(whole_read(name, scope), mask, extent / pointers)
     return None
 
 
