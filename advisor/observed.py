@@ -6,7 +6,8 @@ store keeps them between runs. They are values, so that answers can be kept by t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from math import prod
 from os import path as paths
 from typing import Literal
@@ -359,6 +360,17 @@ def by_signature(observed: Iterable[Seen]) -> tuple[Seen, ...]:
 def by_kind(observed: Iterable[Seen]) -> tuple[Seen, ...]:
     """Return for each kind of call the one that weighs most: what a rewrite has to hold for."""
     return _heaviest(observed, lambda seen: seen.kind)
+
+
+def square(kinds: Sequence[Seen]) -> frozenset[tuple[str, int, int]]:
+    """Return the axes of arguments that are as long as each other in all calls, not always 1."""
+    lengths: dict[tuple[str, int, int], set[tuple[int, int]]] = {}
+    for array in (one for seen in kinds for one in seen.arrays):
+        for first, then in combinations(range(array.ndim), 2):
+            pair = (array.shape[first], array.shape[then]) if array.shape else (0, 1)
+            lengths.setdefault((array.name, first, then), set()).add(pair)
+    found = {axes: pairs for axes, pairs in lengths.items() if all(a == b for a, b in pairs)}
+    return frozenset(axes for axes, pairs in found.items() if pairs != {(1, 1)})
 
 
 def _heaviest(observed: Iterable[Seen], key: Callable[[Seen], object]) -> tuple[Seen, ...]:

@@ -541,9 +541,10 @@ class Arrays:
         """Return the taking of what a mask chooses, which passes over all of the mask."""
         found = describe(value, self.type_of)
         placement = self._placed(value)
-        if isinstance(value.mask, Fill):
-            # what is in a list was chosen when it was filled
-            return [], _fresh(found, placement)
+        match value.mask:
+            case Fill() | Called("between"):
+                # what is in a list was chosen when it was filled, and a row is a view
+                return [], _fresh(found, placement)
         made, mask = self._made(value.mask)
         more, source = self._made(value.operand)
         made += [*more, operations.chosen(source, mask, found, self.facts)]

@@ -184,9 +184,7 @@ class Evaluation:
         if target.fresh or is_whole(target.region, target.found.extents):
             return self._run(value)
         if target.in_place:
-            if not self._reads_place(value):
-                self.calls.append(view())
-            # what an operation in place gives is stored where it lies already
+            # what an operator in place gives is stored where it lies already
             return (*self._run(value), view())
         *before, storing = self._run(value)
         return (*before, view(), storing)
@@ -222,11 +220,6 @@ class Evaluation:
             source = kept
         self.calls.append(copied(source, place, dtypes, fresh=target.fresh))
         return tuple(self.calls)
-
-    def _reads_place(self, value: Value) -> bool:
-        """Return whether the view that is stored to is an operand too (``a[...] += b``)."""
-        place = Read(self.target.array, self.target.region)
-        return isinstance(value, Elementwise) and value.operands[0] == place
 
     def _filled(self, place: Visit) -> None:
         elements = product(place.region.counts)

@@ -204,7 +204,7 @@ def _candidates(
         case Scalar() | Fill() | Tally() | Called():
             return []
         case Chosen(operand, mask, count):
-            shown = [len(mask.shape)] if isinstance(mask, Fill) else []
+            shown = [len(mask.shape)] if isinstance(mask, Fill | Called) else []
             masks = shown or [len(found.template) for found in of(mask)]
             return [
                 local((count, *found.template[masks[0] :]))

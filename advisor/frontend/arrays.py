@@ -516,10 +516,10 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
             mask = mask_within(node, whole_read(name, scope), scope)
             if mask is not None:
                 return _masked(whole_read(name, scope), mask, span, scope)
-            gathered = _gathered(name, node.slice, scope)
-            if gathered is None:
+            made = _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
+            if made is None:
                 raise
-            return gathered
+            return made
         return _selected(scope.select(name, found.region), found, scope)
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
@@ -561,6 +561,8 @@ def base_of(value: Value) -> str | None:
             return base_of(operand)
         case Called(name, (operand, *_)) if name in SHARING:
             return base_of(operand)
+        case Chosen(operand, Called("between")):
+            return base_of(operand)
         case _:
             return None
 
@@ -587,6 +589,20 @@ def _masked(value: Value, mask: Value, span: Span, scope: Scope) -> Chosen:
         share = chance(span.start_line)
         known = scope.counts[mask] = share * count_of(scope.type_of(mask).extents)
     return Chosen(value, mask, known)
+
+
+def _between(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Chosen | None:
+    """Return a row of ``x[p[i]:p[i + 1]]``, which is as long as rows are in the mean."""
+    match elements:
+        case [cst.SubscriptElement(cst.Slice(cst.BaseExpression() as low, high, step=None))]:
+            match value_of(low, scope), high and value_of(high, scope):
+                case Read(starts, (Point(at),)) as first, Read(ends, (Point(then),)) as end:
+                    extent, pointers = scope.extents_of(name)[0], scope.extents_of(starts)[0]
+                    whole_numbers = kind_of_or_none(scope.type_of(end).dtype) is Kind.INTEGER
+                    if whole_numbers and starts == ends and then - at == ONE:
+                        mask = Called("between", (first, end), (extent,), "bool")
+                        return Chosen(whole_read(name, scope), mask, extent / pointers)
+    return None
 
 
 def _index(

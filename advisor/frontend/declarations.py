@@ -20,7 +20,7 @@ from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
 from advisor.ir.statements import Threads
-from advisor.observed import READ, Seen, by_kind, by_signature
+from advisor.observed import READ, Seen, by_kind, by_signature, square
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
 from costdb.records import dataclass
@@ -380,6 +380,8 @@ class FoundKernel:
         Parameters that are said to be numbers, and no sizes.
     kinds : tuple of Seen
         Every kind of call that was seen of it.
+    square : frozenset of (str, int, int)
+        Arguments and two of their axes that are alike in all of these, and not always 1.
     """
 
     node: cst.FunctionDef
@@ -393,6 +395,7 @@ class FoundKernel:
     asked: Asked | None = None
     numbers: frozenset[str] = frozenset()
     kinds: tuple[Seen, ...] = ()
+    square: frozenset[tuple[str, int, int]] = frozenset()
 
 
 LoopAlone: TypeAlias = tuple[cst.For, list[cst.CSTNode], tuple[NameScope, ...], Seen]
@@ -542,6 +545,7 @@ class FileReader(ScopeVisitor):
                 asked if len(others) == 1 else None,
                 frozenset(numbers),
                 kinds,
+                square(kinds),
             )
             for seen in runs
         )

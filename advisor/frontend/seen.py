@@ -77,7 +77,7 @@ def as_seen(
     given = [array for array in seen.arrays if array.name in parameters]
     own = {array.name for array in given}
     later = [array for name, array in arrays.items() if name not in own]
-    found = _declared((*given, *later), function.node, places, once, known)
+    found = _declared((*given, *later), function, places, once, known)
     # how elements lie in memory is a matter of their price, but for who changes them
     strided = {one.name for one in (*given, *later) if one.layout == "A"}
     scope.strided |= strided - scope.declared.keys()
@@ -162,7 +162,7 @@ def unusable(seen: Seen) -> dict[str, str]:
 
 def _declared(
     given: Iterable[SeenArray],
-    node: cst.FunctionDef,
+    function: FoundKernel,
     places: Mapping[str, Span],
     once: Collection[str],
     sizes: Mapping[str, int | None],
@@ -176,8 +176,8 @@ def _declared(
     ----------
     given : iterable of SeenArray
         Arguments first.
-    node : libcst.FunctionDef
-        Its source; names that it gives to extents name the sizes.
+    function : FoundKernel
+        Names that it gives to extents name the sizes.
     places : mapping of str to Span
         Where each parameter stands.
     once : collection of str
@@ -186,7 +186,11 @@ def _declared(
         Its parameters that count something.
     """
     arrays = {array.name: array for array in given if array.name in places and _is_usable(array)}
-    names = _names_of_extents(node, arrays, once)
+    names = _names_of_extents(function.node, arrays, once)
+    for name, first, then in function.square:
+        # where it is 1, too
+        if (name, first) in names and then < arrays[name].ndim:
+            names.setdefault((name, then), names[name, first])
     # equal extents are one size, or a @ b could not be read: whether an edit holds for others is
     # asked of the kernel with an extent of its own for every dimension
     equal: dict[int, str] = {}

@@ -50,7 +50,7 @@ from advisor.ir.statements import (
     Store,
     Unrolled,
 )
-from advisor.ir.values import Copy, Elementwise, Point, Read, Scalar, Value
+from advisor.ir.values import Chosen, Copy, Elementwise, Point, Read, Scalar, Value
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
 from costdb.expr import Expr, num
@@ -259,6 +259,11 @@ class SimpleStatements:
             scope.bind_view(name, value)
             return ()
         base = base_of(value) or self._maybe_shared(node, value)
+        if base is not None and isinstance(value, Chosen):
+            # a row, which is read where it is used
+            scope.relate({name, base})
+            scope.bind_element(name, value)
+            return ()
         scope.bind_local(name, found)
         if base is not None:
             scope.share(name, base)
@@ -414,6 +419,8 @@ class SimpleStatements:
         scope = self.scope
         if name not in scope.numbers and name not in scope.elements:
             raise scope.unknown(name)
+        if name in scope.elements and scope.type_of(scope.elements[name]).extents:
+            raise NotUnderstood("an array of another length each time that changes in place")
         added = value_of(node, scope)
         since = scope.elements.get(name) or scope.started.get(name)
         alone = scope.by_element and not self.branches

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from advisor.finding import Applicability
+from advisor.frontend.kernels import read_kernels
 from advisor.observe.calls import Calls
 from advisor.observed import Seen
 from advisor.source import apply_edits
@@ -81,3 +82,31 @@ def test_edits_leave_what_programs_do(title: str, tmp_path: Path) -> None:
         assert all(fix.applicability is Applicability.UNSAFE for _, fix in offered)
     if VERDICTS[title] == "not offered":
         assert not offered, [(code, fix.legality) for code, fix in offered]
+
+
+def test_windows_of_one_place_have_as_many_rows_as_columns_where_others_have(
+    tmp_path: Path,
+) -> None:
+    source = """\
+import numpy as np
+
+
+def blurred(x, w):
+    k = w.shape[0]
+    out = np.empty((x.shape[0] - k + 1, x.shape[1] - k + 1))
+    for i in range(x.shape[0] - k + 1):
+        for j in range(x.shape[1] - k + 1):
+            out[i, j] = np.sum(x[i:i + k, j:j + k] * w)
+    return out
+
+
+def run():
+    blurred(np.ones((30, 40)), np.ones((5, 5)))
+    blurred(np.ones((30, 40)), np.ones((1, {})))
+"""
+    for columns, alike in ((1, True), (4, False)):
+        text = source.format(columns)
+        _, seen = looked_at(text, tmp_path)
+        kernel, *_ = read_kernels("seen.py", text, seen)
+        (other,) = kernel.kinds()
+        assert (other.extents("w")[0] == other.extents("w")[1]) == alike

@@ -267,6 +267,10 @@ def _condition(value: Value) -> str:
             return "if all of its terms fit in memory"
         case Called("searchsorted"):
             return "if the limits of groups ascend"
+        case Called("repeat"):
+            return (
+                "if one row begins where the one before it ends, the first one at the first element"
+            )
         case Tally(Read()):
             return "if no group is negative, or far beyond the last"
     return ""

@@ -347,13 +347,16 @@ class Words:
                 return self._python(self.text(operand), dtype)
             case Copy(operand, dtype):
                 return f"{self.text(operand, TIGHT)}.astype({self.module}.{dtype})"
-            case Called("searchsorted", operands, stated=((_, side),)):
-                return f"{self.called('searchsorted', operands)[:-1]}, side={side})"
-            case Part(Tally(at, weights, extent), (Range(low, high),)):
+            case Called("searchsorted" | "repeat" as function, operands, stated=stated):
+                options = "".join(f", {name}={text}" for name, text in stated)
+                return f"{self.called(function, operands)[:-1]}{options})"
+            case Tally(at, weights, extent):
                 terms = "" if weights is None else f", weights={self.text(weights)}"
                 told = f"{self.text(at)}{terms}, minlength={self.size(extent)}"
+                return f"{self.module}.bincount({told})"
+            case Part(Tally() as tally, (Range(low, high),)):
                 of_all = f":{self.size(high)}" if low == ZERO else f"{to_text(low)}:-1"
-                return f"{self.module}.bincount({told})[{of_all}]"
+                return f"{self.text(tally)}[{of_all}]"
             case Called():
                 spans = [at for at, one in kernel.context.written if one == value]
                 for text in map(kernel.context.text, spans):

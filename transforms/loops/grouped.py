@@ -2,7 +2,8 @@
 
 ``out[k] = x[keys == k].sum()`` goes through all elements once for every group, where ``bincount``
 does so once. Groups may also be all between two limits, the second of which is the first of the
-next group: ``(edges[k] <= y) & (y < edges[k + 1])``.
+next group: ``(edges[k] <= y) & (y < edges[k + 1])``. Rows of a sparse matrix, ``x[p[k]:p[k + 1]]``,
+are groups of neighbours.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from dataclasses import replace
 
 from advisor.dtypes import Kind
 from advisor.ir.concrete import rebuilt, symbols
+from advisor.ir.masks import unchosen
 from advisor.ir.nests import index_name
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import (
     Called,
     Chosen,
     Elementwise,
+    Fill,
     Part,
     Point,
     Range,
@@ -27,10 +30,11 @@ from advisor.ir.values import (
     Tally,
     Value,
     operands,
+    parts_of,
 )
 from costdb.expr import ONE, ZERO, Expr, num, substitute, sym
 from transforms.kit.kernels import mapped, type_of
-from transforms.loops.lift import Lift
+from transforms.loops.lift import COUNTED, Lift
 from transforms.loops.masked import NotRaised
 
 _TURNED = {"greater": "less", "greater_equal": "less_equal"}
@@ -44,28 +48,33 @@ def grouped(value: Reduction, lift: Lift) -> Value | None:
     NotRaised
         It does, and the groups have no form.
     """
-    match value:
-        case Reduction(Chosen(Read() as terms, mask), _, "add" | "mean" as operation, "float64"):
-            weights: Value | None = terms
-        case Reduction(mask, _, "add" | "count_nonzero" as operation):
-            weights = None
-        case _:
-            return None
+    mask = next((p.mask for p in parts_of(value.operand) if isinstance(p, Chosen)), None)
+    weights = None if mask is None else unchosen(value.operand, mask)
+    whole_sum = value.axis is None or not lift.rank(value)
+    if mask is None and value.operation in ("add", "count_nonzero"):
+        mask = value.operand
+    elif value.dtype != "float64" or weights is None or value.operation not in ("add", "mean"):
+        return None
+    if mask is None or not whole_sum:
+        return None
     found = type_of(mask, lift.kernel)
     groups = _groups(mask, lift) if (found.dtype, len(found.extents)) == ("bool", 1) else None
     if groups is None:
         return None
     loop, (places, first, more) = lift.loop, groups
     same = weights is None or type_of(weights, lift.kernel).dtype == "float64"
+    same = same and (weights is None or lift.is_free(weights))
     if not same or loop.low != ZERO or loop.step != 1 or not lift.kernel.runs_through:
         raise NotRaised
 
     def tallied(weights: Value | None) -> Value:
         dtype = "int64" if weights is None else "float64"
         tally = Tally(places, weights, loop.high + more, dtype)
+        if isinstance(places, Called) and places.function == "repeat":
+            return tally
         return Part(tally, (Range(num(first), num(first) + loop.high),))
 
-    if operation != "mean":
+    if value.operation != "mean":
         return tallied(weights)
     return Elementwise("divide", (tallied(weights), tallied(None)))
 
@@ -79,6 +88,12 @@ def _groups(mask: Value, lift: Lift) -> tuple[Value, int, int] | None:
             whole = kind_of_or_none(dtype) is Kind.INTEGER and dtype != "uint64"
             if whole and lift.is_free(keys) and text == index_name(lift.loop.variable):
                 return keys, 0, 0
+        case Called("between", (low, high), extents) if type_of(low, lift.kernel).dtype != "uint64":
+            # repeat takes no uint64 either
+            ends = (lift.value(high)[0], lift.value(low)[0])
+            rows = Fill(COUNTED, (lift.loop.high,), "int64")
+            lengths = Elementwise("subtract", ends)
+            return Called("repeat", (rows, lengths), extents, "int64"), 0, 0
         case Elementwise("logical_and" | "bitwise_and", (one, other)):
             sides = dict(filter(None, (_ordered(one), _ordered(other))))
             match sides.get("less_equal"), sides.get("less"):

@@ -8,10 +8,10 @@ quantile, a norm, a sort) becomes the same function along an axis, of windows as
 `sliding_window_view` shows them; sums of windows also a loop over the places in the window, or its
 few places written out. Functions of ever longer slices are scans. What an iteration binds for
 itself is put where it is used, and its conditions choose by `np.where`. Sums, counts and means of a
-group in each iteration are those of all groups by `bincount`. A loop that fills both halves of a
-symmetric matrix becomes one product. What of a recurrence does not wait for an earlier iteration is
-computed before the loop. A triangle whose rows wait for each of their elements, as in a
-factorisation by rows, goes by columns, each of which is one statement.
+group in each iteration, or of a row between two pointers, are those of all groups by `bincount`. A
+loop that fills both halves of a symmetric matrix becomes one product. What of a recurrence does not
+wait for an earlier iteration is computed before the loop. A triangle whose rows wait for each of
+their elements, as in a factorisation by rows, goes by columns, each of which is one statement.
 
 **Why it costs.** Every array statement costs the interpreter and NumPy a microsecond or more,
 whatever its length, and many short ones leave caches and vector units idle. A product of matrices

@@ -77,3 +77,48 @@ def test_triangles_that_wait_either_way_are_left_alone(body: str) -> None:
 """
     offered = TRANSFORM.propose(only_kernel(HEAD + lines))
     assert not [one for one in offered if "within the loop over `i`" in one.title]
+
+
+ROWS = """\
+import numpy as np
+
+# advise: kernel
+# advise: p: {p}[R]
+# advise: cols: i4[K]
+# advise: v: f8[K]
+# advise: x: f8[N]
+def f(p, cols, v, x):
+    y = np.zeros(p.shape[0] - 1)
+    for i in range(p.shape[0] - 1):
+        row = v[p[i]:p[i + 1]]
+        y[i] = {term}
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    "term", ["row @ x[cols[p[i]:p[i + 1]]]", "(2 * row).sum()", "row[row > 0] @ row"]
+)
+def test_rows_between_pointers_are_groups(term: str) -> None:
+    source = ROWS.format(p="u4", term=term)
+    texts = [apply_edits(source, one.edits()) for one in TRANSFORM.propose(only_kernel(source))]
+    assert bool(texts) == ("row > 0" not in term)
+    draw = np.random.default_rng(1)
+    for lengths in ([0, 3, 0, 2, 0], [4], [0]):
+        p = np.cumsum([0, *lengths], dtype=np.uint32)
+        given = (p, draw.integers(0, 6, p[-1]), draw.random(p[-1]), draw.random(6))
+        for text in texts:
+            assert "np.bincount(np.repeat(np.arange(p.shape[0] - 1), p[1:] - p[:-1])" in text
+            wanted = function_of(source, "f")(*given)
+            np.testing.assert_allclose(function_of(text, "f")(*given), wanted, 1e-12)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["row[:] = 0", "row *= 2", "row = row[1:]", "v = 2 * v", "p[1] = 0"],
+)
+def test_rows_that_change_are_left_alone(line: str) -> None:
+    source = ROWS.format(p="u4", term=f"row.sum()\n        {line}\n        y[i] += row.sum()")
+    assert not [one for one in TRANSFORM.propose(only_kernel(source)) if one.edits()]
+    source = ROWS.format(p="u8", term="row.sum()")
+    assert not [one for one in TRANSFORM.propose(only_kernel(source)) if one.edits()]
