@@ -44,6 +44,7 @@ from advisor.ir.waiting import DRAWS
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     OF_MATH,
+    PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
@@ -358,6 +359,8 @@ def _value_of(node: Known, scope: Scope) -> Value:
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
             return Scalar(node.value, PYTHON_FLOAT)
+        case cst.Imaginary():
+            return Scalar(node.value, PYTHON_COMPLEX)
         case cst.UnaryOperation(operator=cst.Not()):
             return _truth("logical_not", [value_of(node.expression, scope)], scope)
         case cst.UnaryOperation():
@@ -449,6 +452,9 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
         operand = value_of(node.value, scope)
         dimensions = len(scope.type_of(operand).extents)
         return Transpose(operand, tuple(reversed(range(dimensions))))
+    if node.attr.value in ("real", "imag") and full is None:
+        with suppress(NotUnderstood):
+            return Calls(_door(scope)).function(node.attr.value, _given([cst.Arg(node.value)]))
     return _number(node, scope, f"attribute `{node.attr.value}` is not understood")
 
 
@@ -732,7 +738,10 @@ def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
     told, of = dotted(owner), resolve(owner, scope.imports)
     # what is asked for random numbers, and nothing else is known of, is such a generator
     asked = name in DRAWS and of is None and told is not None and not scope.is_known(told)
-    if not (asked or told in scope.generators or of == "numpy.random"):
+    made_here = isinstance(owner, cst.Call) and (
+        resolve(owner.func, scope.imports) == "numpy.random.default_rng"
+    )
+    if not (asked or made_here or told in scope.generators or of == "numpy.random"):
         return None
     made = Calls(_door(scope)).drawn(name, _given(node.args))
     return replace(made, stated=(("drawn", str(scope.span(node))),))

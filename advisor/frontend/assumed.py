@@ -38,7 +38,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def assumed(source: str) -> tuple[Seen, ...]:
     """Return what is assumed of functions with loops, or calls that often cost too much, and of
-    the module level of a file."""
+    the module level of a file that computes there."""
     tree = _tree(source)
     outside = _outside(tree)
     lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(tree)
@@ -54,11 +54,11 @@ def assumed(source: str) -> tuple[Seen, ...]:
     made: list[Seen] = []
     for name, line, given, body in found:
         loops = any(map(_is_worth_reading, body))
-        if loops or (name is not MODULE and _asks(body)):
-            known = around if body is not outside else {}
-            one = _assumed(name, line, given, body, known, lines, imports)
+        whole = body is outside
+        if loops or (_computes(body, imports) if whole else _asks(body)):
+            one = _assumed(name, line, given, body, {} if whole else around, lines, imports)
             # statements that any numbers fit say nothing of arrays
-            made += [one] if loops or one.arrays else []
+            made += [one] if loops or whole or one.arrays else []
     return tuple(made)
 
 
@@ -133,6 +133,17 @@ def _asks(body: Iterable[ast.stmt]) -> bool:
         return True
     again = (one for one in calls if names[getattr(one.func, "attr", "")] > 1)
     return any(many > 1 for many in Counter(map(ast.unparse, again)).values())
+
+
+def _computes(body: Iterable[ast.stmt], imports: Mapping[str, str]) -> bool:
+    """Return whether several statements call NumPy: a constant of a module is none to read."""
+
+    def calls(statement: ast.stmt) -> bool:
+        called = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
+        names = (name for one in called for name in ast.walk(one) if isinstance(name, ast.Name))
+        return any(imports.get(one.id, "").partition(".")[0] == "numpy" for one in names)
+
+    return sum(map(calls, body)) > 1
 
 
 def _adds_up(node: ast.AST) -> bool:
