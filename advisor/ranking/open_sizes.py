@@ -65,9 +65,6 @@ BRIEF_TERMS = 50_000
 WORTH_S = 1e-4
 """What a proposal has to save a call at `EXTENT`, where nothing tells how often that comes."""
 
-ROW = 3
-"""Elements of a row where none of many pays, as of the coordinates of points."""
-
 ALIKE = "size"
 """What sizes are called that are taken to be alike."""
 
@@ -125,43 +122,30 @@ def opened(
     if not kernel.assumed:
         return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
     loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
-    bounds = frozenset().union(*(free_symbols(one.high - one.low) for one in loops))
-    fixed = dict.fromkeys(_shortening(loops), 1)
+    least = _shortening(loops)
     indices = {one.variable for one in loops}
+    others = [name for name in unbound if name not in least | indices]
+    size = others[0] if len(others) == 1 else ALIKE
+    values = {name: num(1) if name in least else sym(size) for name in unbound}
+    now = _alike(before, values)
+    alike = [(one, _alike(after, values)) for one, after in candidates]
+    # how much other loops of theirs take, nothing tells
+    speedup = max((one.least[0] for one, _ in alike), default=1.0)
+    best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=speedup)
+    if best is None or (best.condition.pays_from is None and speedup > 1):
+        # what is only shown has to last
+        return None
+    if _saved_s(now, best.costed, {**sizes.values, size: EXTENT}) < WORTH_S:
+        # what only small ones gain is worth no word
+        return None
+    notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []
+    notes += [f"{name} = 1" for name in unbound if name in least]
+    notes += ["arrays in C order"] * kernel.context.is_compiled
+    text = best.condition.text + (f" ({'; '.join(notes)})" if notes else "")
     open_sizes = tuple(name for name in unbound if name not in indices)
-    rows = dict.fromkeys(_rows(kernel) - bounds, ROW)
-    for short in ({}, rows) if rows else ({},):
-        known = {name: at for name, at in {**short, **fixed}.items() if name in unbound}
-        others = [name for name in open_sizes if name not in known]
-        size = others[0] if len(others) == 1 else ALIKE
-        values = {name: num(known[name]) if name in known else sym(size) for name in unbound}
-        now = _alike(before, values)
-        alike = [(one, _alike(after, values)) for one, after in candidates]
-        # how much other loops of theirs take, nothing tells
-        speedup = max((one.least[0] for one, _ in alike), default=1.0)
-        best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=speedup)
-        if best is None or (best.condition.pays_from is None and (speedup > 1 or short)):
-            # what is only shown has to last
-            continue
-        if _saved_s(now, best.costed, {**sizes.values, size: EXTENT}) < WORTH_S:
-            # what only small ones gain is worth no word
-            continue
-        notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []
-        notes += [f"{name} = {at}" for name, at in known.items()]
-        notes += ["arrays in C order"] * kernel.context.is_compiled
-        text = best.condition.text + (f" ({'; '.join(notes)})" if notes else "")
-        condition = replace(best.condition, text=text, open_sizes=open_sizes)
-        (costed,) = (after for one, after in candidates if one is best.proposal)
-        return replace(best, costed=costed, condition=condition)
-    return None
-
-
-def _rows(kernel: Kernel) -> frozenset[str]:
-    """Return the sizes of rows alone: those of points may be a few coordinates."""
-    extents = [array.extents for array in kernel.arrays.values()]
-    last = (free_symbols(one[-1]) for one in extents if len(one) == 2)
-    rest = (free_symbols(part) for one in extents for part in one[: len(one) == 1 or -1])
-    return frozenset().union(*last) - frozenset().union(*rest)
+    condition = replace(best.condition, text=text, open_sizes=open_sizes)
+    (costed,) = (after for one, after in candidates if one is best.proposal)
+    return replace(best, costed=costed, condition=condition)
 
 
 def _shortening(loops: Iterable[Loop]) -> frozenset[str]:
