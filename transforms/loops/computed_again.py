@@ -266,9 +266,13 @@ class _Reader:
         parts = list(parts_of(one.value))
         held = {p for made in parts if isinstance(made, _MAKING) for o in operands(made)
                 for p in parts_of(o)} | {one.value}  # fmt: skip
+        inside = [(span, value) for span, value in self.written if one.span.contains(span)]
+        # of what is assigned to several names at once each has its own place
+        own = [span for span, value in inside if value == one.value] or [one.span]
         places: dict[Value, list[Span]] = {}
-        for span, value in self.written:
-            if value in held and one.span.contains(span) and _is_work(value, self.kernel):
+        for span, value in inside:
+            stands = value in held and any(place.contains(span) for place in own)
+            if stands and _is_work(value, self.kernel):
                 places.setdefault(value, []).append(span)
         for value, spans in places.items():
             plain = not any(p.contains(span) for span in spans for p in self.perhaps)

@@ -58,6 +58,8 @@ WRITTEN = [
     ("t = np.exp(x)\nu = t[1:]\nu[0] = 1.0\nreturn t + np.exp(x)", None),
     ("t = np.exp(x)\nu = np.exp(x)\nt[0] = 1.0\nreturn t, u", None),
     ("return x + y", None),
+    # each of several names has its own place
+    ("for k in range(9):\n    c, s = x[x > c].mean(), x[x > c].std()\nreturn c + s", None),
     (
         "t = np.exp(x)\nfor k in range(3):\n    y += np.exp(x) * 2\n    t[0] = 5.0\nreturn t",
         "t = np.exp(x)\nproduct = np.exp(x) * 2\nfor k in range(3):\n    y += product\n"
@@ -91,7 +93,7 @@ VALUES = [
 def statements(chance: random.Random, depth: int) -> Iterator[str]:
     for _ in range(chance.randint(2, 5)):
         value, other = (chance.choice(VALUES) for _ in range(2))
-        choice = chance.randint(0, 12)
+        choice = chance.randint(0, 14)
         if choice == 0 and depth < 2:
             bound = chance.choice(["len(x)", "3", "k" if depth else "2"])
             yield f"for {'kj'[depth]} in range({bound}):"
@@ -114,6 +116,8 @@ def statements(chance: random.Random, depth: int) -> Iterator[str]:
                 f"y[1:] = t[1:] * ({value}).sum()",
                 f"t = {value} + np.zeros_like(x)",
                 f"t = {chance.choice(['np.exp(x)', 'x * y', 'np.cumsum(y)'])}",
+                f"c, t = ({value}).mean(), x * ({value}).std()",
+                f"c, x[0] = ({value}).sum(), ({value}).sum() + ({other}).max()",
             ][choice]
 
 
