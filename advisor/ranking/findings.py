@@ -25,6 +25,7 @@ from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, 
 from advisor.source import split_lines
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ExprError, sym
+from costdb.expr.nodes import ZERO
 from costdb.machines import Machine
 from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, replace
@@ -79,6 +80,9 @@ def with_prices(
                 reason = after.what
             elif more := [one for one in after.priced.omitted if one not in known]:
                 reason = f"line {more[0].line}: {more[0].reason}"
+            elif after.priced.omitted and after.priced.microseconds == ZERO:
+                # all that is known of its time goes: nobody knows how much that is of it
+                reason = f"line {after.priced.omitted[0].line}: {after.priced.omitted[0].reason}"
             else:
                 candidates.append((proposal, after))
                 continue
