@@ -94,7 +94,6 @@ fft.fftshift fft.ifftshift; x axes; last; same; copy 1
 meshgrid; x y indexing; m n -> n m, n m | [indexing='ij'] m n -> m n, m n
     | [indexing='xy'] m n -> n m, n m; same, same; copy 2
 ravel; a; ... -> count; same; views 1
-real imag; val; ... -> ...; part; views 1
 builtins.sorted; x; n -> n; same; python 0
 builtins.sum; x; n ->; same; python 1
 builtins.max builtins.min; x; n ->; same; python 1

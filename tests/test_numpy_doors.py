@@ -101,9 +101,7 @@ def test_both_doors_and_numpy_agree(dtype: str) -> None:
         assert unknown == UNKNOWN & told.keys()
 
 
-PARTS = {"np.real(a)", "np.imag(a)", "a.real", "v.imag", "a.real + 1j * b.real"}
-"""Which a program knows as memory of its array, without a shape."""
-KNOWN_BY_ONE = {"np.nosuch(a)"} | PARTS
+KNOWN_BY_ONE = {"np.nosuch(a)"}
 UNKNOWN = {
     "np.sum(a, where=b > 0)", "np.linalg.norm(a, 1)", "np.clip(a)", "np.diff(a, n=2)",
     "np.einsum('ii->i', a)", "np.fft.fft(a, 8)", "np.nosuch(a)",

@@ -44,7 +44,6 @@ from advisor.ir.waiting import DRAWS
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     OF_MATH,
-    PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
@@ -359,8 +358,6 @@ def _value_of(node: Known, scope: Scope) -> Value:
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
             return Scalar(node.value, PYTHON_FLOAT)
-        case cst.Imaginary():
-            return Scalar(node.value, PYTHON_COMPLEX)
         case cst.UnaryOperation(operator=cst.Not()):
             return _truth("logical_not", [value_of(node.expression, scope)], scope)
         case cst.UnaryOperation():
@@ -452,9 +449,6 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
         operand = value_of(node.value, scope)
         dimensions = len(scope.type_of(operand).extents)
         return Transpose(operand, tuple(reversed(range(dimensions))))
-    if node.attr.value in ("real", "imag") and full is None:
-        with suppress(NotUnderstood):
-            return Calls(_door(scope)).function(node.attr.value, _given([cst.Arg(node.value)]))
     return _number(node, scope, f"attribute `{node.attr.value}` is not understood")
 
 
@@ -741,10 +735,18 @@ def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
     made_here = isinstance(owner, cst.Call) and (
         resolve(owner.func, scope.imports) == "numpy.random.default_rng"
     )
-    if not (asked or made_here or told in scope.generators or of == "numpy.random"):
+    certain = made_here or told in scope.generators or of == "numpy.random"
+    if not (asked or certain):
         return None
     made = Calls(_door(scope)).drawn(name, _given(node.args))
-    return replace(made, stated=(("drawn", str(scope.span(node))),))
+    by = "" if certain else str(told)
+    return replace(made, stated=(("drawn", str(scope.span(node))), ("taken for a generator", by)))
+
+
+def note_drawn(name: str, made: Called, scope: Scope) -> None:
+    """Have edits say what a name has to be, where only a guess tells who draws it."""
+    if dict(made.stated)["taken for a generator"]:
+        scope.given.add(name)
 
 
 def is_generator(node: cst.BaseExpression, scope: Scope) -> bool:
@@ -793,6 +795,7 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         if name not in {one.name for one in scope.pending if isinstance(one, Bind)}:
             scope.bind_local(name, scope.type_of(numbers))
             scope.pending.append(Bind(name, numbers, span))
+            note_drawn(name, numbers, scope)
         return whole_read(name, scope)
     called = dotted(node.func) or "this expression"
     raise NotUnderstood(f"the call of `{called}` is not understood")

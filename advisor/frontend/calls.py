@@ -49,7 +49,6 @@ from advisor.numpy_table import (
     moved,
     promote,
     reduced_dtype,
-    result_dtype,
     strong,
     transformed,
 )
@@ -263,8 +262,6 @@ class Calls(Generic[A]):
         match rule:
             case "same" | "promoted":
                 return first if rule == "same" else strong(reduce(promote, dtypes))
-            case "part":
-                return result_dtype("absolute", (first,)) or first
             case "joined":
                 return reduce(promote, map(strong, dtypes))
             case "double" | "wide":
@@ -303,7 +300,8 @@ class Calls(Generic[A]):
         door, found = self.door, self.door.type_of(operand)
         match name:
             case "conj" | "conjugate":
-                # also of what is taken to be real: an edit keeps it
+                if kind_of_or_none(found.dtype) not in (None, Kind.COMPLEX):
+                    return operand
                 return self._applied("conjugate", operand)
             case "transpose":
                 axes = arguments.get("axes")

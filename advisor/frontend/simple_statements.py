@@ -14,6 +14,7 @@ from advisor.frontend.arrays import (
     base_of,
     drawn,
     is_generator,
+    note_drawn,
     several_of,
     sorted_list,
     unchained,
@@ -210,7 +211,10 @@ class SimpleStatements:
         if is_generator(node, scope) and scope.times_bound(name) == 1:
             scope.generators.add(name)
             return ()
-        other: Value | None = drawn(node, scope)
+        other: Value | None = None
+        if (numbers := drawn(node, scope)) is not None:
+            other = numbers
+            note_drawn(name, numbers, scope)
         # of builtins alone, as it looks through all that sees the name
         builtin = isinstance(node, cst.Call) and isinstance(node.func, cst.Name)
         if other is None and builtin and self._is_list(name):

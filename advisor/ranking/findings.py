@@ -69,7 +69,7 @@ def with_prices(
     """
     candidates: list[tuple[Offered, Costed]] = []
     lost: list[Alternative] = []
-    known = set(before.priced.omitted)
+    known, now = set(before.priced.omitted), before.priced.microseconds
     for proposal in proposals:
         try:
             after = price(proposal)
@@ -80,7 +80,7 @@ def with_prices(
                 reason = after.what
             elif more := [one for one in after.priced.omitted if one not in known]:
                 reason = f"line {more[0].line}: {more[0].reason}"
-            elif after.priced.omitted and after.priced.microseconds == ZERO:
+            elif after.priced.omitted and after.priced.microseconds == ZERO != now:
                 # all that is known of its time goes: nobody knows how much that is of it
                 reason = f"line {after.priced.omitted[0].line}: {after.priced.omitted[0].reason}"
             else:

@@ -180,7 +180,13 @@ def _saved_s(before: Costed, after: Costed, point: Point) -> float:
 def _alike(costed: Costed, values: Mapping[str, Expr]) -> Costed:
     """Return a price with something in the place of sizes."""
     price = costed.priced
-    made = replace(price, microseconds=substitute(price.microseconds, values))
+    made = replace(
+        price,
+        microseconds=substitute(price.microseconds, values),
+        domains=tuple(
+            replace(one, quantity=substitute(one.quantity, values)) for one in price.domains
+        ),
+    )
     return Costed(costed.process, made)
 
 

@@ -60,7 +60,9 @@ def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal
     """
     if any(array.spec.mesh.axes for array in kernel.arrays.values()):
         return
-    yield from _in_block(kernel.body, kernel, taken)
+    # of what no statement tells an element may be part
+    if any(isinstance(s, Scatter | Unknown) or names_elements(s) for s in walk(kernel.body)):
+        yield from _in_block(kernel.body, kernel, taken)
 
 
 def _in_block(

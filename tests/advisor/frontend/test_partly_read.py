@@ -125,24 +125,6 @@ def test_functions_of_parts_of_the_library_change_nothing(line: str, waits: bool
     assert bool(what_waits(loop_of(f"for i in range(n):\n    {line}\n"), {"np"})) == waits
 
 
-def test_rows_that_no_loop_goes_along_may_be_short() -> None:
-    body = """
-        def pairs(points, size, count):
-            found = np.zeros(count)
-            for i in range(len(points)):
-                for j in range(i + 1, len(points)):
-                    d = np.abs(points[i] - points[j])
-                    d = d - size * np.rint(d / (8 * size))
-                    b = int(np.sqrt(d @ d) / size)
-                    if b < count:
-                        found[b] += 2
-            return found
-    """
-    (shown,) = checked(body).findings
-    assert shown.condition is not None
-    assert "points.axis1 = 3" in shown.condition.text
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [

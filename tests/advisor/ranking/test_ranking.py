@@ -266,8 +266,9 @@ def test_what_is_not_understood_hides_nothing_of_the_rest() -> None:
         (found,) = part.findings
         assert gain.verdict is Verdict.GAIN and found.verdict is verdict
         assert found.code == gain.code and found.saves_s == pytest.approx(gain.saves_s)
-        assert found.prediction.high == pytest.approx(gain.prediction.high)
-        assert found.prediction.low == pytest.approx(low)
+        # of what is not understood a call of Python's is known
+        assert 0.97 < found.prediction.high / gain.prediction.high <= 1
+        assert 0.97 < found.prediction.low / low <= 1
         assert found.share is None
         assert [gap.line for gap in part.coverage.not_understood] == [11 + (part is again)]
         assert not part.coverage.fine and not part.coverage.analysed

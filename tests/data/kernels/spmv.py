@@ -1,4 +1,4 @@
-# unknown: the value of `indptr` is not known
+# unknown: how often the loop runs is not known
 import numpy as np
 
 # advise: kernel N=10000 NNZ=100000 P=16
