@@ -435,7 +435,7 @@ def _walked_across(call: ArrayCall, visit: Visit) -> tuple[Expr, Expr] | None:
 def _runs(call: ArrayCall) -> Expr:
     """Return how often the library's innermost loop is entered."""
     if call.operation in _BY_ROWS and call.length is not None:
-        return call.elements / call.length
+        return ZERO if call.length == ZERO else call.elements / call.length
     if call.operation is ArrayOperation.MATMUL:
         return call.elements
     return ZERO if call.operation in _WITHOUT_RUNS else inner_runs(call)

@@ -130,7 +130,7 @@ def _at_once(talk: Talk) -> Communicate:
         return replace(step, send=step.send and many, receive=step.receive and many)
     shape = (elements(sent),) if sent.view is None or not sent.view.shape else sent.view.shape
     extents = (trips, *(() if sent.kind is PayloadKind.SCALAR else shape))
-    memory = payload_of(new_array("sent", _dtype(sent), extents, step.span), step.span)
+    memory = payload_of(new_array("sent", _dtype(sent) or None, extents, step.span), step.span)
     call = collective(step, step.op, memory, None if step.op is Op.BCAST else memory)
     pickled = sent.kind is PayloadKind.SCALAR and step.pickled
     return replace(call, pickled=pickled, dest=step.dest, source=step.source, tag=step.tag)
