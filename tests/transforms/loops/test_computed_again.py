@@ -14,6 +14,7 @@ from advisor.source import apply_edits
 from tests.transforms.checks import only_kernel
 from transforms.loops.computed_again import TRANSFORM
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of empty arrays
 HEAD = """\
 import numpy as np
 
