@@ -732,10 +732,8 @@ def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
     told, of = dotted(owner), resolve(owner, scope.imports)
     # what is asked for random numbers, and nothing else is known of, is such a generator
     asked = name in DRAWS and of is None and told is not None and not scope.is_known(told)
-    made_here = isinstance(owner, cst.Call) and (
-        resolve(owner.func, scope.imports) == "numpy.random.default_rng"
-    )
-    certain = made_here or told in scope.generators or of == "numpy.random"
+    known = told in scope.generators or of == "numpy.random"
+    certain = known or is_generator(owner, scope)
     if not (asked or certain):
         return None
     made = Calls(_door(scope)).drawn(name, _given(node.args))
