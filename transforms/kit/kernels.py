@@ -373,7 +373,7 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
     minima.update(kernel.least)
     # as many iterations as fill a list may be fewer than none
     extents = {e for name in (*kernel.arrays, *kernel.locals) for e in kernel.extents(name)}
-    extents -= {e for name in kernel.lists.keys() & kernel.locals for e in kernel.extents(name)}
+    extents -= {e for name in kernel.lists for e in kernel.extents(name)}
     extents |= {e for name in kernel.arrays for e in kernel.extents(name)}
     known = Proofs(minima, frozenset(extents))
     for loop in running:

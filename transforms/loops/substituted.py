@@ -9,7 +9,7 @@ more than once. What is stored on a condition is chosen by it: ``if t > 0: s[i] 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from operator import is_
 
@@ -75,8 +75,7 @@ def _found(
             body.append(one)
             continue
         inner, own, more = substituted(one, (*outer, loop), kernel)
-        dropped = kernel.locals.keys() - own.locals.keys()
-        known = replace(known, locals={n: t for n, t in known.locals.items() if n not in dropped})
+        known = _without(known, kernel.locals.keys() - own.locals.keys())
         conditions += more
         if not is_search(inner):
             body.append(inner)
@@ -102,8 +101,14 @@ def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
         body = _Iteration(kernel, bound).block(loop.body)
     except NotRaised:
         return loop, kernel
-    kept = {name: found for name, found in kernel.locals.items() if name not in bound}
-    return replace(loop, body=body), replace(kernel, locals=kept)
+    return replace(loop, body=body), _without(kernel, bound)
+
+
+def _without(kernel: Kernel, names: Collection[str]) -> Kernel:
+    """Return a kernel without some of the arrays and lists that it makes."""
+    kept = {name: found for name, found in kernel.locals.items() if name not in names}
+    lists = {name: filled for name, filled in kernel.lists.items() if name not in names}
+    return replace(kernel, locals=kept, lists=lists)
 
 
 def _of_iteration(body: tuple[Statement, ...]) -> Iterator[Statement]:
