@@ -478,6 +478,10 @@ class Loops(Besides):
             unknown |= lost
             body = again()
         if not settled():
+            # a later iteration does not know what an earlier one lost
+            unknown |= scope.lost
+            body = again()
+        if not settled():
             # a later iteration may find names otherwise than the first one did
             carried = {}
             unknown |= scope.lost | scope.arrays_among(changed)

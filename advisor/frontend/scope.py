@@ -20,7 +20,7 @@ from advisor.ir.values import Point, Read, Scalar, Subscript, Value, parts_of, r
 from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
 from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
-from costdb.expr import Expr, sym, to_text
+from costdb.expr import ONE, Expr, sym, to_text
 from costdb.expr.functions import is_name
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, field
@@ -45,6 +45,14 @@ class Moment:
     numbers: Mapping[str, str]
     elements: Mapping[str, Value]
     things: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """An array that a loop lets grow: how many loops are around that one, and what it is first."""
+
+    around: int
+    first: ArrayType
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,10 @@ class Scope:
         What the loops around bind: numbers that iterations may differ in.
     lists : dict of str to FilledList
         Lists that loops fill.
+    growing : dict of str to Growing
+        Arrays that a loop lets grow.
+    odds : Expr
+        How probable the branches are that are being read.
     rows : dict of str to str
         Lists that are filled to be elements of such a list.
     picked : dict of str to Value
@@ -211,6 +223,8 @@ class Scope:
     running: list[tuple[str, Expr, Expr, int] | None] = field(default_factory=list)
     varying: frozenset[str] = frozenset()
     lists: dict[str, FilledList] = field(default_factory=dict)
+    growing: dict[str, Growing] = field(default_factory=dict)
+    odds: Expr = ONE
     rows: dict[str, str] = field(default_factory=dict)
     picked: dict[str, Value] = field(default_factory=dict)
     things: dict[str, str] = field(default_factory=dict)

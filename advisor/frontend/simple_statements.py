@@ -23,6 +23,7 @@ from advisor.frontend.arrays import (
 )
 from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
+from advisor.frontend.grown import joined, piece_of
 from advisor.frontend.indices import bound_to_number, known, pairs
 from advisor.frontend.scope import Scope, is_kept, is_of_literals, part_of
 from advisor.frontend.stores import (
@@ -211,6 +212,8 @@ class SimpleStatements:
         if is_generator(node, scope) and scope.times_bound(name) == 1:
             scope.generators.add(name)
             return ()
+        if name in scope.growing and (piece := piece_of(name, node, scope.imports)) is not None:
+            return joined(name, piece, span, scope)
         other: Value | None = None
         if (numbers := drawn(node, scope)) is not None:
             other = numbers

@@ -12,6 +12,7 @@ from advisor.frontend.accumulations import only_statement, search, smalls_of
 from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.comprehensions import comprehension
 from advisor.frontend.directives import spoken_of
+from advisor.frontend.grown import ahead, growing_in
 from advisor.frontend.lists import begun, grown, room, row_of
 from advisor.frontend.loops import Loops
 from advisor.frontend.simple_statements import LEFT_EARLY
@@ -72,9 +73,21 @@ class Body(Loops):
                     found.extend(self._guarded(small, self._accounted))
             elif isinstance(part, cst.BaseSmallStatement):
                 found.extend(self._guarded(part, self._accounted))
+            elif isinstance(part, cst.For | cst.While):
+                found.extend(self._growing(part))
             elif isinstance(part, cst.BaseCompoundStatement):
                 found.extend(self._guarded(part, self._compound))
         return tuple(found)
+
+    def _growing(self, loop: cst.For | cst.While) -> Sequence[Statement]:
+        """Read a loop, after what makes room for arrays that it lets grow."""
+        scope, span = self.scope, self.scope.span(loop)
+        found = growing_in(loop, scope)
+        scope.growing |= found
+        made = self._guarded(loop, self._compound)
+        for name in found:
+            del scope.growing[name]
+        return (*(bind for name in found for bind in ahead(name, span, scope)), *made)
 
     def _listed(self, part: cst.CSTNode) -> Sequence[Statement] | None:
         """Read what makes an array of a comprehension; None for any other statement.
@@ -297,10 +310,13 @@ class Body(Loops):
         scope = self.scope
         before, started = scope.moment(), dict(scope.started)
         self.branches += 1
+        odds, scope.odds = scope.odds, scope.odds * probability
         then = self._branch(node, rest, holds=True)
         after = scope.moment()
         scope.restore(before)
+        scope.odds = odds * (1 - probability)
         orelse = self._branch(node, rest, holds=False)
+        scope.odds = odds
         self.branches -= 1
         scope.either(after, scope.moment())
         changed = assigned_names(node).union(*map(assigned_names, rest or ()))

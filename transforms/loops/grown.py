@@ -1,0 +1,211 @@
+"""# ADV507 grown-array
+
+**What it does.** Finds loops that let an array grow by `np.append`, `np.concatenate`, `np.vstack`
+or `np.hstack`, and collects the pieces in a list that is joined once.
+
+**Why it costs.** Arrays do not grow: each iteration makes a longer one and copies all there is, so
+that what is copied rises with the square of the number of iterations.
+
+**Example**
+
+```python
+for k in range(n):
+    found = np.append(found, f(k))
+```
+
+**Use instead**
+
+```python
+found_parts = [found.ravel()]
+for k in range(n):
+    found_parts.append(np.ravel(f(k)))
+found = np.concatenate(found_parts)
+```
+
+**When it stays quiet.** The loop does something else with the array, a function within reads it, or
+nobody knows how long the pieces are.
+
+**Fix safety.** Safe where an array is made for it before the loop: the same pieces are joined, in
+the same order, and NumPy finds the same element type for all of them. Unsafe otherwise: if the loop
+ends before it joined anything, the result is a copy of what was there, and an array where that was
+a list.
+
+**Models used.** Array operations.
+
+**References.** NumPy's documentation of `append`, which says that it copies.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, Unrolled
+from advisor.ir.values import Called, Copy, Elementwise, MatMul, Range, Read, Reduction, Scan
+from advisor.source import Edit, Span
+from costdb.records import replace
+from transforms.kit.kernels import offered, safe, type_of, unsafe, with_statement
+from transforms.kit.rewrite import (
+    before,
+    fresh_name,
+    replace_statement,
+    span_of,
+    stands_alone,
+    statement_at,
+    suite_at,
+    tree_of,
+)
+from transforms.kit.rule import KernelRule
+
+_MADE = frozenset({"array", "empty", "zeros", "ones", "full"})
+_COMPUTED = Elementwise | MatMul | Reduction | Scan
+
+
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield a list in the place of every array that a loop lets grow."""
+    for store in _growing(kernel.body):
+        found = _found(store, kernel)
+        if found is None:
+            continue
+        name, loop, assign = found
+        yield offered(
+            kernel,
+            store.span,
+            f"collect what `{name}` grows by in a list, and join it once",
+            "each iteration copies all that is there",
+            _variant(store, kernel),
+            _argued(name, loop, kernel),
+            partial(_edits, name, loop, assign, store, kernel),
+        )
+
+
+def _growing(body: Sequence[Statement]) -> Iterator[Store]:
+    for statement in body:
+        match statement:
+            case Store(array, (Range(),), Called("concatenate", (Read(other), _))):
+                if array == other:
+                    yield statement
+            case Loop(body=inner) | Unrolled(body=inner):
+                yield from _growing(inner)
+            case Choice(then=then, orelse=orelse):
+                yield from _growing((*then, *orelse))
+
+
+def _found(store: Store, kernel: Kernel) -> tuple[str, ast.stmt, ast.Assign] | None:
+    """Return an array, the outermost loop that does no more than let it grow, and where it does."""
+    node = statement_at(store.span, kernel.context)
+    match node:
+        case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute())):
+            pass
+        case _:
+            return None
+    tree = tree_of(kernel.context.source)
+    around = [one for one in ast.walk(tree) if _holds(one, node)]
+    functions = [one for one in around if isinstance(one, ast.FunctionDef)]
+    seen_by = functions[-1] if functions else tree
+    loops = [
+        one
+        for one in around[around.index(seen_by) if functions else 0 :]
+        if isinstance(one, ast.For | ast.While) and _uses(one, name) == 2
+    ]
+    inner = [
+        one
+        for one in ast.walk(seen_by)
+        if isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.Global | ast.Nonlocal)
+    ]
+    hidden = any(
+        name in one.names if isinstance(one, ast.Global | ast.Nonlocal) else _uses(one, name)
+        for one in inner
+        if one is not seen_by
+    )
+    # where something is caught, the array is seen half grown
+    tried = any(isinstance(one, ast.Try | ast.TryStar) for one in around)
+    return None if hidden or tried or not loops else (name, loops[0], node)
+
+
+def _variant(store: Store, kernel: Kernel) -> Kernel:
+    """Return a kernel that stores each piece in its place, and copies all of them once."""
+    assert isinstance(store.value, Called)
+    old, piece = store.value.operands
+    (there,), (end,) = type_of(old, kernel).extents, type_of(store.value, kernel).extents
+    put = replace(store, region=(Range(there, end),), value=piece)
+    body = with_statement(kernel.body, store, (put,))
+    joined = f"<joined {store.array}>"
+    found = ArrayType(kernel.dtype(store.array), kernel.extents(store.array))
+    made = kernel.with_locals({joined: found})
+    copy = Bind(joined, Copy(Read(store.array, whole(found.extents)), found.dtype), store.span)
+    return made.with_body((*body, copy))
+
+
+def _argued(name: str, loop: ast.stmt, kernel: Kernel) -> Legality:
+    """Return why the array is the same, and of what that hangs."""
+    block, at = suite_at(span_of(loop, kernel.context.lines), kernel.context) or ([], 0)
+    made_by = [one for one in block[:at] if _uses(one, name)]
+    match made_by[-1] if made_by else None:
+        case ast.Assign([ast.Name(made)], ast.Call(ast.Attribute(ast.Name(module), function))) if (
+            made == name and module == kernel.context.array_module and function in _MADE
+        ):
+            return safe("the same pieces are joined, in the same order")
+    return unsafe(
+        f"`{name}` is the same where the loop joins something to it; where it does not, it is a"
+        " copy of what it was, as an array"
+    )
+
+
+def _edits(
+    name: str, loop: ast.stmt, assign: ast.Assign, store: Store, kernel: Kernel
+) -> tuple[Edit, ...]:
+    context, call, value = kernel.context, assign.value, store.value
+    whole_loop = span_of(loop, context.lines)
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    assert isinstance(value, Called)
+    if not stands_alone(context, whole_loop) or not stands_alone(context, store.span):
+        return ()
+
+    def text(node: ast.expr) -> str:
+        return context.text(span_of(node, context.lines))
+
+    module, function = text(call.func.value), call.func.attr
+    match call.args:
+        case [ast.List([_, piece]) | ast.Tuple([_, piece]), *options] | [
+            ast.Name(),
+            piece,
+            *options,
+        ]:
+            axis = [*options, *(one.value for one in call.keywords)]
+        case _:
+            return ()
+    given, made = value.operands[1], text(piece)
+    rank, listed = len(type_of(given, kernel).extents), isinstance(piece, ast.List | ast.Tuple)
+    flat = function == "append" and not axis
+    if rank and (listed or not isinstance(given, _COMPUTED)):
+        # it may change before all are joined
+        made = f"{module}.array({made})"
+    if flat and (rank != 1 or listed):
+        made = f"{module}.ravel({made})"
+    parts = fresh_name(f"{name}_parts", context.identifiers)
+    first = f"{module}.ravel({name})" if flat else name
+    join = "concatenate" if function == "append" else function
+    along = f", axis={text(axis[0])}" if axis else ""
+    indent = "\n" + " " * whole_loop.start_column
+    last = Span(*2 * (whole_loop.end_line, whole_loop.end_column))
+    return (
+        Edit(before(whole_loop), f"{parts} = [{first}]{indent}"),
+        replace_statement(store.span, [f"{parts}.append({made})"], context),
+        Edit(last, f"{indent}{name} = {module}.{join}({parts}{along})"),
+    )
+
+
+def _holds(one: ast.AST, node: ast.stmt) -> bool:
+    return isinstance(one, ast.stmt) and any(part is node for part in ast.walk(one))
+
+
+def _uses(node: ast.AST, name: str) -> int:
+    return sum(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+
+
+TRANSFORM = KernelRule("ADV507", "grown-array", __doc__, propose)
