@@ -171,20 +171,35 @@ def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, _Fu
 
 def _stored(body: Iterable[ast.stmt]) -> Counter[str]:
     """Return how often names are bound, or deleted."""
-    parts = (one for part in body for one in ast.walk(part) if isinstance(one, ast.Name))
-    return Counter(one.id for one in parts if not isinstance(one.ctx, ast.Load))
+    parts = (one for part in body for one in ast.walk(part))
+    named = (one for one in parts if isinstance(one, ast.Name | ast.Attribute))
+    return Counter(ast.unparse(one) for one in named if not isinstance(one.ctx, ast.Load))
 
 
 def _bound_once(body: Iterable[ast.stmt]) -> dict[str, ast.Assign]:
-    """Return the names that one assignment binds, outside of loops, and nothing else."""
+    """Return the names that one assignment binds, outside of loops, and nothing else.
+
+    Also attributes that nothing reads before.
+    """
     stored, found = _stored(body), dict[str, ast.Assign]()
+    first = dict[str, int]()
+    for one in (one for part in body for one in ast.walk(part) if isinstance(one, ast.Attribute)):
+        if isinstance(one.ctx, ast.Load):
+            name = ast.unparse(one)
+            first[name] = min(one.lineno, first.get(name, one.lineno))
     pending = list(body)
     while pending:
         match pending.pop():
             case ast.Assign(targets=[target]) as made:
                 parts = target.elts if isinstance(target, ast.Tuple) else [target]
-                names = (one.id for one in parts if isinstance(one, ast.Name))
-                found |= {name: made for name in names if stored[name] == 1}
+                names = (
+                    ast.unparse(one) for one in parts if isinstance(one, ast.Name | ast.Attribute)
+                )
+                found |= {
+                    name: made
+                    for name in names
+                    if stored[name] == 1 and first.get(name, made.lineno + 1) > made.lineno
+                }
             case ast.If(body=then, orelse=orelse):
                 pending += (*then, *orelse)
             case ast.With(body=inner):
@@ -206,7 +221,11 @@ def _assumed(
     names = [*parameters, *(one for one in around if one not in stored)]
     read = _read(given, names, body, imports)
     found: dict[str, Part] = {} if read is None else dict(read.given)
-    own = {one: made for one, made in own.items() if one not in found and read is not None}
+    own = {
+        one: made
+        for one, made in own.items()
+        if read is not None and (one not in found or "." in one)
+    }
     bound = {one: read.bound[one][0] for one in own if one in read.bound} if read else {}
     told = [one for one in map(_known, {**found, **bound}, {**found, **bound}.values()) if one]
     roots = {one.name for one in told}

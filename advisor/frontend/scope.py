@@ -510,6 +510,11 @@ class Scope:
         groups = (self.arrays_among(group) for group in {*self.kin.values()})
         return frozenset().union(*(one for one in groups if len(one) > 1))
 
+    def is_object(self, name: str) -> bool:
+        """Return whether a name has attributes that are followed, and is never bound."""
+        owned = any(one.startswith(f"{name}.") for one in self.seen.around)
+        return owned and not self.has_array(name) and self.times_bound(name) <= 1
+
     def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
         """Return the arrays that names denote, or once denoted."""
         return frozenset(name for name in self.behind(names) if self.has_array(name))

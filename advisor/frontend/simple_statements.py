@@ -522,6 +522,9 @@ class SimpleStatements:
         for number, part in enumerate(parts):
             if isinstance(known(part, self.scope), Expr):
                 continue
+            if isinstance(part, cst.Name) and self.scope.is_object(part.value):
+                leaving |= self.scope.arrays_among({part.value})
+                continue
             value = value_of(part, self.scope)
             if isinstance(part, cst.Name) and part.value in self.scope.picked:
                 leaving.add(part.value)

@@ -183,8 +183,6 @@ class Body(Loops):
                 continue
             if self.loops_around or self.copies or not isinstance(node, cst.BaseSmallStatement):
                 raise NotUnderstood(f"`{name}` changes in a loop")
-            if scope.seen.bound(name, scope.span(node)) is None:
-                raise NotUnderstood(f"no run showed what `{name}` becomes")
 
     def _compound(self, node: cst.BaseCompoundStatement) -> Sequence[Statement]:
         lines = self._header(node)

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.engine import FileResult, Options, check_source
+from advisor.engine import FileResult, Options, check_source, seen_functions
 from advisor.finding import Applicability
 from advisor.frontend.assumed import assumed
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.statements import Return, Unknown, walk
 from advisor.ranking.open_sizes import SMALL
 from advisor.source import apply_edits
 
@@ -386,3 +388,21 @@ def test_sizes_that_one_call_makes_equal_are_two(sizes: str, call: str) -> None:
         {call}
     """)
     assert found.coverage.analysed == ("step",)
+
+
+def test_attributes_that_a_method_computes_first_are_followed() -> None:
+    source = (
+        "import numpy as np\n\nclass Model:\n    def fit(self):\n        X, y = self.X, self.y\n"
+        "        self.beta = np.linalg.inv(X.T @ X) @ X.T @ y\n"
+        "        self.resid = y - X @ self.beta\n        return self\n"
+    )
+    options = Options(None, {}, (), (), None)
+    (kernel,) = read_kernels("model.py", source, seen_functions("model.py", source, options))
+    assert [type(one).__name__ for one in kernel.body] == ["Bind", "Bind", "Return"]
+    (returned,) = (one for one in kernel.body if isinstance(one, Return))
+    assert returned.names >= {"self.beta", "self.resid"}
+    # what it reads before, or binds again, may be anything else by then
+    for line in ("        self.beta = self.beta[1:] @ X\n", "        self.beta = X\n"):
+        twice = source.replace("        self.resid", f"{line}        self.resid")
+        (kernel,) = read_kernels("model.py", twice, seen_functions("model.py", twice, options))
+        assert any(isinstance(one, Unknown) for one in walk(kernel.body))
