@@ -172,7 +172,8 @@ class Seen:
         if text is None:
             return self
         known = {one.name for one in self.arrays} | {one.name for one in self.numbers}
-        known |= dict(self.others).keys()
+        # of what a list holds the text tells more
+        known |= {name for name, kind in self.others if kind != SEQUENCE}
         arrays = tuple(one for one in text.arrays if one.name.partition(".")[0] not in known)
         numbers = tuple(one for one in text.numbers if one.name.partition(".")[0] not in known)
         return replace(
@@ -182,6 +183,12 @@ class Seen:
             numbers=(*self.numbers, *numbers),
             bindings=text.bindings,
         )
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """Arguments that came as lists, of which the text tells what arrays they might be."""
+        came = {name for name, kind in self.others if kind == SEQUENCE}
+        return frozenset(one.name for one in self.arrays if one.name in came)
 
     @property
     def typed(self) -> Seen:
@@ -286,6 +293,9 @@ class SeenMessages:
         """What a report names as having bound a size."""
         return f"{OBSERVED} on {self.world} ranks" if self.world > 1 else OBSERVED
 
+
+SEQUENCE = "sequence"
+"""What a list of values came as."""
 
 VARIES = "an array of a type or shape that changes"
 """What a name comes to denote that is not always the same array."""

@@ -513,9 +513,9 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
         try:
             found = selection(node.slice, extents, scope)
         except NotUnderstood:
-            mask = mask_within(node, whole_read(name, scope), scope)
-            if mask is not None:
-                return _masked(whole_read(name, scope), mask, span, scope)
+            part = masked_part(node, scope)
+            if part is not None:
+                return _masked(*part, span, scope)
             made = _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
             if made is None:
                 raise
@@ -619,14 +619,44 @@ def _index(
 
 
 def mask_within(node: cst.Subscript, value: Value, scope: Scope) -> Value | None:
-    """Return the truth values that choose elements of an array; None for another subscript."""
+    """Return the truth values that choose elements, or rows, of an array; None of none."""
     index, found = _index(node.slice, scope) or (None, None)
     extents = scope.type_of(value).extents
-    if found is None or found.dtype != "bool" or len(found.extents) != len(extents):
+    rank = 0 if found is None or found.dtype != "bool" else len(found.extents)
+    if found is None or not 1 <= rank <= len(extents):
         return None
-    misfits = [pair for pair in zip(found.extents, extents, strict=True) if pair[0] != pair[1]]
+    pairs = zip(found.extents, extents, strict=False)
+    misfits = [pair for pair in pairs if pair[0] != pair[1]]
     scope.misfits += misfits
     return None if misfits else index
+
+
+def masked_part(node: cst.Subscript, scope: Scope) -> tuple[Read, Value] | None:
+    """Return a part of an array, and the truth values that choose from its first axes.
+
+    ``a[i, mask]`` is a part of ``a[i]``, and ``a[mask, 0]`` of ``a[:, 0]``.
+    """
+    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
+        return None
+    name, entries = node.value.value, [*node.slice]
+    types = [_index([one], scope) for one in entries]
+    at = [n for n, one in enumerate(types) if one is not None and one[1].dtype == "bool"]
+    if len(at) != 1:
+        return None
+    place, chooses = whole_read(name, scope), entries[at[0]]
+    if len(entries) > 1:
+        entries[at[0]] = cst.SubscriptElement(cst.Slice(None, None))
+        try:
+            part = selection(entries, scope.extents_of(name), scope)
+        except NotUnderstood:
+            return None
+        before = all(isinstance(one, Point) for one in part.region[: at[0]])
+        mask = types[at[0]]
+        if part.flipped or part.expanded or not before or mask is None or len(mask[1].extents) > 1:
+            return None
+        place = scope.select(name, part.region)
+    index = mask_within(node.with_changes(slice=[chooses]), place, scope)
+    return None if index is None else (place, index)
 
 
 def places_in(

@@ -16,7 +16,7 @@ from advisor.frontend.effects import Effects, Reading, effects_of, roots
 from advisor.frontend.indices import known
 from advisor.frontend.inlined import DEEPEST_CALLS, Bodies, given_to, is_conditional
 from advisor.frontend.others import Work, kind_of, work_of
-from advisor.frontend.scope import KINDS, OBJECT, Scope
+from advisor.frontend.scope import KINDS, OBJECT, Scope, is_kept
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.statements import (
@@ -36,8 +36,9 @@ from advisor.ir.statements import (
 from advisor.ir.values import Read, Scalar, Value
 from advisor.observed import SeenNumber
 from advisor.source import Span
-from costdb.expr import Expr
+from costdb.expr import Expr, sym
 
+_SIZED = frozenset({"list", "tuple", "dict", "set", "str"})
 _OPERATIONS = cst.BinaryOperation | cst.Comparison | cst.BooleanOperation | cst.AugAssign
 
 
@@ -332,8 +333,18 @@ class Besides(SimpleStatements):
                 continue
             scope.forget(name)
             scope.lost.add(name)
-            kind = kind_of(_value_for(name, node), scope)
-            kind = kind if plain or kind == "function" else OBJECT
+            value = _value_for(name, node)
+            kind = kind_of(value, scope)
+            own = alone and kind in _SIZED and name not in scope.kept
+            if own and self.source is not None and is_kept(name, self.source):
+                # how long it is, no statement changes
+                scope.lengths[name] = sym(f"{name}.len")
+                scope.later_texts[f"{name}.len"] = f"len({name})"
+            # what is sorted or written out is no array, nor holds one
+            made = value.func if isinstance(value, cst.Call) else None
+            made_by = made.value if isinstance(made, cst.Name) else ""
+            plain = plain or kind in ("function", "str") or (made_by, kind) == ("sorted", "list")
+            kind = kind if plain else OBJECT
             if isinstance(what, str):
                 self.causes[name] = (span.start_line, f"`{name}` came as {what}")
                 kind = what if what in KINDS else kind

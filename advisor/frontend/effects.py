@@ -312,8 +312,17 @@ def effects_of(node: cst.CSTNode, reading: Reading) -> Effects:
                     reaches = True
         for target in targets:
             changed |= {name for one in _stores(target) for name in roots(one, reading)}
-            links.append(roots(target, reading) | roots(value, reading))
+            if not _copies(target, isinstance(part, cst.AugAssign), reading):
+                links.append(roots(target, reading) | roots(value, reading))
     return Effects(frozenset(changed), tuple(links), reaches)
+
+
+def _copies(target: cst.BaseExpression, adds: bool, reading: Reading) -> bool:
+    """Return whether an assignment stores elements: what an array takes is copied."""
+    if isinstance(target, cst.Tuple | cst.List):
+        return all(_copies(one.value, adds, reading) for one in target.elements)
+    into = target.value if isinstance(target, cst.Subscript) else target if adds else None
+    return into is not None and reading.kind_of(into) == "array"
 
 
 def _given(node: cst.Call) -> Iterator[cst.BaseExpression]:

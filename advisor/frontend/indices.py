@@ -220,6 +220,8 @@ def _called(node: cst.Call, scope: Scope) -> Known:
                 return rest[0]
         case "len", [cst.Name(value=items)] if items in scope.listed:
             return scope.listed[items][0]
+        case "len", [cst.Name(value=items)] if items in scope.lengths:
+            return scope.lengths[items]
         case "int", [Expr() as number]:
             return number
         case (("min" | "max"), [_, _, *_]) if len(numbers) == len(given):

@@ -289,6 +289,7 @@ def _kernel(
             for pair in (() if seen is None else seen.overlaps)
             if all(map(scope.has_array, pair))
         ),
+        given_as_lists=frozenset() if seen is None else seen.lists,
         lists={name: one for name, one in scope.lists.items() if name in scope.locals},
     )
 

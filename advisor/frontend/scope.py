@@ -143,6 +143,8 @@ class Scope:
         What a run showed of names that are bound.
     listed : dict of str to (Expr, str)
         Names of lists of numbers that the kernel leaves as they are: their lengths and types.
+    lengths : dict of str to Expr
+        Likewise of whatever else is as long from what binds it on.
     kin : dict of str to frozenset of str
         Names that may lead to the same memory, other than by regions of one array.
     kept : set of str
@@ -216,6 +218,7 @@ class Scope:
     hints: Mapping[str, str] = field(default_factory=dict)
     seen: SeenNames = field(default_factory=SeenNames)
     listed: dict[str, tuple[Expr, str]] = field(default_factory=dict)
+    lengths: dict[str, Expr] = field(default_factory=dict)
     kin: dict[str, frozenset[str]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     later_texts: dict[str, str] = field(default_factory=dict)
@@ -585,6 +588,10 @@ def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
             case cst.Call(func=cst.Name(value=function)) if function in _ONLY_READ:
                 if not looked_up or function == "len":
                     only_read += sum(is_it(argument.value) for argument in node.args)
+            case cst.Call(
+                func=cst.Attribute(value, cst.Name(value="index" | "count"))
+            ) | cst.ComparisonTarget(cst.In() | cst.NotIn(), value):
+                only_read += is_it(value) and not looked_up
             case _:
                 pass
         if isinstance(node, _STORING):

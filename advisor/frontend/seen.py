@@ -157,7 +157,9 @@ def unusable(seen: Seen) -> dict[str, str]:
         for array in seen.arrays
         if _kind(array.dtype) is None
     }
-    return {**types, **{name: f"`{name}` came as {type_}" for name, type_ in seen.others}}
+    others = {name: f"`{name}` came as {type_}" for name, type_ in seen.others}
+    # of a list the text may tell what an array of the same items would be
+    return {**types, **{name: why for name, why in others.items() if name not in seen.lists}}
 
 
 def _declared(

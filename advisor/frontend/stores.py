@@ -10,7 +10,14 @@ from itertools import combinations, pairwise
 import libcst as cst
 
 from advisor.frontend.accumulations import extreme_of
-from advisor.frontend.arrays import as_mask, mask_within, places_in, value_of, whole_read
+from advisor.frontend.arrays import (
+    as_mask,
+    mask_within,
+    masked_part,
+    places_in,
+    value_of,
+    whole_read,
+)
 from advisor.frontend.bindings import dotted, resolve
 from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
 from advisor.frontend.lists import appended, put
@@ -327,21 +334,20 @@ def assigned_place(target: cst.Subscript, scope: Scope) -> tuple[Read, Value | N
     Raises
     ------
     NotUnderstood
-        For a subscript that is neither a region nor a mask of the whole array.
+        For a subscript that is neither a region nor a mask of one.
     """
     try:
         return place_of(target, scope), None
     except NotUnderstood:
-        place: Read | None = None
-        match target.value:
-            case cst.Name(value=name) if scope.is_array(name):
-                place = whole_read(name, scope)
-            case cst.Subscript():
-                place = place_of(target.value, scope)
-        mask = None if place is None else mask_within(target, place, scope)
-        if place is None or mask is None:
+        found = masked_part(target, scope)
+        if isinstance(target.value, cst.Subscript):
+            place = place_of(target.value, scope)
+            mask = mask_within(target, place, scope)
+            found = None if mask is None else (place, mask)
+        if found is None or len({len(scope.type_of(one).extents) for one in found}) > 1:
+            # rows that a mask chooses are no choice between elements
             raise
-        return place, mask
+        return found
 
 
 def chosen(mask: Value, place: Read, node: cst.BaseExpression, scope: Scope) -> Value:

@@ -230,6 +230,8 @@ class Kernel:
         Arrays of which nothing in the source says that they are.
     numbers : mapping of str to str
         Types of the numbers that it is given.
+    given_as_lists : frozenset of str
+        Arrays for which the file's calls give lists, to which no operation is applied at once.
     overlaps : frozenset of frozenset of str
         Pairs of arguments that had memory in common in a call that was seen.
     lists : mapping of str to FilledList
@@ -257,6 +259,7 @@ class Kernel:
     shown: frozenset[str] = frozenset()
     numbers: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     overlaps: frozenset[frozenset[str]] = frozenset()
+    given_as_lists: frozenset[str] = frozenset()
     lists: Mapping[str, FilledList] = field(default_factory=dict)
 
     def with_body(self, body: tuple[Statement, ...]) -> Kernel:

@@ -42,6 +42,8 @@ class Proposal:
         cannot be changed mechanically.
     least : (float, float)
         The speed-up, and the seconds saved in a call, from which on it is worth a word.
+    rest : Kernel or None
+        The kernel without what is changed, where that by itself has to be so much faster.
     """
 
     title: str
@@ -51,6 +53,7 @@ class Proposal:
     legality: Legality
     edits: Callable[[], tuple[Edit, ...]]
     least: tuple[float, float] = ALWAYS
+    rest: Kernel | None = None
 
 
 class Rule(Protocol):

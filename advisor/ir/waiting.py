@@ -208,6 +208,9 @@ def _passed_by_elements(loop: ast.For) -> str:
         ways = {ast.Add if isinstance(how, ast.Sub) else type(how) for _, how in stores}
         plain = ways <= {type(None), *_COMMUTING}
         places = {place for place, _ in stores}
+        moving = [place for place, how in stores if how is not None and _moves(place, bound)]
+        if moving:
+            return f"`{array}[{moving[0]}]` may overlap with that of another iteration"
         others = [place for place in read.get(array, ()) if place not in places]
         if others:
             return f"`{array}[{others[0]}]` may be what an earlier iteration stored"
@@ -229,12 +232,29 @@ def _index(loop: ast.For) -> str:
     return ""
 
 
+def _parts(place: str) -> list[ast.expr]:
+    """Return what a subscript has for each axis, from its text."""
+    return _places(ast.parse(f"_[{place}]", mode="eval").body)[1]
+
+
 def _is_own(place: str, indices: Collection[str]) -> bool:
     """Return whether no two iterations have one place: all of their indices stand in it."""
-    node = ast.parse(f"_[{place}]", mode="eval").body
-    node = node.slice if isinstance(node, ast.Subscript) else node
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    return set(indices) <= {one.id for one in parts if isinstance(one, ast.Name)}
+    return set(indices) <= {one.id for one in _parts(place) if isinstance(one, ast.Name)}
+
+
+def _moves(place: str, bound: Collection[str]) -> bool:
+    """Return whether a slice goes by what an iteration binds."""
+    slices = (one for one in _parts(place) if isinstance(one, ast.Slice))
+    return any(name.id in bound for one in slices for name in _names(one, ast.Load))
+
+
+def _places(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
+    """Return what an element is taken from, and where: ``a[i][j]`` is from ``a``, at ``i, j``."""
+    if not isinstance(node, ast.Subscript):
+        return node, []
+    base, around = _places(node.value)
+    place = node.slice
+    return base, [*around, *((isinstance(place, ast.Tuple) and place.elts) or [place])]
 
 
 Stores = Mapping[str, list[tuple[str, ast.operator | None]]]
@@ -249,14 +269,19 @@ def _elements(loop: ast.For) -> tuple[Stores, Mapping[str, list[str]], Collectio
 
     def look(node: ast.AST) -> None:
         match node:
-            case ast.Subscript(ast.Name() | ast.Attribute() as base, place, context):
-                parts = place.elts if isinstance(place, ast.Tuple) and place.elts else [place]
+            case ast.Subscript(_, _, context):
+                base, parts = _places(node)
+                if not isinstance(base, ast.Name | ast.Attribute):
+                    for one in (base, *parts):
+                        look(one)
+                    return
                 name, text = ast.unparse(base), ", ".join(map(ast.unparse, parts))
                 if isinstance(context, ast.Load):
                     read.setdefault(name, []).append(text)
                 else:
                     changed.setdefault(name, []).append((text, adding.get(node)))
-                look(place)
+                for one in parts:
+                    look(one)
                 return
             case ast.Attribute(ast.Name() | ast.Attribute(), "shape" | "size" | "ndim"):
                 return

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Generic
 
+from advisor.analysis.lower import Unpriced
 from advisor.finding import (
     REPORTED_FROM,
     Alternative,
@@ -127,15 +128,21 @@ def opened(
     others = [name for name in unbound if name not in least | indices]
     size = others[0] if len(others) == 1 else ALIKE
     values = {name: num(1) if name in least else sym(size) for name in unbound}
-    now = _alike(before, values)
-    alike = [(one, _alike(after, values)) for one, after in candidates]
+    all_of_it = _alike(before, values)
     # how much other loops of theirs take, nothing tells
-    speedup = max((one.least[0] for one, _ in alike), default=1.0)
+    speedup = max((one.least[0] for one, _ in candidates), default=1.0)
+    rest = _rest(kernel, candidates, machine) if speedup > 1 else None
+    now = all_of_it if rest is None else _without(all_of_it, _alike(rest, values))
+    alike = [(one, _alike(after, values)) for one, after in candidates]
+    if rest is not None:
+        alike = [(one, _without(after, _alike(rest, values))) for one, after in alike]
     best = best_where_open(now, alike, lost, sizes, {size: EXTENT}, brief=speedup)
     if best is None or (best.condition.pays_from is None and speedup > 1):
         # what is only shown has to last
         return None
-    if _saved_s(now, best.costed, {**sizes.values, size: EXTENT}) < WORTH_S:
+    here = {**sizes.values, size: EXTENT}
+    saved = _saved_s(now, best.costed, here)
+    if saved < WORTH_S or (rest is not None and not _is_felt(saved, all_of_it, here)):
         # what only small ones gain is worth no word
         return None
     notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []
@@ -168,6 +175,26 @@ def _shortening(loops: Iterable[Loop]) -> frozenset[str]:
     return frozenset(filter(shortens, frozenset().union(*map(free_symbols, lengths))))
 
 
+def _rest(
+    kernel: Kernel, candidates: Sequence[tuple[Proposal, Costed]], machine: Machine
+) -> Costed | None:
+    """Return the price of what none of some proposals changes, where they say what that is."""
+    others = [one.rest for one, _ in candidates]
+    if len(others) != 1 or others[0] is None:
+        return None
+    try:
+        found = cost(others[0], machine)
+    except Unpriced:
+        return None
+    return found if isinstance(found, Costed) else None
+
+
+def _without(costed: Costed, rest: Costed) -> Costed:
+    price = costed.priced
+    made = replace(price, microseconds=price.microseconds - rest.priced.microseconds)
+    return Costed(costed.process, made)
+
+
 def _saved_s(before: Costed, after: Costed, point: Point) -> float:
     try:
         now, then = times_s((before, after), BRIEF_TERMS)(point)
@@ -175,6 +202,15 @@ def _saved_s(before: Costed, after: Costed, point: Point) -> float:
         # what takes that long to add up takes longer to run
         return math.inf
     return now - then
+
+
+def _is_felt(saved: float, whole: Costed, point: Point) -> bool:
+    """Return whether what is saved of a kernel would be reported of all of it."""
+    try:
+        (now,) = times_s((whole,), BRIEF_TERMS)(point)
+    except ExprError:
+        return True
+    return now >= REPORTED_FROM * (now - saved)
 
 
 def _alike(costed: Costed, values: Mapping[str, Expr]) -> Costed:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
+from math import inf
 
 from advisor.analysis.lower import Unpriced
 from advisor.finding import (
@@ -64,6 +66,7 @@ from advisor.source import Span
 from advisor.unread import NO_RULE
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
+from costdb.expr import ExprError
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
 from costdb.wording import some
@@ -253,7 +256,8 @@ class _Ranking:
             for number, chosen in enumerate(_to_tell(candidates, now)):
                 found = compared(here, chosen.costed, values)
                 speedup, saved_s = chosen.proposal.least
-                if found.ratio.mid <= speedup or now - chosen.time_s < saved_s:
+                alone = found.ratio.mid if speedup == 1 else self._alone(chosen, now)
+                if alone <= speedup or now - chosen.time_s < saved_s:
                     continue
                 gains += found.ratio.mid >= WORTH and not number
                 if not self.worth(transform.code, found.ratio.mid):
@@ -294,6 +298,17 @@ class _Ranking:
                 candidates.append(Candidate(proposal, after, time_s(after, sizes.values)))
         candidates.sort(key=lambda candidate: candidate.time_s)
         return candidates, lost
+
+    def _alone(self, chosen: Candidate[Proposal], now: float) -> float:
+        """Return how many times as fast what a proposal changes is by itself."""
+        machine, values = self.subject.machine, self.subject.sizes.values
+        rest, other = chosen.proposal.rest, 0.0
+        with suppress(Unpriced, ExprError):
+            costed = None if rest is None else cost_at(rest, machine, values)
+            other = time_s(costed, values) if isinstance(costed, Costed) else 0.0
+        # what is left of it may be less than nothing where prices are rounded
+        left = chosen.time_s - other
+        return (now - other) / left if left > 0 else inf
 
     def _priced_as(self) -> str:
         subject = self.subject

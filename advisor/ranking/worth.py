@@ -234,6 +234,9 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     if shared:
         why = f"{shared}, which had memory in common in a run, must not"
         return _only_shown(finding, own, why)
+    if lists := kernel.given_as_lists & _changed(kernel, proposal.variant):
+        why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
+        return _only_shown(finding, own, why)
     for other in kernel.kinds():
         offers = [one for one in rule.propose(other) if one.span == proposal.span]
         alike = (

@@ -16,7 +16,7 @@ from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, values_of
+from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, Unrolled, values_of
 from advisor.ir.values import (
     Elementwise,
     Expand,
@@ -183,7 +183,7 @@ def replaced(
     for statement in body:
         if id(statement) in changes:
             made.extend(changes[id(statement)])
-        elif isinstance(statement, Loop):
+        elif isinstance(statement, Loop | Unrolled):
             inner = replaced(statement.body, changes)
             same = _same(inner, statement.body)
             made.append(statement if same else replace(statement, body=inner))

@@ -2,8 +2,9 @@
 
 **What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
-would do; sums of products that an array of their own holds; sorting for a few elements; Python's
-`sum`, `min`, `max` and `sorted` of arrays; cubes by a power.
+would do; sums of products that an array of their own holds; squared distances of all pairs by
+their differences; sorting for a few elements; Python's `sum`, `min`, `max` and `sorted` of arrays;
+cubes by a power.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -92,6 +93,7 @@ from transforms.kit.kernels import (
 )
 from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
 from transforms.kit.rule import KernelRule
+from transforms.loops.distances import CONDITION, by_product, squared_or_multiplied
 
 Factors = tuple[Value, ...]
 
@@ -208,7 +210,7 @@ def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
 def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
         case Reduction(terms, axis, "add", dtype, fused=False):
-            sides = _squared_or_multiplied(terms)
+            sides = squared_or_multiplied(terms)
             types = [type_of(side, kernel) for side in sides]
             if {one.dtype for one in types} != {dtype} or not _is_floating(dtype):
                 return
@@ -220,13 +222,10 @@ def _dotted(value: Value, kernel: Kernel) -> Iterator[Value]:
                     yield product(matrix, other, kernel)
 
 
-def _squared_or_multiplied(terms: Value) -> tuple[Value, ...]:
-    match terms:
-        case Elementwise("multiply", sides):
-            return sides
-        case Elementwise("square", (side,)) | Elementwise("power", (side, Scalar("2"))):
-            return (side, side)
-    return ()
+def _distances(value: Value, kernel: Kernel) -> Iterator[Value]:
+    made = by_product(value, kernel)
+    if made is not None:
+        yield made
 
 
 def _counted(value: Value, kernel: Kernel) -> Iterator[Value]:
@@ -402,6 +401,12 @@ PATTERNS = (
         "sum the products by a product of arrays",
         "a product of arrays keeps no array of all terms",
         _ROUNDING,
+    ),
+    Pattern(
+        _distances,
+        "take the squared distances of all pairs from a product of arrays",
+        "the differences of all pairs are an array with one more axis",
+        CONDITION,
     ),
     Pattern(
         _counted,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain, islice, pairwise
@@ -57,6 +58,7 @@ from transforms.kit.rewrite import (
 )
 from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
+from transforms.loops.distances import CONDITION, with_products
 from transforms.loops.exactness import legality_of
 from transforms.loops.lift import METHODS, Raised
 from transforms.loops.listed import comprehended, edits_of, in_statement
@@ -137,13 +139,21 @@ def _made(
             argued = on(argued, one) if one else argued
         if conditions:
             argued = on(argued, "if the terms of all rows fit in memory")
-        try:
-            statements, variant = tidied(after, known)
-        except NotRaised:
-            continue
         lists = any(one.array in kernel.lists for one in before)
         by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
-        yield _Made(statements, variant, argued, by, of_elements and not kept and not lists)
+        shown = of_elements and not kept and not lists
+        for body, why, how in ((after, argued, by), *_by_distances(after, argued, known)):
+            with suppress(NotRaised):
+                yield _Made(*tidied(body, known), why, how, shown)
+
+
+def _by_distances(
+    after: tuple[Raised, ...], argued: Legality, kernel: Kernel
+) -> Iterator[tuple[tuple[Raised, ...], Legality, str]]:
+    """Yield statements that take distances of all pairs from a product, where there are some."""
+    made = with_products(after, kernel)
+    if made != after:
+        yield made, on(argued, CONDITION), "statements with a product of arrays"
 
 
 def _in_parts(kernel: Kernel) -> Iterator[Proposal]:

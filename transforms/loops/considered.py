@@ -1,4 +1,4 @@
-"""Loops over elements that nothing here rewrites: what a compiler would make of them.
+"""Loops that nothing here rewrites: what a compiler would make of them.
 
 They are shown, with what they take and what they would take compiled. Whether iterations wait for
 one another decides the words: those that do not may as well be array statements, each operation
@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from advisor.ir.statements import (
-    Choice,
     Compiled,
     Loop,
+    Opaque,
     Scatter,
     Statement,
     Store,
@@ -24,7 +25,6 @@ from advisor.ir.statements import (
     Unknown,
     mentioned,
     names_elements,
-    parts_of_range,
     values_of,
     walk,
     within,
@@ -32,9 +32,10 @@ from advisor.ir.statements import (
 )
 from advisor.ir.values import Point, length, reads
 from advisor.ir.waiting import DRAWS, METHODS, PURE, what_waits
+from advisor.source import Span
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
-from transforms.kit.kernels import displayed, with_statement
+from transforms.kit.kernels import displayed, replaced
 from transforms.kit.rewrite import first_line, statement_at, tree_of
 
 _WORDS = {
@@ -58,44 +59,67 @@ def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal
     taken : collection of int
         Lines of loops that something else is proposed for.
     """
-    if any(array.spec.mesh.axes for array in kernel.arrays.values()):
-        return
-    # of what no statement tells an element may be part
-    if any(isinstance(s, Scatter | Unknown) or names_elements(s) for s in walk(kernel.body)):
+    if not any(array.spec.mesh.axes for array in kernel.arrays.values()):
         yield from _in_block(kernel.body, kernel, taken)
 
 
 def _in_block(
     body: tuple[Statement, ...], kernel: Kernel, taken: Collection[int]
 ) -> Iterator[Proposal]:
-    for one in body:
-        node = statement_at(one.span, kernel.context)
-        if isinstance(one, Choice):
-            yield from _in_block(within(one), kernel, taken)
-        parts = (one,) if isinstance(one, Loop) else parts_of_range(one)
-        if not parts or not isinstance(node, ast.For | ast.While):
+    for parts in _at_one_place(body):
+        span, node = parts[0].span, statement_at(parts[0].span, kernel.context)
+        if not isinstance(node, ast.For | ast.While):
             continue
         waits = next(filter(None, (_what_waits(part, node, kernel) for part in parts)), "")
         is_taken = all(_is_taken(part, node, kernel, taken) for part in parts)
-        inner = one.body if isinstance(one, Loop) else ()
+        inner = tuple(chain.from_iterable(part.body for part in parts))
         # short array statements that wait are what loops in time are made of
-        is_taken &= not waits or any(
-            isinstance(s, Scatter | Unknown) or names_elements(s) for s in walk(inner)
+        is_taken &= not waits or (
+            _is_of_elements(inner) and not any(map(_changes_as_it_goes, parts))
         )
         if not is_taken or (waits and _has_independent(inner, kernel, taken)):
             yield from _in_block(inner, kernel, taken)
             continue
         way = Compiled.WAITING if waits else Compiled.ALONE
-        loops = tuple(replace(part, compiled=way) for part in parts)
+        of_elements = _is_of_elements(inner)
+        each = "element costs the interpreter its steps" if of_elements else "iteration costs calls"
+        loops = {id(part): (replace(part, compiled=way),) for part in parts}
+        rest = replaced(kernel.body, dict.fromkeys(loops, ()))
         yield Proposal(
             _title(node, way),
-            f"every element costs the interpreter its steps; {waits or _to_use(node)}",
-            first_line(one.span, kernel.context),
-            kernel.with_body(with_statement(kernel.body, one, loops)),
+            f"every {each}; {waits or _to_use(node)}",
+            first_line(span, kernel.context),
+            kernel.with_body(replaced(kernel.body, loops)),
             _WORDS[way],
             tuple,
             LEAST,
+            kernel.with_body(rest),
         )
+
+
+def _at_one_place(body: tuple[Statement, ...]) -> Iterator[list[Loop]]:
+    """Yield the outermost loops of a block; those that are read several times, together."""
+    found: dict[Span, list[Loop]] = {}
+
+    def look(statements: tuple[Statement, ...]) -> None:
+        for one in statements:
+            if isinstance(one, Loop):
+                found.setdefault(one.span, []).append(one)
+            else:
+                look(within(one))
+
+    look(body)
+    yield from found.values()
+
+
+def _is_of_elements(body: tuple[Statement, ...]) -> bool:
+    """Return whether elements are named, or may be: of what no statement tells."""
+    return any(
+        isinstance(one, Scatter)
+        or (isinstance(one, Unknown) and not isinstance(one, Opaque))
+        or names_elements(one)
+        for one in walk(body)
+    )
 
 
 def _is_taken(
@@ -104,9 +128,6 @@ def _is_taken(
     """Return whether a compiler takes a loop, and nothing else is proposed for it."""
     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
     if loop.threads is not Threads.NO or any(line in lines for line in taken):
-        return False
-    if _changes_as_it_goes(loop):
-        # a price that sums up what each iteration takes is slow to compare
         return False
     return is_compilable(node, tree_of(kernel.context.source))
 
@@ -196,7 +217,8 @@ _STATEMENTS = (
 )  # fmt: skip
 _EXPRESSIONS = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Name, ast.Subscript,
-    ast.Slice, ast.Attribute, ast.Constant, ast.Tuple, ast.keyword, ast.List,
+    ast.Slice, ast.Attribute, ast.Constant, ast.Tuple, ast.keyword, ast.List, ast.ListComp,
+    ast.GeneratorExp, ast.comprehension,
     # what is no expression of its own
     ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.arguments, ast.arg,
 )  # fmt: skip

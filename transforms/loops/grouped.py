@@ -62,7 +62,8 @@ def grouped(value: Reduction, lift: Lift) -> Value | None:
     if groups is None:
         return None
     loop, (places, first, more) = lift.loop, groups
-    same = weights is None or type_of(weights, lift.kernel).dtype == "float64"
+    own = found if weights is None else type_of(weights, lift.kernel)
+    same = weights is None or (own.dtype == "float64" and own.extents in ((), found.extents))
     same = same and (weights is None or lift.is_free(weights))
     if not same or loop.low != ZERO or loop.step != 1 or not lift.kernel.runs_through:
         raise NotRaised

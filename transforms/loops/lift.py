@@ -561,6 +561,9 @@ class Lift:
             return prefix
         operand = value.operand
         mask = next((p.mask for p in parts_of(operand) if isinstance(p, Chosen)), None)
+        if mask is not None and self.rank(mask) != self.rank(operand):
+            # of rows, of which each iteration may choose as many as it likes
+            raise NotRaised
         if mask is not None and value.operation == "add":
             # of each row others are chosen
             terms = unchosen(operand, mask)

@@ -332,6 +332,15 @@ def _reduced(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
                 sums = [_products(one, dtype, lift) for one in parts]
                 if all(one is not None for one in sums):
                     return replace(value, operands=tuple(one for one in sums if one is not None))
+            case Elementwise("divide", (one, by)) if lift.is_free(by):
+                found = type_of(one, lift.kernel).dtype
+                floating = kind_of_or_none(found) is Kind.FLOATING
+                product = _products(one, found, lift) if floating else None
+                if product is not None and lift.rank(one) >= lift.rank(by):
+                    if not lift.kernel.runs_through:
+                        # of no terms the sum would be divided all the same, by whatever it is
+                        raise NotRaised
+                    return replace(value, operands=(product, by))
         product = _products(value, dtype, lift)
         if product is not None:
             return product
@@ -391,6 +400,10 @@ def _products(value: Value, dtype: str, lift: Lift) -> Value | None:
         return None
     like = Reduction(moving[0], None, "add", dtype, fused=True)
     first, second = sorted(moving, key=lift.rank)
+    for one, other in ((first, second), (second, first)):
+        if isinstance(one, Expand) and one.axis == 0 and lift.rank(one) == lift.rank(other):
+            # the axis that broadcasting gives it
+            first, second = one.operand, other
     (one, _), (other, place) = lift.value(first), lift.value(second)
     lift.refuse_wider((first, second), (one, other))
     made: Value

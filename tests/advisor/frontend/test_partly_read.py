@@ -12,7 +12,7 @@ from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Loop, Unknown, walk
-from advisor.ir.values import Called
+from advisor.ir.values import Called, Chosen, Read, parts_of
 from advisor.ir.waiting import what_waits
 
 
@@ -155,3 +155,87 @@ def test_what_grows_shares_nothing_with_what_it_is_made_of() -> None:
             return c
     """
     assert "px" not in kernel_of(body).aliases
+
+
+def test_elements_that_are_stored_share_nothing_with_what_they_were() -> None:
+    body = """
+        def correlations(a, index):
+            z = index - index.mean()
+            r = np.full((a.shape[1], 4), np.nan)
+            rows = [z]
+            for j in range(a.shape[1]):
+                r[j, 0] = np.corrcoef(a[:, j], z)[0, 1]
+                r[j][r[j] > 1.0] = z[0]
+                rows[0] = a[j]
+            return r
+    """
+    aliases = kernel_of(body).aliases
+    assert "r" not in aliases
+    # a list leads to what is put into it
+    assert {"a", "z"} <= aliases
+
+
+def test_what_is_as_long_as_a_list_is_known_to_be() -> None:
+    body = """
+        def counted(texts, n):
+            words = sorted(set(" ".join(texts).split()))
+            tf = np.zeros((n, len(words)))
+            df = np.zeros(len(words))
+            for j in range(len(words)):
+                for d in range(n):
+                    if tf[d, j] > 0:
+                        df[j] += 1
+            return df, words.index("a")
+    """
+    kernel = kernel_of(body)
+    assert kernel.locals["tf"].extents[1] == kernel.locals["df"].extents[0]
+    grows = body.replace("tf =", "words.append('b')\n            tf =")
+    assert "tf" not in kernel_of(grows).locals
+
+
+MASKS = """
+    def chosen(a, b, m):
+        k = b[0] > 0.0
+        p = a[k].sum(axis=0)
+        q = a[k, 1].max()
+        r = a[2, k]
+        return p, q, r
+"""
+
+
+def test_masks_choose_rows_and_elements_of_rows() -> None:
+    source = of(MASKS).replace(
+        "    k =", "    # advise: a: f8[N, N]\n    # advise: b: f8[N, N]\n    k ="
+    )
+    (kernel,) = read_kernels("a.py", source.replace("def", "# advise: kernel\ndef"))
+    assert not any(isinstance(one, Unknown) for one in walk(kernel.body))
+    rows = [one for b in walk(kernel.body) if isinstance(b, Bind) for one in parts_of(b.value)]
+    chosen = [one for one in rows if isinstance(one, Chosen)]
+    assert [len(one.operand.region) for one in chosen if isinstance(one.operand, Read)]
+
+
+LISTS = """
+    def spread(rows):
+        s = np.zeros(len(rows))
+        for i in range(len(rows)):
+            s[i] = np.sum((rows[i] - rows[0]) ** 2)
+        return s
+
+
+    def main():
+        rows = []
+        for k in range(40):
+            rows.append(np.load(str(k)))
+        print(spread(rows))
+
+
+    main()
+"""
+
+
+def test_lists_of_arrays_are_read_as_arrays_and_edits_are_for_the_reader() -> None:
+    found = [one for one in checked(LISTS).findings if one.kernel == "spread"]
+    assert found
+    fixes = [one.fix for one in found if one.fix is not None]
+    assert {one.applicability for one in fixes} == {Applicability.DISPLAY}
+    assert any("`rows` may be a list" in one.legality for one in fixes)

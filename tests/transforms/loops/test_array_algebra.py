@@ -63,6 +63,20 @@ WRITTEN = [
     ("return np.sum(a * x, axis=1)", "return a @ x"),
     ("return np.sum(a * x, axis=0)", None),
     ("return np.sum(x * 2.0)", None),
+    (
+        "return ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=2)",
+        "return np.maximum((a * a).sum(axis=1, keepdims=True) + (b * b).sum(axis=1)"
+        " - 2 * (a @ b.T), 0)",
+    ),
+    (
+        "return np.square(b - a[:, None]).sum(axis=-1) + alpha",
+        "return np.maximum((a * a).sum(axis=1, keepdims=True) + (b * b).sum(axis=1)"
+        " - 2 * (a @ b.T), 0) + alpha",
+    ),
+    # a row has no distance from itself, and other axes are no pairs of rows
+    ("return ((a[:, None, :] - a[None, :, :]) ** 2).sum(axis=2)", None),
+    ("return ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=1)", None),
+    ("return np.abs(a[:, None, :] - b[None, :, :]).sum(axis=2)", None),
     ("return np.sum(x > y) + 1", "return np.count_nonzero(x > y) + 1"),
     ("return sum(x) / 2", "return x.sum() / 2"),
     ("return max(x + y)", "return (x + y).max()"),

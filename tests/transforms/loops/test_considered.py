@@ -54,6 +54,18 @@ SHOWN = {
         "        s = h - s\n"
         "    out[i] = s * y[i]\n"
     ),
+    "windows that end where the array does": (
+        "for i in range(len(x)):\n    out[i] = np.median(x[max(0, i - 2):min(len(x), i + 3)])\n"
+    ),
+    "a list for each": (
+        "for i in range(len(x)):\n"
+        "    c = [x[k * i % 7] - y[k] for k in range(len(y)) if k != i]\n"
+        "    out[i] = np.argmin(c)\n"
+    ),
+    "elements of what is computed": (
+        "z = np.unwrap(y)\nfor i in range(len(x)):\n"
+        "    out[i] = x[i * i % 7] + np.interp(h, x, z)\n"
+    ),
 }
 WAITING = {
     "the number before": (
@@ -72,6 +84,15 @@ WAITING = {
         "for k in range(len(x)):\n    for i in range(len(x)):\n        for j in range(len(x)):\n"
         "            m[i, j] = min(m[i, j], m[i, k] + m[k, j])\nout[:] = m[0]\n",
         "`m[i, k]`",
+    ),
+    "an element of a row": (
+        "for k in range(len(x)):\n    for i in range(len(x)):\n        z = m[i, k] + m[k]\n"
+        "        m[i][z < m[i]] = h\nout[:] = m[0]\n",
+        "`m[i, k]`",
+    ),
+    "slices that overlap": (
+        "for i in range(len(x) - 2):\n    out[i:i + 2] += x[i * i % 7]\n",
+        "may overlap",
     ),
     "one place of several": (
         "for i in range(len(x)):\n    out[p[i] % 5] = h * out[p[i] % 5] + x[i * i % 7]\n",
@@ -149,8 +170,11 @@ NOT_COMPILED = {
     "a call of what is given": "for i in range(len(x)):\n    out[i] = h.of(x[i * i % 7])\n",
     "a dictionary": "for i in range(len(x)):\n    out[i] = {0: x[i], 1: y[i]}[i % 2]\n",
     "a file": ("for i in range(len(x)):\n    out[i] = x[i * i % 7]\n    np.save('a', out)\n"),
-    "windows that end where the array does": (
-        "for i in range(len(x)):\n    out[i] = np.median(x[max(0, i - 2):min(len(x), i + 3)])\n"
+    "short array statements that wait": (
+        "z = x.copy()\nfor i in range(len(x)):\n    z = z * 0.5 + y\nout[:] = z\n"
+    ),
+    "rows that get longer, and wait": (
+        "z = np.zeros(len(x))\nfor i in range(len(x)):\n    z[:i] = z[:i] * h + y[:i]\nout[:] = z\n"
     ),
 }
 
@@ -158,6 +182,19 @@ NOT_COMPILED = {
 @pytest.mark.parametrize("case", NOT_COMPILED)
 def test_what_no_compiler_takes_is_not_shown(case: str) -> None:
     assert not list(considered(kernel_of(NOT_COMPILED[case])))
+
+
+def test_loops_that_are_read_for_each_written_out_value_are_shown_together() -> None:
+    body = (
+        "for b in (2, 3, 7):\n    for i in range(len(x)):\n"
+        "        out[i] = out[i] + b * x[i * i % 7]\n"
+    )
+    kernel = kernel_of(body)
+    (proposal,) = considered(kernel)
+    both = [one.compiled for one in walk(proposal.variant.body) if isinstance(one, Loop)]
+    assert both == [Compiled.ALONE] * 3
+    assert proposal.rest is not None
+    assert not any(isinstance(one, Loop) for one in walk(proposal.rest.body))
 
 
 def test_functions_of_the_file_are_compiled_with_their_loops() -> None:

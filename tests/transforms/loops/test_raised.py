@@ -77,6 +77,25 @@ def test_what_is_proposed_is_what_is_read_again() -> None:
             assert without_places(again.body) == without_places(proposal.variant.body)
 
 
+def test_distances_of_pairs_are_offered_by_a_product_too() -> None:
+    body = "for i in range(a.shape[0]):\n    s[i] = ((b - a[i]) ** 2).sum(axis=1).min()\n"
+    plain, other = proposals(body)
+    assert "(b - a[:, None, :]) ** 2" in rewritten(plain)
+    assert "2 * (a @ b.T)" in rewritten(other)
+    assert "squares are subtracted" in other.legality.argument
+    drawn, made = np.random.default_rng(5), []
+    given = [drawn.normal(size=(7, 3)) for _ in range(2)]
+    for source in (rewritten(plain), rewritten(other), plain.variant.context.source):
+        space: dict[str, Any] = {}
+        exec(source, space)
+        s = np.zeros(7)
+        space["f"](*given, np.zeros((7, 7)), s, np.zeros(3), 1.0)
+        made.append(s)
+    for one in made[:2]:
+        np.testing.assert_allclose(one, made[2], rtol=1e-12, atol=1e-12)
+    assert not [one for one in proposals(body.replace("b - a", "a - a")) if "2 *" in rewritten(one)]
+
+
 # --- executions
 
 
