@@ -193,6 +193,8 @@ class _Flow:
         self.program, self.function, self.parts = program, function, parts
         self.lines, self.behind = program.context.lines, dict[ast.stmt, None]()
         self.modules = {"math", "np", "numpy", str(program.context.array_module)}
+        numpy = str(program.context.array_module)
+        self.joins = {f"{numpy}.{name}" for name in ("array", "concatenate", "hstack", "vstack")}
         self.given = parts.given = {one.at.span: self._given(one) for one in parts.talks}
         steps = (one.step for one in walk(parts.loop.body))
         around = {
@@ -238,7 +240,8 @@ class _Flow:
     def _varies(self) -> bool:
         """Return whether what is sent follows the loop: a repetition of the same measures it.
 
-        Of what only changes from step to step numbers are kept, not all that is gathered.
+        Of what only changes from step to step numbers are kept, and what is kept as it comes, not
+        all that is gathered.
         """
         node, body = self.parts.node, self.body
         stored = bound_names(one for one in body if isinstance(one, ast.Assign | ast.AugAssign))
@@ -249,12 +252,24 @@ class _Flow:
             changed |= bound_names([one]) if loaded_names([one]) & changed else set()
         for talk in self.parts.talks:
             names, sent = self.given[talk.at.span], talk.step.send
-            if talk.step.op in REDUCTIONS and sent is not None and sent.count == num(1):
+            number = talk.step.op in REDUCTIONS and sent is not None and sent.count == num(1)
+            if number or self._is_kept(talk.step.result or ""):
                 if not names & {*found, *changed, *carried(node, stored)}:
                     return False
             elif names & changed or not names & found:
                 return False
         return True
+
+    def _is_kept(self, name: str) -> bool:
+        """Return whether all that a name gets in the loop is put in a list, or the parts of it."""
+        for node in self.body:
+            match node:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[given])):
+                    if isinstance(given, ast.Call) and ast.unparse(given.func) in self.joins:
+                        (given, *_) = (*given.args, given)
+                    if isinstance(given, ast.Name) and given.id == name:
+                        return True
+        return False
 
     def _is_another(self) -> bool:
         """Return whether another partner, root or communicator may be meant each time."""

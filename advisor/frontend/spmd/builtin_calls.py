@@ -255,7 +255,7 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
 def _length(value: Value, run: Run) -> Value:
     match value:
         case Array(view):
-            return Number(view.shape[0]) if view.shape else Opaque(f"the length of `{view.text}`")
+            return Number(view.shape[0]) if view.shape else Number(None, varies=True)
         case Range(low, high):
             return Number(high - low)
         case Sequence(items=tuple() as items):
