@@ -12,7 +12,7 @@ from copy import deepcopy
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Call, Communicate, Interpret, Loop, LoopKind, Op, Step
+from advisor.ir.spmd.steps import Branch, Call, Communicate, Interpret, Loop, LoopKind, Op, Step
 from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
@@ -99,6 +99,9 @@ def _without(steps: tuple[Step, ...], talks: list[Talk]) -> tuple[Step, ...]:
     for step in steps:
         if isinstance(step, Loop | Call):
             kept.append(replace(step, body=_without(step.body, talks)))
+        elif isinstance(step, Branch):
+            then, orelse = (_without(arm, talks) for arm in (step.then, step.orelse))
+            kept.append(replace(step, then=then, orelse=orelse))
         elif step not in gone:
             kept.append(step)
     return tuple(kept)
