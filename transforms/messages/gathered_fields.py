@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from advisor.ir.spmd.memory import Origin
+from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
@@ -29,7 +29,8 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.ir.values import Point, Reduction
 from advisor.source import Edit, Span
-from costdb.expr import num
+from costdb.expr import num, sym
+from costdb.expr.polynomials import expand
 from transforms.kit.memory import (
     INTEGERS,
     is_stretch,
@@ -65,6 +66,7 @@ from transforms.kit.rewrite import (
 )
 from transforms.messages.combined_parts import combined, combining
 
+_MADE = (Origin.NEW, Origin.COMPUTED)
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 
 
@@ -75,7 +77,7 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
             continue
         if visit.loops:
             yield from _once_behind(program, function, visit, step)
-        if step.op is Op.ALLGATHER and not step.pickled:
+        if step.op is Op.ALLGATHER:
             yield from _planes(program, function, visit, step)
         if step.pickled and step.send is not None and step.send.kind is PayloadKind.SCALAR:
             yield from _numbers(program, function, visit, step)
@@ -115,36 +117,87 @@ def _is_field(step: Communicate) -> bool:
 def _planes(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
-    """Yield messages for the few planes that are used of an array which all ranks gather."""
-    got = None if step.receive is None else step.receive.view
-    if got is None or not got.is_whole or got.buffer.allocation.origin is not Origin.NEW:
+    """Yield messages for what is used of an array that all ranks gather.
+
+    That is a few planes, or the own block and what is next to it.
+    """
+    got, joined = _joined(visit, step)
+    if got is None or not got.is_whole or got.buffer.allocation.origin not in _MADE:
         return
     name, made = got.buffer.name, got.buffer.allocation.span
     if not is_name(name) or name in function.returned or not function.whole.contains(made):
         return
-    visits = [one for one in function.visits() if one.step is not step]
+    visits = [one for one in function.visits() if one.step not in (step, *joined)]
     found = [(one, view) for one in visits for view in reads_of(one.step) if may_share(view, got)]
+    parts, near = list[Payload](), False
     for one, view in found:
+        if _is_near(one, view, step):
+            near = True
+            continue
         if one.loops != visit.loops or not view.region or not isinstance(view.region[0], Point):
             return
         if any(branch.condition.kind is ConditionKind.RANK for branch, _ in one.branches):
             return  # not all ranks use them
-    allowed = (step.statement, *(view.span for _, view in found if view.span is not None))
+        parts.append(payload_of(view, step.span))
+    allowed = (step.statement, *(one.span for one in joined))
+    allowed += tuple(view.span for _, view in found if view.span is not None)
     if not found or uses_of(name, function, program, *allowed):
         return
-    parts = [payload_of(view, step.span) for _, view in found]
+    if near and got.region:
+        line = replace(got, region=(Point(num(0)), *got.region[1:]))
+        parts += [payload_of(line, step.span)] * 2
+    does = f"send those planes of `{name}` that are used"
     yield offer(
         function,
         visit,
         step.span,
-        f"send those planes of `{name}` that are used, do not gather all of it",
+        (f"exchange what is next to the own block of `{name}`" if near else does)
+        + ", do not gather all of it",
         "every rank gets all elements, and looks at a few of them",
-        (step,),
+        (step, *joined),
         tuple(
-            replace(step, op=Op.SENDRECV, method="Sendrecv", varying=False, send=one, receive=one)
+            replace(
+                step,
+                op=Op.SENDRECV,
+                method="Sendrecv",
+                pickled=False,
+                varying=False,
+                send=one,
+                receive=one,
+            )
             for one in parts
         ),
         f"nothing else of `{name}` is used; no edit can be written: who has a plane is in no name",
+    )
+
+
+def _joined(visit: Visit, step: Communicate) -> tuple[View | None, tuple[Compute, ...]]:
+    """Return the array of all that is gathered, and what makes it of the parts."""
+    if not step.pickled:
+        return (None if step.receive is None else step.receive.view), ()
+    for one in visit.block[visit.position + 1 :]:
+        if isinstance(one, Compute) and one.target is not None and one.allocates:
+            of = [view.buffer.allocation.span for view in one.reads]
+            if of == [step.span]:
+                return one.target, (one,)
+    return None, ()
+
+
+def _is_near(one: Visit, view: View, step: Communicate) -> bool:
+    """Return whether a view is a line of the own block, or one that is next to it.
+
+    A loop goes through as many lines as the own part has.
+    """
+    sent = None if step.send is None else step.send.view
+    if not view.region or not isinstance(view.region[0], Point) or not (sent and sent.shape):
+        return False
+    at = view.region[0].at
+    return any(
+        expand(at - sym(loop.variable)) in (num(-1), num(0), num(1))
+        and loop.by_rank
+        and expand(loop.high - loop.low) == expand(sent.shape[0])
+        for loop in one.loops
+        if loop.variable
     )
 
 

@@ -92,6 +92,7 @@ from transforms.kit.rewrite import (
     statement_at,
     together,
 )
+from transforms.messages.by_owner import by_owner
 from transforms.messages.patterns import is_clear
 from transforms.messages.repeated_collectives import repeated_collectives
 
@@ -246,6 +247,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                         sweep.edits,
                     )
         yield from repeated_collectives(program, function, told)
+        yield from by_owner(program, function)
 
 
 def _sweep(program: Program, end: End) -> _Sweep | None:
