@@ -315,7 +315,7 @@ class _Flow:
         for step in (talk.step for talk in self.parts.talks):
             names = _PARTNERS[step.op is Op.BCAST :]  # zeros may stand for what other roots have
             text = " ".join(argument(step, name, self.program) or "" for name in names)
-            if words(text) & bound:
+            if words(f"{text} {step.receiver}") & bound:
                 return True
         return False
 
