@@ -44,6 +44,7 @@ from transforms.kit.memory import (
 from transforms.kit.names import (
     argument,
     bound_in_lines,
+    bound_names,
     is_name,
     is_simple,
     keywords,
@@ -61,11 +62,14 @@ from transforms.kit.rewrite import (
     indent_at,
     line_of,
     span_of,
+    suite_at,
     together,
     tree_of,
 )
 from transforms.messages.combined_parts import combined, combining
+from transforms.messages.iterations import REDUCTIONS
 
+_BROUGHT = frozenset({Op.GATHER, Op.ALLGATHER, *REDUCTIONS})
 _MADE = (Origin.NEW, Origin.COMPUTED)
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 
@@ -73,10 +77,12 @@ _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": 
 def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield what a gathered field is for: a number, or what is behind a loop."""
     for visit, step in function.operations():
-        if step.op not in (Op.GATHER, Op.ALLGATHER) or not step.blocking:
+        if step.op not in _BROUGHT or not step.blocking:
             continue
         if visit.loops:
             yield from _once_behind(program, function, visit, step)
+        if step.op not in (Op.GATHER, Op.ALLGATHER):
+            continue
         if step.op is Op.ALLGATHER:
             yield from _planes(program, function, visit, step)
         if step.pickled and step.send is not None and step.send.kind is PayloadKind.SCALAR:
@@ -310,7 +316,7 @@ def _combined(
 def _once_behind(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
-    """Yield a gather behind the loop that it stands in, if nothing in there uses the field."""
+    """Yield a collective behind the loop that it stands in, if nothing in there uses its result."""
     loop = visit.loops[-1]
     # a gather that only some iterations do is not that of the last one
     if loop.kind is LoopKind.THREADS or loop.timing or visit.block is not loop.body:
@@ -329,12 +335,11 @@ def _once_behind(
         function,
         visit.loops[:-1],
         step.span,
-        f"gather `{name}` once, behind the loop",
-        "every iteration gathers the whole field, and nothing looks at it before the loop has"
-        " ended",
+        f"{'gather' if step.op not in REDUCTIONS else 'reduce'} `{name}` once, behind the loop",
+        "every iteration asks for it, and nothing looks at it before the loop has ended",
         (replace(loop, body=(step,)),),
         (step,),
-        "what is gathered last is the same; a loop without any iteration gathered nothing",
+        "what comes last is the same; a loop without any iteration brought nothing",
         partial(_behind, program, step, suite)
         if _is_movable(program, loop, step, suite)
         else "the call, or the loop, does not stand alone",
@@ -358,7 +363,12 @@ def _is_last_word(
 ) -> bool:
     """Return whether what an iteration sends is as it was sent when the loop has ended."""
     sent = step.send
-    if sent is None or sent.view is None or sent.described or sent.parts:
+    if sent is None or sent.described or sent.parts:
+        return False
+    if sent.view is None and (sent.kind is not PayloadKind.SCALAR or step.op not in REDUCTIONS):
+        return False
+    nodes, at = suite_at(step.statement, program.context) or ([], 0)
+    if sent.view is None and words(sent.text) & bound_names(nodes[at + 1 :]):
         return False
     if any(isinstance(one.step, Leave) and one.step.how != "break" for one in walk(loop.body)):
         return False
@@ -369,7 +379,8 @@ def _is_last_word(
             return False
         if isinstance(one.step, Loop | Branch):
             continue
-        if any(may_share(view, sent.view) for view in written(one.step) or ()):
+        own = sent.view
+        if own is not None and any(may_share(view, own) for view in written(one.step) or ()):
             return False
     header = program.context.lines[loop.span.start_line - 1]
     # what goes on to the next iteration is looked at once more, and may be changed by that

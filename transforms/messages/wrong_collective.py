@@ -4,7 +4,7 @@
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
 (`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
 field that is gathered for one number (`reduce`, `allreduce`), one of which some planes are used, or
-what is next to the own block, a field that is gathered in every step but used behind the loop only,
+what is next to the own block, what every step gathers or reduces but is used behind the loop only,
 parts that the root gathers to add (`Reduce`, `Allreduce`), or of which it makes what it sends to
 all (`allgather`, `allreduce`), and an exchange of which a loop's last iteration needs none.
 
