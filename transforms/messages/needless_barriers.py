@@ -46,7 +46,7 @@ from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
 from advisor.source import Edit, Span
-from costdb.expr import num
+from costdb.expr import free_symbols, num
 from costdb.expr.nodes import Num
 from transforms.kit.names import is_simple, suite_of, words
 from transforms.kit.programs import ProgramRule, offer
@@ -56,6 +56,7 @@ from transforms.kit.rewrite import Edits, comments_within, in_place_of, line_of,
 _FROM_OTHERS = frozenset(
     {Op.BARRIER, Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.REDUCE_SCATTER, Op.SENDRECV}
 )
+_ENDS = frozenset({Op.SEND, Op.RECV})
 _ROOTED = frozenset({Op.BCAST, Op.SCATTER, Op.REDUCE, Op.GATHER})
 _AROUND = frozenset(
     {
@@ -134,7 +135,11 @@ def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | N
         step = visit.step
         if not isinstance(step, Communicate) or step.span in {barrier.span, *gone}:
             continue
-        if step.blocking and not visit.branches:
+        if step.op in _ENDS:
+            partner = step.dest or step.source
+            rank = None if partner is None else partner.rank
+            found += [step] if rank is not None and loop.variable in free_symbols(rank) else []
+        elif step.blocking and not visit.branches:
             moves = step.op in _ROOTED and not isinstance(step.root, Num)
             same = same_communicator(step.communicator, barrier.communicator)
             found += [step] if moves or (step.op in _FROM_OTHERS and same) else []
