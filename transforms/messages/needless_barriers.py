@@ -60,8 +60,10 @@ _ENDS = frozenset({Op.SEND, Op.RECV})
 _ROOTED = frozenset({Op.BCAST, Op.SCATTER, Op.REDUCE, Op.GATHER})
 _AROUND = frozenset(
     {
-        "ANY_SOURCE", "File", "Probe", "Iprobe", "Win", "memmap", "open", "probe", "iprobe",
-        "save", "savez", "shared_memory", "sleep", "subprocess", "system",
+        "ANY_SOURCE", "File", "Iprobe", "Probe", "Win", "dump", "exists", "fromfile", "h5py",
+        "iprobe", "load", "loadtxt", "memmap", "mkdir", "makedirs", "open", "probe", "remove",
+        "rename", "save", "savetxt", "savez", "shared_memory", "sleep", "subprocess", "system",
+        "tofile", "unlink", "write",
     }
 )  # fmt: skip
 """Names of what ranks may meet by besides messages."""
