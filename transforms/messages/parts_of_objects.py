@@ -19,11 +19,10 @@ _OPERATIONS = {"sum": "SUM", "max": "MAX", "min": "MIN"}
 
 def parts_of_objects(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the reduction of what is added up of each rank's object."""
-    others = combined(program)
     for visit, step in function.operations():
         name = step.result or ""
         gathers = step.op in (Op.GATHER, Op.ALLGATHER) and step.pickled and step.blocking
-        if not gathers or not is_name(name) or step.span in others or name in function.returned:
+        if not gathers or not is_name(name) or name in function.returned:
             continue
         found = _folded(program, function, name)
         places = [p for p in occurrences(name, function, program) if not is_binding(p, program)]
@@ -32,7 +31,9 @@ def parts_of_objects(program: Program, function: SpmdFunction) -> Iterator[Progr
         if not places or not all(within(place, spans) for place in places):
             continue
         operations = {_OPERATIONS[ast.unparse(one.func)] for one in found}
-        if len(operations) > 1 or not on_all_ranks(function.visits(), visit):
+        if len(operations) > 1 or step.span in combined(program):
+            continue
+        if not on_all_ranks(function.visits(), visit):
             continue
         back = _sent_back(visit, step)
         op = Op.REDUCE if step.op is Op.GATHER and back is None else Op.ALLREDUCE

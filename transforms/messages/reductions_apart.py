@@ -24,6 +24,7 @@ from transforms.kit.ranks import on_all_ranks, same_communicator
 from transforms.kit.rewrite import span_of, tree_of
 
 _REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
+_Talking = tuple[Visit, list[Visit]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ def reductions_apart(
     program: Program, function: SpmdFunction, told: Collection[Span]
 ) -> Iterator[ProgramProposal]:
     """Yield one reduction for several, unless it is `told` that they are one."""
+    talking = _talking(function)
+    if len(talking) < 2:
+        return
     tree, lines = tree_of(program.context.source), program.context.lines
     nodes = (one for one in ast.walk(tree) if isinstance(one, ast.stmt))
     within = [one for one in nodes if function.whole.contains(span_of(one, lines))]
@@ -56,10 +60,10 @@ def reductions_apart(
     for suite in suites:
         taken: set[ast.stmt] = set()
         for at, node in enumerate(suite):
-            first = _reduction(program, function, node)
+            first = _reduction(program, talking, node)
             if first is None or node in taken:
                 continue
-            group = [first, *_independent(program, function, first, suite[at + 1 :])]
+            group = [first, *_independent(program, talking, first, suite[at + 1 :])]
             taken |= {one.node for one in group}
             apart = [one for one in group if one.step.span not in told]
             apart += [one for one in group if one not in apart][:1]
@@ -67,36 +71,49 @@ def reductions_apart(
                 yield _at_once(function, apart)
 
 
-def _reduction(program: Program, function: SpmdFunction, node: ast.stmt) -> _Reduction | None:
+def _talking(function: SpmdFunction) -> list[_Talking]:
+    """Return the calls of a function that communicate, or whose functions do, with what they do."""
+    found: list[_Talking] = []
+    for visit in function.visits():
+        if isinstance(visit.step, Call | Communicate):
+            inside = list(walk((visit.step,), into_calls=True))
+            if any(isinstance(one.step, Communicate) for one in inside):
+                found.append((visit, inside))
+    return found
+
+
+def _reduction(program: Program, talking: list[_Talking], node: ast.stmt) -> _Reduction | None:
     """Return the reduction that a statement makes, if that is all that it sends."""
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
         return None
     place = span_of(node, program.context.lines)
-    found = [
-        (visit, [one.step for one in walk((visit.step,), into_calls=True)])
-        for visit in function.visits()
-        if isinstance(visit.step, Call | Communicate) and place.contains(visit.step.span)
+    talks = [
+        (visit, one)
+        for visit, inside in talking
+        if place.contains(visit.step.span)
+        for one in inside
+        if isinstance(one.step, Communicate)
     ]
-    talks = [(v, one) for v, steps in found for one in steps if isinstance(one, Communicate)]
     if len(talks) != 1:
         return None
-    ((visit, step),) = talks
-    around = [one for one in walk((visit.step,), into_calls=True) if one.step is step]
-    plain = all(not one.loops and not one.branches for one in around) and step.blocking
-    if not plain or step.op not in _REDUCTIONS or step.operation is None:
+    ((visit, inner),) = talks
+    step = inner.step
+    if inner.loops or inner.branches or not isinstance(step, Communicate) or not step.blocking:
+        return None
+    if step.op not in _REDUCTIONS or step.operation is None:
         return None
     text = program.context.text(visit.step.span) if isinstance(visit.step, Call) else ""
     return _Reduction(node, visit, step, text or (step.send.text if step.send else step.method))
 
 
 def _independent(
-    program: Program, function: SpmdFunction, first: _Reduction, nodes: list[ast.stmt]
+    program: Program, talking: list[_Talking], first: _Reduction, nodes: list[ast.stmt]
 ) -> Iterator[_Reduction]:
     """Yield later reductions of the same kind that take nothing of what the first ones bring."""
     brought = first.results
     for node in takewhile(lambda one: not isinstance(one, ast.For | ast.While), nodes):
         asks = bool(loaded_names([node]) & brought)
-        other = None if asks else _reduction(program, function, node)
+        other = None if asks else _reduction(program, talking, node)
         if other is not None and _is_alike(first.step, other.step):
             yield other
             brought |= other.results
