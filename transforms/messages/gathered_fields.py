@@ -43,6 +43,7 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import (
     argument,
+    bound_in,
     bound_in_lines,
     bound_names,
     is_name,
@@ -368,8 +369,11 @@ def _is_last_word(
     if sent.view is None and (sent.kind is not PayloadKind.SCALAR or step.op not in REDUCTIONS):
         return False
     nodes, at = suite_at(step.statement, program.context) or ([], 0)
-    if sent.view is None and words(sent.text) & bound_names(nodes[at + 1 :]):
+    names = words(sent.text)
+    if sent.view is None and names & bound_names(nodes[at + 1 :]):
         return False
+    if sent.view is None and not names & bound_in(program, loop):
+        return False  # a repetition of the same measures it
     if any(isinstance(one.step, Leave) and one.step.how != "break" for one in walk(loop.body)):
         return False
     if any(isinstance(one.step, Leave) for one in walk(visit.block[: visit.position])):
@@ -397,7 +401,7 @@ def _is_movable(program: Program, loop: Loop, step: Communicate, suite: Span) ->
     return (
         is_simple(step, program)
         and lines[loop.span.start_line - 1].lstrip().startswith(("for ", "while "))
-        and len(loop.body) > 1
+        and len((suite_at(step.statement, program.context) or ([],))[0]) > 1
         and suite.start_line < suite.end_line
         and program.context.source.endswith("\n")
         and not behind.lstrip().startswith(("else", "#"))
