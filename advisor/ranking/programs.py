@@ -311,13 +311,16 @@ class WholeProgram:
     def around(self, function: SpmdFunction, loops: tuple[Loop, ...]) -> Whole:
         """Return what steps of a function are a part of, which stand in some of its loops."""
         whose = priced_as(self.machine, sym(RANKS), self.sizes, distributed=self._communicates)
+        known = Whole(None, False, None, whose)
         for name in self._entries(function):
             times = self._calls(self._root(name).function, function.name)
             if any(loop.trips is None for loop in loops):
                 times = None
-            if (found := self._timed(name, Whole(None, False, times, whose))).time_s is not None:
+            found = self._timed(name, Whole(None, False, times, whose))
+            if found.time_s is not None:
                 return found
-        return Whole(None, False, None, whose)
+            known = found if known.times is None else known
+        return known
 
     def _timed(self, name: str, whole: Whole) -> Whole:
         """Return what a place is a part of with the time of a function, where that is known."""

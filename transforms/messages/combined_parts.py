@@ -219,6 +219,8 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     brought = [step, *(steps[span_of(node, context.lines)] for node in more)]
     rest = nodes[at + len(brought) :]
     names = [one.result or "" for one in brought if one.pickled]
+    if step.op is Op.ALLGATHER and step.result is None and step.send is not None:
+        return _within(program, step, nodes[at] if nodes else ast.Pass())
     if step.send is None or len(names) < len(brought) or not all(map(str.isidentifier, names)):
         return None
     made = _made(program, visit, step, names, rest)
@@ -243,6 +245,28 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
             return None
     returned = isinstance(ended, ast.Return)
     return _Way(brought, made, back, place, returned)
+
+
+def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
+    """Return what a statement makes of the result of a call in it."""
+    context = program.context
+    call = ast.unparse(ast.parse(context.text(step.span).strip(), mode="eval"))
+    operations = combining(step, call, str(context.array_module))
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            pass
+        case ast.Return(value=ast.expr() as value):
+            name = fresh_name("combined", context.identifiers)
+        case _:
+            return None
+    calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
+    found = [text for one in calls if (text := ast.unparse(one)) in operations]
+    others = [one for one in calls if ast.unparse(one) not in (call, *found)]
+    if len(found) != 1 or (step.send is not None and others and not _is_of_numbers(step)):
+        return None
+    rest = ast.unparse(_with(value, {found[0]: _COMBINED}))
+    made = _Made(name, value, operations[found[0]], rest, nodes=[node])
+    return _Way([step], made, None, step.statement, isinstance(node, ast.Return))
 
 
 def _is_back(step: Communicate, back: Communicate | None, name: str, node: ast.stmt) -> bool:
@@ -454,7 +478,8 @@ def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
             "the same terms are added, in another order: sums of floating-point numbers agree to"
             " rounding; parts of different shapes, which are added with broadcasting, are not",
         )
-    if made.operation and _is_of_numbers(step):
+    unknown = step.send is not None and step.send.kind is PayloadKind.UNKNOWN
+    if made.operation and (_is_of_numbers(step) or (unknown and made.value is not None)):
         given = argument(step, "sendobj", program), f"op={program.mpi_module}.{made.operation}"
         combined = writer.call(op.value, *map(str, given))
         line = f"{way.target} = {made.rest.replace(_COMBINED, combined)}"
@@ -463,7 +488,9 @@ def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
             [line, *way.ended] if program.mpi_module is not None else None,
             f"let `{op.value}` combine `{sent}` of all ranks, do not gather it",
             "the same numbers are combined, in another order: sums of floating-point numbers agree"
-            " to rounding; where some are not numbers (NaN) MPI does not say what an extreme is",
+            " to rounding; where some are not numbers (NaN) MPI does not say what an extreme is"
+            + "; if what is added is not of truth values"
+            * (not _is_of_numbers(step)),
         )
     if way.back is None or (made.operation and made.value is None):
         return None

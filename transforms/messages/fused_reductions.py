@@ -2,7 +2,8 @@
 
 **What it does.** Finds calls of one kind that follow one another and do not wait for each other,
 and makes one of them: numbers that are reduced over all ranks or to a root, sent by a root to all,
-or exchanged.
+or exchanged. Reductions with work, tests or calls of functions between them are shown, and those of
+arrays or of several types, where no later one takes what an earlier one brings.
 
 **Why it costs.** A call that carries little is all latency: a message, or a tree of messages, each
 with its start-up time. What several carry together takes as long as one. The lower-case form
@@ -26,10 +27,9 @@ error, norm = reduced
 n, dt = comm.bcast((n, dt), root=0)
 ```
 
-**When it stays quiet.** Numbers whose type the source does not tell, and reductions of other than
-floating-point ones; other operations, partners, roots or communicators; what stands between the
-calls and asks for what they bring, changes what they send, writes to arrays or communicates; calls
-that only some ranks make there; reductions outside loops; arrays, whose packing is work.
+**When it stays quiet.** Other operations, partners, roots or communicators; a later call that takes
+what an earlier one brings, in however many steps; loops between them; calls that only some ranks
+make there; reductions outside loops.
 
 **Fix safety.** What only moves is the same, bit for bit. Reductions are unsafe: sums may be
 collected in another order, so that they agree to rounding.
@@ -64,6 +64,7 @@ from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at
 from transforms.messages.patterns import is_clear
+from transforms.messages.reductions_apart import reductions_apart
 
 _OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN"})
 _NUMBERS = frozenset({"float", "float64"})
@@ -78,10 +79,11 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             if step.span in taken or not _is_number(program, step):
                 continue
             run, between = _run(program, visit, step)
-            taken |= {one.span for one in run}
+            taken |= {one.span for one in run} if len(run) > 1 else set()
             clear = step.op is not Op.SENDRECV or is_clear(function, visit)
             if len(run) > 1 and clear and on_all_ranks(function.visits(), visit):
                 yield _proposal(program, function, visit, run, between)
+        yield from reductions_apart(program, function, taken)
 
 
 def _run(

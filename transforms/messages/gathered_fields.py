@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from advisor.ir.spmd.memory import Origin
+from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
@@ -29,7 +29,8 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.ir.values import Point, Reduction
 from advisor.source import Edit, Span
-from costdb.expr import num
+from costdb.expr import num, sym
+from costdb.expr.polynomials import expand
 from transforms.kit.memory import (
     INTEGERS,
     is_stretch,
@@ -42,7 +43,9 @@ from transforms.kit.memory import (
 )
 from transforms.kit.names import (
     argument,
+    bound_in,
     bound_in_lines,
+    bound_names,
     is_name,
     is_simple,
     keywords,
@@ -60,22 +63,28 @@ from transforms.kit.rewrite import (
     indent_at,
     line_of,
     span_of,
+    suite_at,
     together,
     tree_of,
 )
 from transforms.messages.combined_parts import combined, combining
+from transforms.messages.iterations import REDUCTIONS
 
+_BROUGHT = frozenset({Op.GATHER, Op.ALLGATHER, *REDUCTIONS})
+_MADE = (Origin.NEW, Origin.COMPUTED)
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
 
 
 def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield what a gathered field is for: a number, or what is behind a loop."""
     for visit, step in function.operations():
-        if step.op not in (Op.GATHER, Op.ALLGATHER) or not step.blocking:
+        if step.op not in _BROUGHT or not step.blocking:
             continue
         if visit.loops:
             yield from _once_behind(program, function, visit, step)
-        if step.op is Op.ALLGATHER and not step.pickled:
+        if step.op not in (Op.GATHER, Op.ALLGATHER):
+            continue
+        if step.op is Op.ALLGATHER:
             yield from _planes(program, function, visit, step)
         if step.pickled and step.send is not None and step.send.kind is PayloadKind.SCALAR:
             yield from _numbers(program, function, visit, step)
@@ -115,36 +124,87 @@ def _is_field(step: Communicate) -> bool:
 def _planes(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
-    """Yield messages for the few planes that are used of an array which all ranks gather."""
-    got = None if step.receive is None else step.receive.view
-    if got is None or not got.is_whole or got.buffer.allocation.origin is not Origin.NEW:
+    """Yield messages for what is used of an array that all ranks gather.
+
+    That is a few planes, or the own block and what is next to it.
+    """
+    got, joined = _joined(visit, step)
+    if got is None or not got.is_whole or got.buffer.allocation.origin not in _MADE:
         return
     name, made = got.buffer.name, got.buffer.allocation.span
     if not is_name(name) or name in function.returned or not function.whole.contains(made):
         return
-    visits = [one for one in function.visits() if one.step is not step]
+    visits = [one for one in function.visits() if one.step not in (step, *joined)]
     found = [(one, view) for one in visits for view in reads_of(one.step) if may_share(view, got)]
+    parts, near = list[Payload](), False
     for one, view in found:
+        if _is_near(one, view, step):
+            near = True
+            continue
         if one.loops != visit.loops or not view.region or not isinstance(view.region[0], Point):
             return
         if any(branch.condition.kind is ConditionKind.RANK for branch, _ in one.branches):
             return  # not all ranks use them
-    allowed = (step.statement, *(view.span for _, view in found if view.span is not None))
+        parts.append(payload_of(view, step.span))
+    allowed = (step.statement, *(one.span for one in joined))
+    allowed += tuple(view.span for _, view in found if view.span is not None)
     if not found or uses_of(name, function, program, *allowed):
         return
-    parts = [payload_of(view, step.span) for _, view in found]
+    if near and got.region:
+        line = replace(got, region=(Point(num(0)), *got.region[1:]))
+        parts += [payload_of(line, step.span)] * 2
+    does = f"send those planes of `{name}` that are used"
     yield offer(
         function,
         visit,
         step.span,
-        f"send those planes of `{name}` that are used, do not gather all of it",
+        (f"exchange what is next to the own block of `{name}`" if near else does)
+        + ", do not gather all of it",
         "every rank gets all elements, and looks at a few of them",
-        (step,),
+        (step, *joined),
         tuple(
-            replace(step, op=Op.SENDRECV, method="Sendrecv", varying=False, send=one, receive=one)
+            replace(
+                step,
+                op=Op.SENDRECV,
+                method="Sendrecv",
+                pickled=False,
+                varying=False,
+                send=one,
+                receive=one,
+            )
             for one in parts
         ),
         f"nothing else of `{name}` is used; no edit can be written: who has a plane is in no name",
+    )
+
+
+def _joined(visit: Visit, step: Communicate) -> tuple[View | None, tuple[Compute, ...]]:
+    """Return the array of all that is gathered, and what makes it of the parts."""
+    if not step.pickled:
+        return (None if step.receive is None else step.receive.view), ()
+    for one in visit.block[visit.position + 1 :]:
+        if isinstance(one, Compute) and one.target is not None and one.allocates:
+            of = [view.buffer.allocation.span for view in one.reads]
+            if of == [step.span]:
+                return one.target, (one,)
+    return None, ()
+
+
+def _is_near(one: Visit, view: View, step: Communicate) -> bool:
+    """Return whether a view is a line of the own block, or one that is next to it.
+
+    A loop goes through as many lines as the own part has.
+    """
+    sent = None if step.send is None else step.send.view
+    if not view.region or not isinstance(view.region[0], Point) or not (sent and sent.shape):
+        return False
+    at = view.region[0].at
+    return any(
+        expand(at - sym(loop.variable)) in (num(-1), num(0), num(1))
+        and loop.by_rank
+        and expand(loop.high - loop.low) == expand(sent.shape[0])
+        for loop in one.loops
+        if loop.variable
     )
 
 
@@ -257,7 +317,7 @@ def _combined(
 def _once_behind(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
-    """Yield a gather behind the loop that it stands in, if nothing in there uses the field."""
+    """Yield a collective behind the loop that it stands in, if nothing in there uses its result."""
     loop = visit.loops[-1]
     # a gather that only some iterations do is not that of the last one
     if loop.kind is LoopKind.THREADS or loop.timing or visit.block is not loop.body:
@@ -276,12 +336,11 @@ def _once_behind(
         function,
         visit.loops[:-1],
         step.span,
-        f"gather `{name}` once, behind the loop",
-        "every iteration gathers the whole field, and nothing looks at it before the loop has"
-        " ended",
+        f"{'gather' if step.op not in REDUCTIONS else 'reduce'} `{name}` once, behind the loop",
+        "every iteration asks for it, and nothing looks at it before the loop has ended",
         (replace(loop, body=(step,)),),
         (step,),
-        "what is gathered last is the same; a loop without any iteration gathered nothing",
+        "what comes last is the same; a loop without any iteration brought nothing",
         partial(_behind, program, step, suite)
         if _is_movable(program, loop, step, suite)
         else "the call, or the loop, does not stand alone",
@@ -305,8 +364,16 @@ def _is_last_word(
 ) -> bool:
     """Return whether what an iteration sends is as it was sent when the loop has ended."""
     sent = step.send
-    if sent is None or sent.view is None or sent.described or sent.parts:
+    if sent is None or sent.described or sent.parts:
         return False
+    if sent.view is None and (sent.kind is not PayloadKind.SCALAR or step.op not in REDUCTIONS):
+        return False
+    nodes, at = suite_at(step.statement, program.context) or ([], 0)
+    names = words(sent.text)
+    if sent.view is None and names & bound_names(nodes[at + 1 :]):
+        return False
+    if sent.view is None and not names & bound_in(program, loop):
+        return False  # a repetition of the same measures it
     if any(isinstance(one.step, Leave) and one.step.how != "break" for one in walk(loop.body)):
         return False
     if any(isinstance(one.step, Leave) for one in walk(visit.block[: visit.position])):
@@ -316,7 +383,8 @@ def _is_last_word(
             return False
         if isinstance(one.step, Loop | Branch):
             continue
-        if any(may_share(view, sent.view) for view in written(one.step) or ()):
+        own = sent.view
+        if own is not None and any(may_share(view, own) for view in written(one.step) or ()):
             return False
     header = program.context.lines[loop.span.start_line - 1]
     # what goes on to the next iteration is looked at once more, and may be changed by that
@@ -333,7 +401,7 @@ def _is_movable(program: Program, loop: Loop, step: Communicate, suite: Span) ->
     return (
         is_simple(step, program)
         and lines[loop.span.start_line - 1].lstrip().startswith(("for ", "while "))
-        and len(loop.body) > 1
+        and len((suite_at(step.statement, program.context) or ([],))[0]) > 1
         and suite.start_line < suite.end_line
         and program.context.source.endswith("\n")
         and not behind.lstrip().startswith(("else", "#"))

@@ -15,6 +15,7 @@ from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import (
     Call,
     Communicate,
+    ConditionKind,
     Leave,
     Loop,
     Op,
@@ -28,9 +29,17 @@ from advisor.ir.values import Point
 from advisor.ir.waiting import assigned_names, carried, is_pure
 from advisor.source import Span
 from costdb.expr import num, sym
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, replace
 from transforms.kit.memory import disjoint, may_share, reads_of, written
-from transforms.kit.names import argument, bound_names, is_name, loaded_names, occurrences, words
+from transforms.kit.names import (
+    argument,
+    bound_in,
+    bound_names,
+    is_name,
+    loaded_names,
+    occurrences,
+    words,
+)
 from transforms.kit.ranks import is_exchange
 from transforms.kit.rewrite import span_of, statement_at, tree_of
 
@@ -38,7 +47,8 @@ REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
 OPERATIONS = frozenset({"SUM", "PROD", "MAX", "MIN", "BAND", "BOR", "BXOR"})
 REMOTE = frozenset({Op.PUT, Op.GET, Op.ACCUMULATE})
 EPOCHS = frozenset({Op.LOCK, Op.UNLOCK, Op.FLUSH})
-_COLLECTIVES = REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV}
+ENDS = frozenset({Op.SEND, Op.RECV})
+_COLLECTIVES = ENDS | REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV}
 _GIVEN = ("sendobj", "obj", "sendbuf", "origin", "root", "dest", "source", "target_rank", "target")
 _PARTNERS = ("root", "dest", "source", "target_rank")
 _STATEMENTS = (
@@ -120,8 +130,8 @@ def in_parts(program: Program, function: SpmdFunction, visit: Visit) -> Iterator
     if any(span_of(one, context.lines).contains(loop.span) for one in tries):
         return  # what was done before an exception stays done
     talks = _talks(program, loop)
-    # what is in a window is followed by no name
-    single = [[one] for one in talks or () if one is not None and one.step.op not in REMOTE]
+    # what is in a window is followed by no name, and one end of messages does nothing alone
+    single = [[one] for one in talks or () if one is not None and one.step.op not in REMOTE | ENDS]
     whole = [] if talks is None or None in talks else [[one for one in talks if one is not None]]
     if any(isinstance(one, Loop) for one in loop.body):
         single = []  # which do more than one call
@@ -147,7 +157,7 @@ def _talks(program: Program, loop: Loop) -> list[Talk | None] | None:
     receivers = {step.receiver for step in every}
     for visit in walk(loop.body):
         step = visit.step
-        if isinstance(step, Leave | Wait | Unknown):
+        if isinstance(step, Leave | Unknown):
             return None
         inside = [one.step for one in walk((step,), into_calls=True)]
         calls = [one for one in inside if isinstance(one, Communicate)]
@@ -157,16 +167,32 @@ def _talks(program: Program, loop: Loop) -> list[Talk | None] | None:
             if len(receivers) > 1:
                 return None  # others may wait there
             continue
-        plain = not visit.branches and len(calls) == 1 and _is_taken(calls[0])
+        plain = len(calls) == 1 and _is_taken(calls[0], every) and _is_guarded(program, visit)
         plain = plain and (calls == [step] or _keeps(step))
         plain = plain and all(one.trips is not None and not one.by_rank for one in visit.loops)
         found.append(Talk(calls[0], step, (loop, *visit.loops)) if plain else None)
     return found
 
 
-def _is_taken(step: Communicate) -> bool:
+def _is_guarded(program: Program, visit: Visit) -> bool:
+    """Return whether what is around a call in a loop is the same each time, and for its partner."""
+    if not visit.branches:
+        return True
+    bound = bound_in(program, visit.loops[0]) if visit.loops else frozenset[str]()
+    conditions = [branch.condition for branch, _ in visit.branches]
+    alike = all(
+        one.kind is ConditionKind.RANK and not words(one.text) & bound for one in conditions
+    )
+    return alike and isinstance(visit.step, Communicate) and visit.step.op in ENDS
+
+
+def _is_taken(step: Communicate, every: list[Communicate]) -> bool:
     """Return whether a call is of a kind of which one may do what many do."""
-    if not step.blocking or "status" in step.places or step.in_place or step.replaces:
+    if "status" in step.places or step.in_place or step.replaces:
+        return False
+    if step.op in ENDS:
+        return any(_are_ends(*sorted((step, one), key=lambda s: s.op is Op.RECV)) for one in every)
+    if not step.blocking:
         return False
     sent = step.send
     if sent is not None and sent.kind is PayloadKind.OBJECT and is_name(sent.text):
@@ -176,6 +202,14 @@ def _is_taken(step: Communicate) -> bool:
     if step.op in REDUCTIONS and step.operation not in OPERATIONS:
         return False
     return step.op in _COLLECTIVES | REMOTE
+
+
+def _are_ends(send: Communicate, receive: Communicate) -> bool:
+    """Return whether what all ranks send is what all receive."""
+    if (send.op, receive.op) != (Op.SEND, Op.RECV) or not receive.blocking:
+        return False
+    alike = (send.tag, send.pickled) == (receive.tag, receive.pickled)
+    return alike and is_exchange(replace(send, source=receive.source))
 
 
 def _keeps(step: Step) -> bool:
@@ -193,17 +227,21 @@ class _Flow:
         self.program, self.function, self.parts = program, function, parts
         self.lines, self.behind = program.context.lines, dict[ast.stmt, None]()
         self.modules = {"math", "np", "numpy", str(program.context.array_module)}
+        numpy = str(program.context.array_module)
+        self.joins = {f"{numpy}.{name}" for name in ("array", "concatenate", "hstack", "vstack")}
         self.given = parts.given = {one.at.span: self._given(one) for one in parts.talks}
         steps = (one.step for one in walk(parts.loop.body))
-        around = {
-            one.statement
+        around = [
+            one.span
             for one in steps
-            if isinstance(one, Communicate) and one.op in EPOCHS | {Op.BARRIER}
-        }
+            if isinstance(one, Wait)
+            or (isinstance(one, Communicate) and one.op in EPOCHS | {Op.BARRIER})
+        ]
         self.body = [
             one
             for one in _statements(parts.node)
-            if not isinstance(one, ast.For | ast.If) and span_of(one, self.lines) not in around
+            if not isinstance(one, ast.For | ast.If)
+            and not any(span_of(one, self.lines).contains(span) for span in around)
         ]
 
     def _given(self, talk: Talk) -> frozenset[str]:
@@ -238,7 +276,8 @@ class _Flow:
     def _varies(self) -> bool:
         """Return whether what is sent follows the loop: a repetition of the same measures it.
 
-        Of what only changes from step to step numbers are kept, not all that is gathered.
+        Of what only changes from step to step numbers are kept, and what is kept as it comes, not
+        all that is gathered.
         """
         node, body = self.parts.node, self.body
         stored = bound_names(one for one in body if isinstance(one, ast.Assign | ast.AugAssign))
@@ -248,13 +287,27 @@ class _Flow:
             found |= bound_names([one]) if loaded_names([one]) & found else set()
             changed |= bound_names([one]) if loaded_names([one]) & changed else set()
         for talk in self.parts.talks:
+            if talk.step.op is Op.RECV:
+                continue
             names, sent = self.given[talk.at.span], talk.step.send
-            if talk.step.op in REDUCTIONS and sent is not None and sent.count == num(1):
+            number = talk.step.op in REDUCTIONS and sent is not None and sent.count == num(1)
+            if number or self._is_kept(talk.step.result or ""):
                 if not names & {*found, *changed, *carried(node, stored)}:
                     return False
             elif names & changed or not names & found:
                 return False
         return True
+
+    def _is_kept(self, name: str) -> bool:
+        """Return whether all that a name gets in the loop is put in a list, or the parts of it."""
+        for node in self.body:
+            match node:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[given])):
+                    if isinstance(given, ast.Call) and ast.unparse(given.func) in self.joins:
+                        (given, *_) = (*given.args, given)
+                    if isinstance(given, ast.Name) and given.id == name:
+                        return True
+        return False
 
     def _is_another(self) -> bool:
         """Return whether another partner, root or communicator may be meant each time."""
@@ -262,7 +315,7 @@ class _Flow:
         for step in (talk.step for talk in self.parts.talks):
             names = _PARTNERS[step.op is Op.BCAST :]  # zeros may stand for what other roots have
             text = " ".join(argument(step, name, self.program) or "" for name in names)
-            if words(text) & bound:
+            if words(f"{text} {step.receiver}") & bound:
                 return True
         return False
 
@@ -296,6 +349,9 @@ class _Flow:
         talks = self._talks_in(node)
         if any(self.given[span] & old - self._by_index(old) for span in talks):
             raise _Waits
+        ends = [one.at.span for one in self.parts.talks if one.step.op is Op.SEND]
+        if any(self.given[span] & now - self._by_index(now) for span in talks if span in ends):
+            raise _Waits  # messages are passed on from rank to rank
         targets = node.targets if isinstance(node, ast.Assign) else []
         again = bound_names(targets) if all(map(_is_whole, targets)) else frozenset[str]()
         uses = loaded_names([getattr(node, "value", node) if again else node])
@@ -382,6 +438,7 @@ class _Flow:
         index, seen, taken = self.parts.loop.variable, set[Span](), list[View]()
         sides: tuple[list[View], ...] = ([], [], [], [])
         before, behind, made, stored = sides
+        talks = self.parts.talks
         places = {span_of(node, self.lines): node in self.behind for node in self.body}
         for step in (visit.step for visit in walk(self.parts.loop.body)):
             place = next((one for one in places if one.contains(step.span)), None)
@@ -397,7 +454,10 @@ class _Flow:
                 writes = ()
             # in one iteration, too, one call may send what another one received
             met = [(a, b) for a in reads for b in stored if sends and may_share(a, b)]
-            self.parts.mixed |= any(not disjoint(a, b) for a, b in met)
+            mixed = any(not disjoint(a, b) for a, b in met)
+            if mixed and any(t.step.op is Op.SEND and t.at.span.contains(step.span) for t in talks):
+                raise _Waits  # it is passed on from rank to rank
+            self.parts.mixed |= mixed
             (behind if places[place] and not sends else before).extend(reads)
             (stored if places[place] else made).extend(writes)
             seen |= {place} if writes else set()

@@ -14,6 +14,7 @@ from costdb.records import replace
 from transforms.kit.programs import offer, shortened
 from transforms.kit.ranks import on_all_ranks
 from transforms.kit.rewrite import Edits, span_of, statement_at, suite_at, tree_of
+from transforms.messages.buffers import carried, shapes_of
 from transforms.messages.message_loops import meetings
 
 _KEEPS = frozenset({Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV, Op.SEND})
@@ -57,6 +58,35 @@ def listed_arrays(
         words if filled else f"{words}, if it is not empty",
         edits,
         safe=filled,
+    )
+
+
+def listed_numbers(
+    function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield an exchange of arrays for one of lists with as many numbers as data say."""
+    sent = step.send
+    if step.op is not Op.ALLTOALL or sent is None or len(sent.parts) != 1:
+        return
+    (each,) = sent.parts
+    if each.kind is not PayloadKind.OBJECT or len(each.parts) != 1 or each.length is None:
+        return
+    (item,) = each.parts
+    numbers = item.parts if item.kind is PayloadKind.OBJECT else (item,)
+    known = all(one.kind is PayloadKind.SCALAR for one in numbers) and bool(numbers)
+    if isinstance(each.length, Num) or not known or not on_all_ranks(function.visits(), visit):
+        return
+    call = carried(step, step.op, "float64", (each.length * len(numbers),), varying=True)
+    yield offer(
+        function,
+        visit,
+        step.span,
+        f"exchange arrays by `Alltoallv`, not `{shortened(sent.text)}` as lists of numbers",
+        "a list is an object for each number, each of which is serialised and made again",
+        (step,),
+        (shapes_of(call), call),
+        "the same numbers come to the same ranks, a column for each where items have several",
+        "what makes the lists, and what comes of them, has to be arrays as well",
     )
 
 

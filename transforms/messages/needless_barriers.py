@@ -1,16 +1,16 @@
 """# ADV610 needless-barrier
 
-**What it does.** Finds barriers in loops beside a collective that waits for all ranks. Nothing but
-work of the rank's own stands between.
+**What it does.** Finds barriers in loops in which ranks wait for messages of each other anyway.
 
 **Why it costs.** A barrier is a collective without content: as many messages one after another as
-a tree of all ranks is high, and a call from Python. The collective beside it waits for the same
-ranks.
+a tree of all ranks is high, and a call from Python. In it all wait for the slowest rank, with
+messages only for those that they hear from.
 
 **Example**
 
 ```python
 for step in range(n):
+    exchange(u)
     comm.Barrier()
     norm = comm.allreduce(np.dot(u, u))
 ```
@@ -19,12 +19,14 @@ for step in range(n):
 
 ```python
 for step in range(n):
+    exchange(u)
     norm = comm.allreduce(np.dot(u, u))
 ```
 
-**When it stays quiet.** Files with one-sided communication, receives from anybody, clocks, files or
-shared memory, where ranks may meet outside of messages; loops that print; barriers outside loops or
-on another communicator.
+**When it stays quiet.** Files with one-sided communication, receives from anybody, files or shared
+memory, where ranks may meet outside of messages; functions that read a clock, and loops that call
+one; loops that print, or in which all is sent from or to one root, which without a barrier may be
+many messages ahead; barriers outside loops or on another communicator.
 
 **Fix safety.** Messages come to the same receives without the barrier, as their order between two
 ranks stays. It is unsafe because files and processes that the source does not show may rely on it.
@@ -36,85 +38,129 @@ ranks stays. It is unsafe because files and processes that the source does not s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Iterable, Iterator
 
+from advisor.finding import MODULE
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import Program, ProgramProposal
-from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Interpret, Op, Step
+from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
 from advisor.source import Edit, Span
+from costdb.expr import free_symbols, num
+from costdb.expr.nodes import Num
 from transforms.kit.names import is_simple, suite_of, words
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.ranks import same_communicator
-from transforms.kit.rewrite import Edits, comments_within, in_place_of, line_of, suite_at
+from transforms.kit.ranks import on_all_ranks, same_communicator
+from transforms.kit.rewrite import Edits, comments_within, in_place_of, line_of, suite_at, tree_of
 
-_FOR_ALL = frozenset({Op.BARRIER, Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.REDUCE_SCATTER})
-_OWN = Compute | Copy | Allocate | Interpret
+_FROM_OTHERS = frozenset(
+    {Op.BARRIER, Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.REDUCE_SCATTER, Op.SENDRECV}
+)
+_ENDS = frozenset({Op.SEND, Op.RECV})
+_ROOTED = frozenset({Op.BCAST, Op.SCATTER, Op.REDUCE, Op.GATHER})
 _AROUND = frozenset(
     {
-        "ANY_SOURCE", "File", "Probe", "Iprobe", "Win", "Wtime", "memmap", "monotonic", "open",
-        "perf_counter", "perf_counter_ns", "probe", "iprobe", "process_time", "save", "savez",
-        "shared_memory", "sleep", "subprocess", "system", "time", "timeit",
+        "ANY_SOURCE", "File", "Iprobe", "Probe", "Win", "dump", "exists", "fromfile", "h5py",
+        "iprobe", "load", "loadtxt", "memmap", "mkdir", "makedirs", "open", "probe", "remove",
+        "rename", "save", "savetxt", "savez", "shared_memory", "sleep", "subprocess", "system",
+        "tofile", "unlink", "write",
     }
 )  # fmt: skip
-"""Names of what ranks may meet by, or be timed by, besides messages."""
+"""Names of what ranks may meet by besides messages."""
+_CLOCKS = frozenset(
+    {"Wtime", "monotonic", "perf_counter", "perf_counter_ns", "process_time", "time", "timeit"}
+)
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield barriers in loops that a collective beside them makes needless."""
+    """Yield barriers in loops in which ranks wait for messages of each other anyway."""
     context = program.context
-    if _AROUND & context.identifiers:
+    if _AROUND & _named([tree_of(context.source)]):
         return
+    timed = _timed(program)
     for function in program.functions:
         gone: set[Span] = set()
+        if function.name.rpartition(".")[2] in timed:
+            continue
         for visit, step in function.operations():
             if step.op is not Op.BARRIER or not visit.loops or not is_simple(step, program):
                 continue
-            if "print" in words(context.text(suite_of(visit.loops[-1].span, program))):
+            loop = visit.loops[-1]
+            other = _other(loop, step, gone)
+            names = words(context.text(suite_of(loop.span, program)).replace(".", " "))
+            if other is None or names & {"print", *timed}:
                 continue
-            sides = visit.block[visit.position + 1 :], visit.block[: visit.position][::-1]
-            beside = [one for side in sides for one in _beside(side) if one.span not in gone]
-            other = next((one for one in beside if _waits_as(one, step)), None)
-            if other is None:
-                continue
-            gone.add(step.span)
-            yield offer(
-                function,
-                visit,
-                step.span,
-                f"leave out the barrier: `{other.method}` beside it waits for all ranks, too",
-                "a barrier costs as many messages one after another as a tree of all ranks is high",
-                (step, other),
-                (other,),
-                "messages between two ranks keep their order without it; nothing in this file lets"
-                " ranks meet by anything else",
-                _without(step.statement, context),
-            )
+            if on_all_ranks(function.visits(), visit):
+                gone.add(step.span)
+                yield offer(
+                    function,
+                    visit,
+                    step.span,
+                    f"leave out the barrier: in `{other.method}` ranks wait for each other, too",
+                    "a barrier costs as many messages one after another as a tree of all ranks is"
+                    " high",
+                    (step, other),
+                    (other,),
+                    "messages between two ranks keep their order without it; nothing in this file"
+                    " lets ranks meet by anything else",
+                    _without(step.statement, context),
+                )
+
+
+def _timed(program: Program) -> frozenset[str]:
+    """Return the names of functions that read a clock."""
+    found: set[str] = set()
+    tree = tree_of(program.context.source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            found |= {node.name} if _CLOCKS & _named([node]) else set()
+    own = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    own = [one for one in own if not isinstance(one, ast.Import | ast.ImportFrom)]
+    return frozenset(found | ({MODULE} if _CLOCKS & _named(own) else set()))
+
+
+def _named(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return all names in some code, but of its own functions, and those of attributes."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    own = {part.name for part in parts if isinstance(part, ast.FunctionDef)}
+    named = {part.id for part in parts if isinstance(part, ast.Name)} - own
+    return named | {part.attr for part in parts if isinstance(part, ast.Attribute)}
+
+
+def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | None:
+    """Return the smallest call of a loop in which each rank waits for others, none that is `gone`.
+
+    Not one with the same root each time: what the one way is sent may be many iterations ahead.
+    """
+    found: list[Communicate] = []
+    for visit in walk(loop.body, into_calls=True):
+        step = visit.step
+        if not isinstance(step, Communicate) or step.span in {barrier.span, *gone}:
+            continue
+        if step.op in _ENDS:
+            partner = step.dest or step.source
+            rank = None if partner is None else partner.rank
+            found += [step] if rank is not None and loop.variable in free_symbols(rank) else []
+        elif step.blocking and not visit.branches:
+            moves = step.op in _ROOTED and not isinstance(step.root, Num)
+            same = same_communicator(step.communicator, barrier.communicator)
+            found += [step] if moves or (step.op in _FROM_OTHERS and same) else []
+    return min(found, key=lambda step: not _is_number(step), default=None)
+
+
+def _is_number(step: Communicate) -> bool:
+    return step.send is not None and step.send.count == num(1)
 
 
 def _without(place: Span, context: SourceContext) -> Edits:
     """Return what leaves out a statement, or puts `pass` where there is no other."""
     nodes, _ = suite_at(place, context) or ([], 0)
     line = line_of(place.start_line, place.end_line)
-    if len(nodes) == 1 or comments_within(line, context.source):
+    barriers = [ast.unparse(one).lower().endswith(".barrier()") for one in nodes]
+    first = all(barriers) and nodes[0].lineno == place.start_line
+    if first or comments_within(line, context.source):
         return in_place_of(place, ["pass"], context)
     return lambda: (Edit(line, ""),)
-
-
-def _beside(steps: Sequence[Step]) -> Iterator[Communicate]:
-    """Yield the communication that comes first, if all before it is work of the own rank."""
-    for step in steps:
-        if isinstance(step, Communicate):
-            yield step
-        if not isinstance(step, _OWN):
-            return
-
-
-def _waits_as(other: Communicate, barrier: Communicate) -> bool:
-    return (
-        other.op in _FOR_ALL
-        and other.blocking
-        and same_communicator(other.communicator, barrier.communicator)
-    )
 
 
 TRANSFORM = ProgramRule("ADV610", "needless-barrier", __doc__, propose)

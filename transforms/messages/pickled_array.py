@@ -3,7 +3,7 @@
 **What it does.** Finds arrays that go through mpi4py's lower-case methods again and again, and
 proposes the upper-case ones, which take memory as it is. Both ends of a message change in one
 edit, and the memory that is received into is allocated. An array that is sent as a list of its
-elements is sent as an array first.
+elements is sent as an array first; lists of numbers that all exchange are shown.
 
 **Why it costs.** Lower-case methods take any Python object. They turn it into bytes, send how many
 there are, send them, and make a new object of them. For an array that is two copies and an
@@ -88,7 +88,7 @@ from transforms.kit.rewrite import (
 )
 from transforms.messages.buffers import LISTS, Writer, as_buffers, told_first
 from transforms.messages.combined_parts import combined
-from transforms.messages.listed_arrays import listed_arrays
+from transforms.messages.listed_arrays import listed_arrays, listed_numbers
 from transforms.messages.message_loops import End, meetings
 
 _MAYBE = (
@@ -119,6 +119,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             if not step.pickled or not step.blocking or step.span in others:
                 continue
             yield from listed_arrays(program, function, visit, step)
+            yield from listed_numbers(function, visit, step)
             if not on_all_ranks(function.visits(), visit):
                 continue
             view = array_payload(step.send)

@@ -12,7 +12,17 @@ from copy import deepcopy
 
 from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Call, Communicate, Interpret, Loop, LoopKind, Op, Step
+from advisor.ir.spmd.steps import (
+    Branch,
+    Call,
+    Communicate,
+    Interpret,
+    Loop,
+    LoopKind,
+    Op,
+    Step,
+    walk,
+)
 from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
@@ -28,7 +38,7 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
-from transforms.kit.rewrite import fresh_name, in_place_of, span_of, starts_line
+from transforms.kit.rewrite import fresh_name, in_place_of, span_of, starts_line, tree_of
 from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts
 
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
@@ -42,6 +52,7 @@ _ROUNDED = "; sums of floating-point numbers are collected in another order, and
 _ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
 _OF_OBJECTS = {"MAX": "maximum", "MIN": "minimum"}
 """NumPy's functions for operations that do not go element by element through arrays of objects."""
+_COMPREHENDED = REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER}
 _SENT = ("sendobj", "obj", "sendbuf", "buf", "origin")
 _PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
 
@@ -62,14 +73,39 @@ def repeated_collectives(
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        for parts in in_parts(program, function, visit):
-            written = _lines(parts, function, program)
+        every = [*in_parts(program, function, visit), *_comprehended(program, loop)]
+        for parts in every:
+            written: list[str] | str = "the calls stand in an expression"
+            if parts.node.body:
+                written = _lines(parts, function, program)
             key = parts.talks[0].at.span
             if key in told:
                 continue
             if key not in found or not isinstance(written, str):
                 found[key] = _collected(program, function, visit.loops, parts, written)
     yield from found.values()
+
+
+def _comprehended(program: Program, loop: Loop) -> Iterator[Parts]:
+    """Yield a comprehension around a call, of which each element is what one call brings."""
+    steps = [one.step for one in walk(loop.body, into_calls=True)]
+    talks = [one for one in steps if isinstance(one, Communicate)]
+    if len(talks) != 1 or talks[0] not in loop.body or not talks[0].blocking:
+        return
+    (step,), lines = talks, program.context.lines
+    around = [
+        node
+        for node in ast.walk(tree_of(program.context.source))
+        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp)
+        and span_of(node, lines).contains(step.span)
+    ]
+    if not around or len(around[-1].generators) > 1 or step.op not in _COMPREHENDED:
+        return
+    node, (over,) = around[-1], around[-1].generators
+    text = " ".join(argument(step, name, program) or "" for name in _SENT)
+    if words(text) & bound_names([over.target]) and not over.ifs:
+        like = ast.copy_location(ast.For(over.target, over.iter, [], []), node)
+        yield Parts(like, loop, [Talk(step, step, (loop,))])
 
 
 # --- what takes their place -----------------------------------------------------------------------
@@ -99,6 +135,9 @@ def _without(steps: tuple[Step, ...], talks: list[Talk]) -> tuple[Step, ...]:
     for step in steps:
         if isinstance(step, Loop | Call):
             kept.append(replace(step, body=_without(step.body, talks)))
+        elif isinstance(step, Branch):
+            then, orelse = (_without(arm, talks) for arm in (step.then, step.orelse))
+            kept.append(replace(step, then=then, orelse=orelse))
         elif step not in gone:
             kept.append(step)
     return tuple(kept)

@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 from advisor.analysis.facts import NotPriced
 from advisor.analysis.processes import in_turn, together
-from advisor.analysis.spmd.statements import of_communication, of_step
+from advisor.analysis.spmd.statements import at_least, of_communication, of_step
 from advisor.analysis.spmd.threads import superstep
 from advisor.ir.concrete import rebuilt
 from advisor.ir.spmd.program import RANK, RANKS, number_of
@@ -290,6 +290,8 @@ class _Lowering:
                     yield self.gap(reason, span)
         except NotPriced as unknown:
             yield self.gap(str(unknown), step.span)
+            if isinstance(step, Communicate) and step.pickled:
+                yield from self._leaves(at_least(step))
         except ExprError as error:
             yield self.gap(f"sizes that contradict each other: {error}", step.span)
 

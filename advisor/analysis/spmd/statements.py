@@ -15,6 +15,7 @@ from advisor.ir.values import Subscript
 from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
 from costdb.lines.coefficients import bytes_of
+from costdb.records import replace
 from costdb.work import (
     PICKLED_KINDS,
     Access,
@@ -210,6 +211,15 @@ def of_communication(step: Communicate) -> tuple[Work, ...]:
         case Op.NEIGHBOR_ALLGATHER | Op.NEIGHBOR_ALLTOALL:
             return _with_neighbours(step)
     return (_collective(step),)
+
+
+def at_least(step: Communicate) -> tuple[Work, ...]:
+    """Return the work of a pickled operation whatever it carries: that of a number."""
+    number = Payload(PayloadKind.SCALAR, "", step.span, count=num(1))
+    try:
+        return of_communication(replace(step, send=number))
+    except NotPriced:
+        return ()
 
 
 def _required(payload: Payload | None, step: Communicate) -> Payload:

@@ -13,7 +13,7 @@ from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.door import operation
 from advisor.frontend.spmd.expressions import evaluate, slices
 from advisor.frontend.spmd.functions import define, of_annotation
-from advisor.frontend.spmd.joining import join_all, key_of
+from advisor.frontend.spmd.joining import key_of, replaced
 from advisor.frontend.spmd.operators import combine
 from advisor.frontend.spmd.run import Context, Run
 from advisor.frontend.spmd.subscripts import part_of, part_of_view, promoted, put
@@ -35,7 +35,6 @@ from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute, Copy, Step
 from advisor.ir.values import Scalar
 from advisor.numpy_table import PYTHON_FLOAT
-from costdb.expr import num
 from costdb.expr.nodes import Num
 
 SIZE_FROM = 3
@@ -207,20 +206,9 @@ def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
         case Record(number=number):
             run.keep(number, key_of(index, run), value)
         case Sequence():
-            run.rebind(target.value, _replaced(owner, index, value, run))
+            run.rebind(target.value, replaced(owner, index, value, run))
         case _:
             pass
-
-
-def _replaced(owner: Sequence, index: Value, value: Value, run: Run) -> Value:
-    position, items = run.integer(index), owner.items
-    if items is not None and position is not None and -len(items) <= position < len(items):
-        changed = list(items)
-        changed[position] = value
-        return Sequence(tuple(changed), is_list=owner.is_list)
-    element = join_all((value, *(items or (owner.element,))), "element", run)
-    length = owner.length if items is None else num(len(items))
-    return Sequence(None, element, length, owner.is_list)
 
 
 def _store_elements(place: View | None, view: View, value: Value, run: Run) -> None:

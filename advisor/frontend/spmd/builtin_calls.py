@@ -13,7 +13,7 @@ from advisor.frontend.spmd import operations
 from advisor.frontend.spmd.communicators import derive
 from advisor.frontend.spmd.door import of_numbers, operation
 from advisor.frontend.spmd.iterations import range_value
-from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys
+from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys, replaced
 from advisor.frontend.spmd.numpy_calls import NumPy
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -255,7 +255,7 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
 def _length(value: Value, run: Run) -> Value:
     match value:
         case Array(view):
-            return Number(view.shape[0]) if view.shape else Opaque(f"the length of `{view.text}`")
+            return Number(view.shape[0]) if view.shape else Number(None, varies=True)
         case Range(low, high):
             return Number(high - low)
         case Sequence(items=tuple() as items):
@@ -395,14 +395,14 @@ def _list(
 ) -> Value:
     match name:
         case "append" | "add" if first is not None:
-            run.rebind(target, _appended(owner, first, run, target))
+            _rebind(target, _appended(owner, first, run, target), run)
         case "extend" if isinstance(first, Sequence):
             several = [*(owner.items or ()), *(first.items or ())]
             known = owner.items is not None and first.items is not None and not run.frame.depth
             element = owner.element or first.element
             if not known and element is None and several:
                 element = several[0]
-            run.rebind(target, Sequence(tuple(several) if known else None, element, None))
+            _rebind(target, Sequence(tuple(several) if known else None, element, None), run)
         case "pop":
             return owner.items[-1] if owner.items else owner.element or Opaque("an element")
         case "index" | "count":
@@ -410,6 +410,19 @@ def _list(
         case "copy":
             return owner
     return Nothing()
+
+
+def _rebind(target: cst.BaseExpression, value: Sequence, run: Run) -> None:
+    """Let a name denote a list, or an entry of a list of lists, whichever it may be."""
+    if not isinstance(target, cst.Subscript):
+        run.rebind(target, value)
+    elif isinstance(lists := run.plain(target.value), Sequence):
+        match target.slice:
+            case [cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value=text)))]:
+                index = Number(num(int(text, 0)))
+            case _:
+                index = Number(None)
+        run.rebind(target.value, replaced(lists, index, value, run))
 
 
 def _appended(owner: Sequence, value: Value, run: Run, target: cst.BaseExpression) -> Sequence:

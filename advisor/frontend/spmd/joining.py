@@ -339,3 +339,15 @@ def items_of(value: Value, run: Run) -> tuple[Value, ...] | None:
         case Sequence(items=items):
             return items
     return None
+
+
+def replaced(owner: Sequence, index: Value, value: Value, run: Run) -> Sequence:
+    """Return a list with another value at a place: at any, where the place is not known."""
+    position, items = run.integer(index), owner.items
+    if items is not None and position is not None and -len(items) <= position < len(items):
+        changed = list(items)
+        changed[position] = value
+        return Sequence(tuple(changed), is_list=owner.is_list)
+    element = join_all((value, *(items or (owner.element,))), "element", run)
+    length = owner.length if items is None else num(len(items))
+    return Sequence(None, element, length, owner.is_list)

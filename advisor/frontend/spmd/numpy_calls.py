@@ -320,6 +320,7 @@ def given_to(arguments: Iterable[Argument]) -> list[Given[Value]]:
 _HANDLERS: dict[str, Callable[[NumPy, Arguments], Value]] = {
     "ndarray": NumPy.over_memory,
     "append": lambda numpy, _: numpy.allocated(None, (numpy.unknown_length(),)),
+    "flatnonzero": lambda numpy, _: numpy.allocated("int64", (numpy.unknown_length(),)),
     "array_split": lambda numpy, given: numpy.split(given, unlike=1),
     "split": NumPy.split,
     "dtype": _dtype,
