@@ -281,6 +281,9 @@ def _not_parsed(path: str, source: str, error: cst.ParserSyntaxError) -> ParsePr
     return ParseProblem(path, line, min(column, len(text)), reason)
 
 
+MOST_NODES: Final = 2000
+"""Of which all that is within is kept of late: of a loop it is asked twenty times."""
+
 MOST_TREES: Final = 16
 """Kept of late: several readers ask for one, and a program for those of the modules beside it."""
 
@@ -419,13 +422,14 @@ def parts_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
                 yield part
 
 
-def nodes_in(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield a node and all that is within it, as `parts_of` does."""
-    pending = [node]
+@lru_cache(MOST_NODES)
+def nodes_in(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    """Return a node and all that is within it, as `parts_of` does."""
+    found, pending = [], [node]
     while pending:
-        found = pending.pop()
-        yield found
-        pending.extend(reversed(list(parts_of(found))))
+        found.append(pending.pop())
+        pending.extend(reversed(list(parts_of(found[-1]))))
+    return tuple(found)
 
 
 _ORDERS: dict[type[cst.CSTNode], tuple[str, ...]] = {
