@@ -44,6 +44,7 @@ from costdb.records import dataclass, field
 _MOST_SWEEPS = 20
 
 Point: TypeAlias = Mapping[str, float]
+Bindings = Mapping[str, int | float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,20 @@ class General:
 Reduced: TypeAlias = Multilinear | General
 
 
-def reduce_price(expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset[str]) -> Reduced:
+class BoundSizes(dict[str, int | float]):
+    """Values of sizes, with what parts of formulas come to there: several prices share most."""
+
+    def __init__(self, sizes: Bindings) -> None:
+        super().__init__(sizes)
+        self.point = Sizes(sizes)
+
+
+def at_once(sizes: Bindings) -> BoundSizes:
+    """Return sizes at which what prices have in common is evaluated once."""
+    return sizes if isinstance(sizes, BoundSizes) else BoundSizes(sizes)
+
+
+def reduce_price(expr: Expr, sizes: Bindings, coefficients: frozenset[str]) -> Reduced:
     """Bind all sizes in `expr`, leaving a function of the coefficients.
 
     Raises
@@ -117,7 +131,7 @@ def reduce_price(expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset
     products = by_products(expr, coefficients)
     if products is None:
         return General(substitute(expr, {name: sizes[name] for name in used}))
-    at = Sizes(sizes)
+    at = at_once(sizes).point
     weights = {names: _finite(at.at(factor)) for names, factor in products.items()}
     return Multilinear({names: weight for names, weight in weights.items() if weight})
 
@@ -338,8 +352,6 @@ def _up(factor: Quantity) -> float:
 _SECONDS_PER_MICROSECOND = 1e-6
 _TRUST = tuple(Provenance)
 
-Bindings = Mapping[str, int | float]
-
 
 def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
     """Return the estimate of a price for given sizes.
@@ -362,6 +374,7 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
         A size is unbound or not a finite number, or the formula has no value there.
     """
     check_bindings(bindings)
+    bindings = at_once(bindings)
     names = frozenset(priced.coefficients)
     box = _box(priced.coefficients)
     whole = reduce_price(priced.microseconds, bindings, names)

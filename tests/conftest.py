@@ -23,13 +23,15 @@ def pytest_collection_finish() -> None:
     """Let the collector pass over what was read before the first test: it all stays."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(500_000, 20, 50)
 
 
 def pytest_configure() -> None:
     """Let workers, and processes that tests start, find our modules compiled as libraries are."""
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # what numba compiles is run once or twice here, and looked at for what it does
+    os.environ.setdefault("NUMBA_OPT", "0")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -12,7 +12,7 @@ from advisor.ir.kernel import Kernel
 from advisor.source import SourceProblem, Span
 from costdb.crossovers import Crossover, crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
-from costdb.evaluate import compare, evaluate_price, middle, middles
+from costdb.evaluate import at_once, compare, evaluate_price, middle, middles
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, maximum
 from costdb.machines import Machine
 from costdb.pricing import price_process
@@ -228,6 +228,7 @@ def _rounded(time: float) -> float:
 
 def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:
     """Return both estimates, and their ratio with shared coefficients moving together."""
+    sizes = at_once(sizes)
     return Compared(
         evaluate_price(before.priced, sizes),
         evaluate_price(after.priced, sizes),

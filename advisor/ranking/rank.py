@@ -65,7 +65,7 @@ from advisor.ranking.worth import (
 from advisor.source import Span
 from advisor.unread import NO_RULE
 from costdb.estimate import Missing
-from costdb.evaluate import fixed_part
+from costdb.evaluate import at_once, fixed_part
 from costdb.expr import ExprError
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
@@ -230,7 +230,8 @@ class _Ranking:
 
     def _at_sizes(self, here: Costed) -> Ranked:
         """Return findings at the sizes at hand."""
-        subject, kernel, values = self.subject, self.subject.kernel, self.subject.sizes.values
+        subject, kernel = self.subject, self.subject.kernel
+        values = at_once(subject.sizes.values)
         now = time_s(here, values)
         around = Whole(now, not here.priced.omitted, 1.0, self._priced_as())
         judged: list[Judged] = []

@@ -21,8 +21,7 @@ from tests.lsp.wire import Wire
 
 MACHINE = "t3e"
 FILES = {
-    **{name: text for name, text in examples().items() if "gauss" not in name},  # as `PLANNED`
-    "planned.py": PLANNED,
+    **{name: text for name, text in examples().items() if "gauss" not in name},  # as below
     "program.py": PROGRAM,
     "several.py": PLANNED + PROGRAM.replace("import numpy as np\n", "") + "# advise: trip 3\n",
 }

@@ -48,8 +48,12 @@ def real() -> Report:
 
 @given(REPORTS)
 @settings(max_examples=20, deadline=None)
-def test_sarif_follows_the_official_schema(real: Report, report: Report) -> None:
-    for one in (report, real, SAMPLE, EMPTY):
+def test_sarif_follows_the_official_schema(report: Report) -> None:
+    official_schemas.sarif().validate(json.loads(rendered("sarif", report)))
+
+
+def test_sarif_of_a_real_report_follows_it(real: Report) -> None:
+    for one in (real, SAMPLE, EMPTY):
         official_schemas.sarif().validate(json.loads(rendered("sarif", one)))
 
 

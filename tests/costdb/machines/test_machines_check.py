@@ -58,11 +58,15 @@ def test_every_built_in_profile_is_sound(name):
     assert check_profile(PROFILES[name], name) == []
 
 
+DRAWN = {name: profile for name, profile in PROFILES.items() if name != "cluster2026"}
+"""What places are drawn of: that one takes a tenth of a second, and has the parts of others."""
+
+
 def places_of_any(wanted):
     """Draw a profile, then a place in it: most places are in the two that take longest to check."""
     of_each = [
         [(name, path) for path in places(profile) if wanted(profile, path)]
-        for name, profile in PROFILES.items()
+        for name, profile in DRAWN.items()
     ]
     return st.sampled_from(of_each).flatmap(st.sampled_from)
 
@@ -145,11 +149,11 @@ json_values = st.recursive(
 )
 
 
-PLACES = {name: [place for place in places(profile) if place] for name, profile in PROFILES.items()}
+PLACES = {name: [place for place in places(profile) if place] for name, profile in DRAWN.items()}
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(sorted(PROFILES)), st.data())
+@given(st.sampled_from(sorted(DRAWN)), st.data())
 def test_no_corruption_crashes_the_check(name, data):
     path = data.draw(st.sampled_from(PLACES[name]))
     document = changed(PROFILES[name], path, data.draw(json_values))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,12 +103,14 @@ def test_what_is_said(name: str) -> None:
         )
 
 
-def until_quiet(case: Case) -> str:
+@cache
+def until_quiet(name: str) -> str:
     """Return a program after all edits.
 
     What one pickle brings to light another edit changes, and what is reduced to a root which sends
     it on, once it need not be gathered.
     """
+    case = CASES[name]
     source = case.source
     for _ in range({"ADV601": 3, "ADV604": 2}.get(case.rule.code, 1)):
         source = rewritten(source, proposals(source, case.rule))
@@ -123,7 +126,7 @@ def test_rewritten_programs_give_equal_results(
     tmp_path: Path, ranks: int, codes: tuple[str, ...]
 ) -> None:
     programs = {
-        name: (case.source, until_quiet(case), case.tolerance)
+        name: (case.source, until_quiet(name), case.tolerance)
         for name, case in REWRITTEN.items()
         if name.startswith(codes)
     }

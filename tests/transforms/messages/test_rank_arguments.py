@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from costdb.expr import (
     Expr,
     conditional,
     equal,
-    evaluate,
     floor_div,
     less,
     less_equal,
@@ -21,6 +21,7 @@ from costdb.expr import (
     num,
     sym,
 )
+from costdb.expr.evaluate import Evaluator
 from costdb.expr.nodes import Mod
 from tests.spmd.reading import program
 from tests.transforms.messages.test_message_cases import CASES
@@ -63,8 +64,15 @@ def drawn_partner(source: random.Random, world: Communicator) -> Expr:
     return source.choice((rank, size, num(0))) + source.randint(-3, 3)
 
 
-def value(expr: Expr, rank: int, size: int) -> int:
-    return int(evaluate(expr, {"rank": rank, "P": size}))
+@lru_cache(8)
+def values(expr: Expr) -> dict[tuple[int, int], int]:
+    """Return the values of an expression on each rank of each number of them."""
+    evaluator = Evaluator((expr,))
+    return {
+        (rank, size): int(found)
+        for size in range(1, 65)
+        for rank, found in enumerate(evaluator.along("rank", range(size), {"P": size})[0])
+    }
 
 
 def holds_on(ranks: Ranks, rank: int, size: int) -> bool:
@@ -86,7 +94,7 @@ def test_conditions_hold_on_the_ranks_that_are_named(seed: int, world: Communica
             continue
         said += 1
         for place in EVERYWHERE:
-            assert holds_on(found, *place) == bool(value(condition, *place)), (condition, place)
+            assert holds_on(found, *place) == bool(values(condition)[place]), (condition, place)
     assert said > 5
 
 
@@ -105,11 +113,11 @@ def test_partners_are_where_they_are_said_to_be(seed: int, world: Communicator) 
         moves.append(move)
         for rank, size in EVERYWHERE:
             if holds_on(where, rank, size):
-                there = value(partner, rank, size)
-                assert there == (move.sign * rank + value(move.by, rank, size)) % size
+                there = values(partner)[rank, size]
+                assert there == (move.sign * rank + values(move.by)[rank, size]) % size
     assert len(moves) > 5
     ends = [
-        {(r, p): (one.sign * r + value(one.by, r, p)) % p for r, p in EVERYWHERE} for one in moves
+        {(r, p): (one.sign * r + values(one.by)[r, p]) % p for r, p in EVERYWHERE} for one in moves
     ]
     for one, back in zip(moves, ends, strict=True):
         for other, there in zip(moves, ends, strict=True):
