@@ -6,13 +6,13 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import libcst as cst
-from libcst._nodes.internal import CodegenState
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from advisor.source import ParseProblem, Span
 from costdb.records import dataclass, fields
@@ -321,76 +321,32 @@ def tree_of(path: str, source: str) -> Tree:
 
     def comments() -> tuple[Span, ...]:
         found = (p for node, p in positions().items() if isinstance(node, cst.Comment))
-        return tuple(Span(*place) for place in sorted(found))
+        return tuple(sorted(map(_span, found)))
 
-    return Tree(module, lambda node: Span(*positions()[node]), comments)
-
-
-Place = tuple[int, int, int, int]
-"""Line and column of the start and of the end."""
+    return Tree(module, lambda node: _span(positions()[node]), comments)
 
 
-class _Places(CodegenState):
-    """Where nodes stand: what `PositionProvider` finds, in half the time."""
+def _span(place: CodeRange) -> Span:
+    return Span(place.start.line, place.start.column, place.end.line, place.end.column)
 
-    def __init__(self, module: cst.Module) -> None:
-        super().__init__(module.default_indent, module.default_newline)
-        self.line, self.column = 1, 0
-        self.starts: list[tuple[int, int]] = []
-        self.found: dict[cst.CSTNode, Place] = {}
 
-    def add_indent_tokens(self) -> None:
-        for token in self.indent_tokens:
-            self.add_token(token)
+def _positions(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
+    return _Placing(module, unsafe_skip_copy=True).resolve(PositionProvider)
 
-    def add_token(self, value: str) -> None:
-        self.tokens.append(value)
-        if "\n" in value or "\r" in value:
-            *above, last = _LINE_END.split(value)
-            self.line, self.column = self.line + len(above), 0
-            value = last
-        self.column += len(value)
 
-    def before_codegen(self, node: cst.CSTNode) -> None:
-        self.starts.append((self.line, self.column))
+class _Placing(MetadataWrapper):
+    """Does not show the whole tree to nobody, which takes as long as to find all places."""
 
-    def after_codegen(self, node: cst.CSTNode) -> None:
-        start = self.starts.pop()
-        # what is recorded lacks the blanks and brackets around it
-        self.found.setdefault(node, (*start, self.line, self.column))
-
-    def record_syntactic_position(
+    def visit_batched(
         self,
-        node: cst.CSTNode,
-        *,
-        start_node: cst.CSTNode | None = None,
-        end_node: cst.CSTNode | None = None,
-    ) -> Any:
-        return _Recorded(self, node, start_node, end_node)
-
-
-class _Recorded:
-    """A node without what is around it, or from one of its parts to another."""
-
-    __slots__ = ("ends", "node", "places", "start")
-
-    def __init__(self, places: _Places, node: cst.CSTNode, *ends: cst.CSTNode | None) -> None:
-        self.places, self.node, self.ends = places, node, ends
-
-    def __enter__(self) -> None:
-        self.start = self.places.line, self.places.column
-
-    def __exit__(self, *raised: object) -> None:
-        found, (first, last) = self.places.found, self.ends
-        start = self.start if first is None else found[first][:2]
-        end = (self.places.line, self.places.column) if last is None else found[last][2:]
-        found[self.node] = (*start, *end)
-
-
-def _positions(module: cst.Module) -> Mapping[cst.CSTNode, Place]:
-    places = _Places(module)
-    module._codegen(places)
-    return places.found
+        visitors: Iterable[cst.BatchableCSTVisitor],
+        before_visit: Callable[[cst.CSTNode], None] | None = None,
+        after_leave: Callable[[cst.CSTNode], None] | None = None,
+    ) -> cst.CSTNode:
+        visitors = tuple(visitors)
+        if not visitors:
+            return self.module
+        return super().visit_batched(visitors, before_visit, after_leave)
 
 
 # What is within a node, without what LibCST's own visit does besides: ``node.visit(visitor)`` makes
