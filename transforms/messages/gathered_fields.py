@@ -372,7 +372,7 @@ def _is_last_word(
     names = words(sent.text)
     if sent.view is None and names & bound_names(nodes[at + 1 :]):
         return False
-    if sent.view is None and not names & bound_in(program, loop):
+    if step.op in REDUCTIONS and not names & bound_in(program, loop):
         return False  # a repetition of the same measures it
     if any(isinstance(one.step, Leave) and one.step.how != "break" for one in walk(loop.body)):
         return False
