@@ -6,13 +6,14 @@ Python has no array that grows. Each iteration makes a longer one and copies all
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import libcst as cst
 
 from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import counted_names, resolve
 from advisor.frontend.scope import Growing, Scope
-from advisor.frontend.trees import NotUnderstood, nodes_in
+from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Bind, Store
 from advisor.ir.values import Called, Fill, Range, Read
@@ -28,14 +29,14 @@ _JOINING = frozenset({"numpy.concatenate", "numpy.vstack", "numpy.hstack"})
 
 def growing_in(loop: cst.CSTNode, scope: Scope) -> dict[str, Growing]:
     """Return the arrays that a loop does nothing with but let them grow."""
-    empty = ArrayType("float64", (num(0),))
-    return {
-        name: Growing(
-            len(scope.running), scope.array_type(name) if scope.has_array(name) else empty
-        )
-        for name in grown_in(loop, scope.imports)
-        if name not in scope.growing
-    }
+    found: dict[str, Growing] = {}
+    for name in grown_in(loop, scope.imports):
+        if name not in scope.growing:
+            first = ArrayType("float64", (num(0),))
+            with suppress(NotKnown):
+                first = scope.array_type(name) if scope.has_array(name) else first
+            found[name] = Growing(len(scope.running), first)
+    return found
 
 
 def grown_in(loop: cst.CSTNode, imports: Mapping[str, str]) -> Iterator[str]:

@@ -91,6 +91,17 @@ def test_arrays_that_something_else_needs_are_left_alone(piece: str) -> None:
     assert first_rewrite(_source("np.array([])", piece), TRANSFORM) is None
 
 
+def test_an_array_that_nobody_knows_before_may_grow() -> None:
+    # what the second loop is given, the first one may have made anything of
+    first = "for k in range(2):\n        x = np.vstack([x, a * k]) if k else x[1:]\n    "
+    loop = LOOP.replace("for", f"{first}for", 1).format(
+        first=ROWS, piece="x = np.vstack([x, a[i]])"
+    )
+    made = first_rewrite(HEAD.format(dtype="f8") + loop, TRANSFORM)
+    assert made is not None
+    assert made.rewritten.count("x_parts = [x]") == 1
+
+
 def test_pieces_are_kept_as_they_were() -> None:
     source = _source(ROWS, "start += a[i]\n        x = np.vstack([x, start])")
     made = first_rewrite(source, TRANSFORM)
