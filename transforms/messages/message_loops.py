@@ -5,7 +5,7 @@ where the other end receives them one by one, and sends all of them in one messa
 that broadcast, reduce or exchange something small in every iteration: one call carries all of it.
 Pickled objects go as one list. Calls in a loop are one where no iteration needs what an
 earlier one received. Where each item goes to a rank of its own, what goes to one rank can be
-collected; a communicator that each iteration makes of the same is made once.
+collected.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
 thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
@@ -94,7 +94,6 @@ from transforms.kit.rewrite import (
     together,
 )
 from transforms.messages.by_owner import by_owner
-from transforms.messages.made_again import made_again
 from transforms.messages.patterns import is_clear
 from transforms.messages.repeated_collectives import repeated_collectives
 
@@ -250,7 +249,6 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                     )
         yield from repeated_collectives(program, function, told)
         yield from by_owner(program, function)
-        yield from made_again(program, function)
 
 
 def _sweep(program: Program, end: End) -> _Sweep | None:

@@ -6,7 +6,7 @@ of which every rank uses its block (`Scatter`), a sum of which every rank uses i
 field that is gathered for one number (`reduce`, `allreduce`), one of which some planes are used, or
 what is next to the own block, what every step gathers or reduces but is used behind the loop only,
 parts that the root gathers to add (`Reduce`, `Allreduce`), or of which it makes what it sends to
-all (`allgather`, `allreduce`), and an exchange of which a loop's last iteration needs none.
+all (`allgather`, `allreduce`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -83,8 +83,6 @@ from transforms.kit.ranks import root_only
 from transforms.kit.rewrite import Edits, fresh_name, in_place_of
 from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
-from transforms.messages.last_exchange import last_exchange
-from transforms.messages.parts_of_objects import parts_of_objects
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
 _UNWRITTEN = "the blocks of all ranks have no text that means them where the call stands"
@@ -135,10 +133,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             if step.blocking:
                 yield from _by_blocks(program, function, visit, step)
         yield from combined_parts(program, function)
-        yield from parts_of_objects(program, function)
         yield from _padded_sums(program, function)
         yield from gathered_fields(program, function)
-        yield from last_exchange(program, function)
 
 
 _SCATTERED = (
