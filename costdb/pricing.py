@@ -30,7 +30,7 @@ from costdb.expr import (
     sym,
 )
 from costdb.expr.functions import CHANCE, TRIPS, Sum
-from costdb.expr.nodes import Add, Mul, add
+from costdb.expr.nodes import Add, Mul, Sym, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
 from costdb.quantity import Omission, Provenance, Quantity
@@ -66,7 +66,7 @@ _COMPILED = "process models state their times, and compile themselves"
 def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the sum of `expr` over ``low..high``, in closed form where that is seen at once."""
     if variable not in free_symbols(expr):
-        return maximum(0, high - low + 1) * expr
+        return at_least(ZERO, high - low + 1) * expr
     turned, rest = turned_over(variable, low, high, expr)
     if turned != ZERO:
         return turned + added_over(variable, low, high, rest)
@@ -74,7 +74,16 @@ def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     coefficients = coefficients_in(expr, variable) if is_polynomial_in(expr, variable) else None
     if coefficients is None:
         return summation(variable, low, high, expr)
-    return sum_below(coefficients, maximum(high + 1, low)) - sum_below(coefficients, low)
+    return sum_below(coefficients, at_least(low, high + 1)) - sum_below(coefficients, low)
+
+
+def at_least(low: Expr, count: Expr) -> Expr:
+    """Return the greater of two; how often a loop runs of which nothing tells is no less than 0.
+
+    It is a coefficient, and of a choice between coefficients no price is a sum of products.
+    """
+    untold = isinstance(count, Sym) and count.name.startswith(TRIPS)
+    return count if untold and low == ZERO else maximum(low, count)
 
 
 def turned_over(variable: str, low: Expr, high: Expr, expr: Expr) -> tuple[Expr, Expr]:

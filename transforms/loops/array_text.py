@@ -124,6 +124,14 @@ def counted(statements: tuple[Statement, ...], kernel: Kernel) -> tuple[Statemen
     return mapped(statements, other)
 
 
+def _element(read: Read) -> str:
+    """Return the name of an element of what is unpacked: nothing else of it has a name."""
+    match read.region:
+        case (Point(Num(int(place))),) if ", " in read.array:
+            return read.array[1:-1].split(", ")[place]
+    raise NoWords
+
+
 def within(text: str, own: int, level: int) -> str:
     """Return source in parentheses where it binds less than a level."""
     return f"({text})" if own < level else text
@@ -507,6 +515,8 @@ class Words:
 
         Places along its first axes stand in their place, where that is all of them.
         """
+        if read.array.startswith("<"):
+            return _element(read)
         if not read.region:
             return read.array
         lists = self.kernel.lists

@@ -230,3 +230,13 @@ def test_every_function_of_numpy_comes_to_the_same(dtype: str) -> None:
                 for one, other in zip(after, before, strict=True):
                     np.testing.assert_allclose(one, other, rtol=2e-5, err_msg=line)
     assert raised > (60 if dtype == "f8" else 15)
+
+
+def test_elements_of_what_is_unpacked_go_by_their_names() -> None:
+    body = (
+        "for i in range(a.shape[0]):\n    p, q = w / w[0]\n    for k in range(a.shape[1]):\n"
+        "        a[i, k] = p * b[i, k] + q\n    w += a[i, 0]"
+    )
+    texts = [rewritten(one) for one in ELEMENTS.propose(kernel_of(body)) if one.edits()]
+    assert any("    a[i, :] = p * b[i, :] + q\n" in text for text in texts)
+    assert not any("<" in text for text in texts)
