@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection
 
 from advisor import engine
@@ -57,6 +58,14 @@ def _best_step(
     return None
 
 
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
 def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
     """Return the state of a file when no fix is left, the highest gain first; nothing is written.
 
@@ -96,11 +105,13 @@ def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
             break
         finding, text = step
         try:
+            if _parses(result.source):
+                ast.parse(text)
             result = check(text)
-        except SourceProblem as problem:
+        except (SourceProblem, SyntaxError) as problem:
             raise CommandError(
                 f"{finding.path}: the fix of {finding.code} breaks the file "
-                f"({problem.message}); nothing was changed, please report it"
+                f"({problem}); nothing was changed, please report it"
             ) from problem
         seen.add(text)
         applied.append(finding)
