@@ -52,6 +52,7 @@ from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.shapes import whole as region_of
 from advisor.ir.statements import (
     Bind,
+    Loop,
     ScalarBind,
     Statement,
     Store,
@@ -504,16 +505,26 @@ def _proposal(
     return offered(kernel, span, pattern.title, pattern.reason, variant, argued, edits)
 
 
-# Names that stand for an inverse, or a sorted array, and serve for nothing else.
+# Names that stand for an inverse, a diagonal matrix or a sorted array, and serve for nothing else.
 
 
 def _of_names(kernel: Kernel) -> Iterator[Proposal]:
     for bind in kernel.body:
         match bind:
-            case Bind(name, Called("linalg.inv", (matrix,))) if name not in kernel.observed:
-                yield from _without_inverse(bind, matrix, kernel)
             case Bind(value=Sort(vector) | Called("builtins.sorted", (vector,))):
                 yield from _without_order(bind, vector, kernel)
+    for block in _blocks(kernel.body):
+        for bind in block:
+            match bind:
+                case Bind(name, Called("linalg.inv" | "diag")) if name not in kernel.observed:
+                    yield from _without_matrix(bind, block, kernel)
+
+
+def _blocks(body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
+    yield body
+    for one in body:
+        if isinstance(one, Loop):
+            yield from _blocks(one.body)
 
 
 def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Proposal]:
@@ -542,15 +553,20 @@ def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Propos
     yield _proposal(pattern, bind, kernel.with_body(body), edits, kernel)
 
 
-def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield the statements that multiply by an inverse with equations solved in their places."""
+def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) -> Iterator[Proposal]:
+    """Yield the statements that multiply by a named matrix with what it stands for in them."""
+    assert isinstance(bind.value, Called)
+    pattern = PATTERNS[0] if bind.value.function == "linalg.inv" else PATTERNS[2]
     whole = Read(bind.name, region_of(kernel.extents(bind.name)))
-    rest = kernel.body[kernel.body.index(bind) + 1 :]
+    rest = block[block.index(bind) + 1 :]
     users = [one for one in rest if bind.name in mentioned(one)]
+    leaves = (one for one in walk(kernel.body) if not within(one) and one is not bind)
     between = rest[: rest.index(users[-1])] if users else ()
     changed = {name for one in between for name in written(one)}
-    needed = {bind.name, *(read.array for read in reads(matrix))}
+    needed = {bind.name, *(read.array for read in reads(bind.value))}
     if not users or changed & needed or needed & kernel.aliases:
+        return
+    if any(bind.name in mentioned(one) for one in leaves if not any(one is o for o in users)):
         return
     body, edits = with_statement(kernel.body, bind, ()), [partial(_gone, bind, kernel)]
     for one in users:
@@ -559,11 +575,14 @@ def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Prop
         changes: dict[Value, Value] = {}
         for part in parts_of(one.value):
             if whole in factors(part):
-                inverted = with_part(part, whole, bind.value)
-                changes |= dict.fromkeys([part], next(_solved(inverted, kernel)))
+                named = with_part(part, whole, bind.value)
+                other = next(pattern.others(named, kernel), None)
+                if other is None or type_of(other, kernel) != type_of(part, kernel):
+                    return
+                changes[part] = other
         value: Value = one.value
-        for part, solved in changes.items():
-            value = with_part(value, part, solved)
+        for part, other in changes.items():
+            value = with_part(value, part, other)
         if bind.name in mentioned(replace(one, value=value)):
             return
         body = with_statement(body, one, (replace(one, value=value),))
@@ -573,7 +592,7 @@ def _without_inverse(bind: Bind, matrix: Value, kernel: Kernel) -> Iterator[Prop
         made = [edit() for edit in edits]
         return tuple(one for some in made for one in some) if all(made) else ()
 
-    yield _proposal(PATTERNS[0], bind, kernel.with_body(body), every, kernel)
+    yield _proposal(pattern, bind, kernel.with_body(body), every, kernel)
 
 
 def _gone(bind: Bind, kernel: Kernel) -> tuple[Edit, ...]:

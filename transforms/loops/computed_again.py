@@ -51,6 +51,8 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     Unrolled,
+    mentioned,
+    walk,
     within,
     written,
 )
@@ -194,6 +196,15 @@ class _Reader:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.written = kernel.context.written
+        # what is stored to, or may be, and what is kept: each iteration has one of its own
+        leaves = [one for one in walk(kernel.body) if not within(one)]
+        unseen = [
+            one
+            for one in leaves
+            if isinstance(one, Unknown) or (isinstance(one, Store) and one.array in kernel.lists)
+        ]
+        stored = [one for one in leaves if not isinstance(one, Bind | ScalarBind)]
+        self.changing = kernel.aliases.union(*map(mentioned, unseen), *map(written, stored))
         first, last = kernel.context.whole
         lines = kernel.context.lines
         self.perhaps = [
@@ -245,7 +256,9 @@ class _Reader:
             first = part is one and value not in known and part.name.isidentifier()
             if first and part.name not in self.kernel.aliases:
                 name = part.name
-            elif isinstance(part, Bind):
+            elif isinstance(part, Bind) and (
+                part is one or value in known or part.name in self.changing
+            ):
                 return  # what is called so may be stored to
         uses = known.setdefault(value, _Uses(number, name))
         uses.last = number

@@ -66,6 +66,17 @@ WRITTEN = [
         "t = np.exp(x)\nproduct = np.exp(x) * 2\nfor k in range(3):\n    y += product\n"
         "    t[0] = 5.0\nreturn t",
     ),
+    # a name that nothing stores to may stand for the same array each time
+    ("for k in range(3):\n    t = np.exp(x)\n    y += t * k",
+     "exp_x = np.exp(x)\nfor k in range(3):\n    t = exp_x\n    y += t * k"),
+    ("for k in range(3):\n    t = np.exp(x)\n    t[0] = k\n    y += t", None),
+    ("for k in range(3):\n    t = np.exp(x)\n    t += y\n    y += t", None),
+    ("for k in range(3):\n    t = np.exp(x)\n    u = t[1:]\n    u[0] = k\n    y += t", None),
+    ("for k in range(3):\n    t = np.exp(x)\n    if c > k:\n        t[0] = k\n    y += t", None),
+    ("r = []\nfor k in range(3):\n    t = np.exp(x)\n    r.append(t)\nreturn r", None),
+    ("r = {}\nfor k in range(3):\n    t = np.exp(x)\n    r[k] = t\nreturn r", None),
+    ("for k in range(3):\n    t = np.exp(x)\n    np.add.at(t, [k], 1.0)\n    y += t", None),
+    ("for k in range(3):\n    t = np.exp(x)\n    t.sort()\n    y += t", None),
     # drawn numbers are others each time
     ("s = np.random.rand(9)\nt = np.random.rand(9)\nreturn s + t", None),
     ("for k in range(4):\n    t = np.random.rand(9)\n    y[:9] += t", None),
