@@ -182,9 +182,12 @@ def _bound_once(body: Iterable[ast.stmt]) -> dict[str, ast.Assign]:
     Also attributes that nothing reads before.
     """
     stored, found = _stored(body), dict[str, ast.Assign]()
-    first = dict[str, int]()
+    attributes, first = (
+        {name.rpartition(".")[2] for name in stored if "." in name},
+        dict[str, int](),
+    )
     for one in (one for part in body for one in ast.walk(part) if isinstance(one, ast.Attribute)):
-        if isinstance(one.ctx, ast.Load):
+        if isinstance(one.ctx, ast.Load) and one.attr in attributes:
             name = ast.unparse(one)
             first[name] = min(one.lineno, first.get(name, one.lineno))
     pending = list(body)

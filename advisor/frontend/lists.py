@@ -1,4 +1,4 @@
-"""Lists that loops fill: ``res = []; for ...: res.append(value)``.
+"""Lists that loops fill, ``res = []; for ...: res.append(value)``, and arrays that they let grow.
 
 Each iteration appends at most once, so that a list is an array with a place for each iteration.
 Where a condition decides, places that it leaves out are none of the list. Nothing else sees the
@@ -7,21 +7,41 @@ list before the loop is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import libcst as cst
 
 from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import counted_names, resolve
-from advisor.frontend.scope import Scope
-from advisor.frontend.trees import NotUnderstood, nodes_in
+from advisor.frontend.scope import Growing, Scope
+from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.kernel import FilledList
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import Bind, Store
-from advisor.ir.values import Chosen, Copy, Elementwise, Fill, Point, Read, Scalar, Value
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS, UNKNOWN_DTYPE, count_of, strong
+from advisor.ir.values import (
+    Called,
+    Chosen,
+    Copy,
+    Elementwise,
+    Fill,
+    Point,
+    Range,
+    Read,
+    Scalar,
+    Value,
+)
+from advisor.numpy_table import (
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    ROWS,
+    UNKNOWN_DTYPE,
+    count_of,
+    promote,
+    strong,
+)
 from advisor.source import Span
-from costdb.expr import free_symbols, sym
+from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.expr.functions import chance
 from costdb.records import replace
 
@@ -220,7 +240,109 @@ def _is_of_python(value: Value, scope: Scope) -> bool | None:
 
 
 def room(name: str, span: Span, scope: Scope) -> Iterator[Bind]:
-    """Yield what makes room for a list that a loop has filled."""
+    """Yield what makes room for a list that a loop has filled, or an array that it let grow."""
     made = scope.locals.get(name)
     if made is not None:
         yield Bind(name, Fill("", made.extents, made.dtype), span)
+
+
+# --- arrays that grow ---------------------------------------------------------------------------
+#
+# ``x = np.append(x, piece)`` does by copying all that is there what a list does without.
+
+GROWN = "<grown {}>"
+"""The name of what a loop grows: one stretch of memory, however many axes the array has."""
+
+
+def growing_in(loop: cst.CSTNode, scope: Scope) -> dict[str, Growing]:
+    """Return the arrays that a loop does nothing with but let them grow, in one place."""
+    uses, found = counted_names(loop), dict[str, Growing]()
+    for node in nodes_in(loop):
+        match node:
+            case cst.Assign([cst.AssignTarget(cst.Name(value=name))], value) if uses[name] == 2:
+                if name in scope.growing or piece_of(name, value, scope.imports) is None:
+                    continue
+                first = ArrayType("float64", (num(0),))
+                with suppress(NotKnown):
+                    first = scope.array_type(name) if scope.has_array(name) else first
+                found[name] = Growing(len(scope.running), first)
+    return found
+
+
+def piece_of(
+    name: str, node: cst.BaseExpression, imports: Mapping[str, str]
+) -> cst.BaseExpression | None:
+    """Return what an expression puts behind an array of a name; None where it does anything else.
+
+    Parameters
+    ----------
+    name : str
+    node : BaseExpression
+        ``np.append(name, piece)``, ``np.vstack([name, piece])`` and their like.
+    imports : mapping of str to str
+    """
+    match node:
+        case cst.Call(func, [cst.Arg(first, None, star=""), *rest]):
+            called = (resolve(func, imports) or "").removeprefix("numpy.")
+        case _:
+            return None
+    match called, first, rest:
+        case "append", cst.Name(value=grown), [cst.Arg(piece, None, star=""), *options]:
+            pass
+        case (
+            "concatenate" | "vstack" | "hstack",
+            cst.List([cst.Element(cst.Name(value=grown)), cst.Element(piece)])
+            | cst.Tuple([cst.Element(cst.Name(value=grown)), cst.Element(piece)]),
+            options,
+        ):
+            pass
+        case _:
+            return None
+    stated = [one for one in options if one.keyword is None or one.keyword.value == "axis"]
+    most = called in ("append", "concatenate")
+    return piece if len(stated) == len(options) <= most and grown == name else None
+
+
+def joined(name: str, piece: cst.BaseExpression, span: Span, scope: Scope) -> tuple[Store, ...]:
+    """Return what puts a piece behind all that former iterations put there.
+
+    Raises
+    ------
+    NotUnderstood
+        Nothing says how many iterations there are, or how long the piece is.
+    """
+    match piece:
+        case cst.List([cst.Element(one)]) | cst.Tuple([cst.Element(one)]):
+            value = value_of(one, scope)
+        case _:
+            value = value_of(piece, scope)
+    found = scope.type_of(value)
+    growing = scope.growing[name]
+    length, dtype = scope.odds * count_of(found.extents), strong(found.dtype)
+    if dtype == UNKNOWN_DTYPE:
+        raise NotUnderstood("an array to which nobody knows what is joined")
+    start, dtype = count_of(growing.first.extents), promote(dtype, strong(growing.first.dtype))
+    # how often it has grown, before this iteration and in all, and the length of a piece on average
+    position: Expr = num(0)
+    places: Expr = num(1)
+    mean = mean_of_all = length
+    for loop in scope.running[growing.around :]:
+        if loop is None or loop[3] != 1:
+            raise NotUnderstood("an array that grows in a loop of which nobody knows how long")
+        variable, low, high, _ = loop
+        position = position * (high - low) + sym(variable) - low
+        places = places * (high - low)
+        mean = _mean(mean, variable, low, sym(variable) - 1)
+        mean_of_all = _mean(mean_of_all, variable, low, high - 1)
+    there, end = start + position * mean, start + places * mean_of_all
+    grown = GROWN.format(name)
+    scope.locals[grown] = ArrayType(dtype, (end,))
+    before = Read(grown, (Range(num(0), there),))
+    made = Called("concatenate", (before, value), (there + length,), dtype, ())
+    scope.forget(name)
+    return (Store(grown, (Range(num(0), there + length),), made, span),)
+
+
+def _mean(length: Expr, variable: str, first: Expr, last: Expr) -> Expr:
+    """Return the mean over iterations of a length that changes evenly from one to the next."""
+    return (substitute(length, {variable: first}) + substitute(length, {variable: last})) / 2

@@ -23,8 +23,8 @@ from advisor.frontend.arrays import (
 )
 from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
-from advisor.frontend.grown import joined, piece_of
 from advisor.frontend.indices import bound_to_number, known, pairs
+from advisor.frontend.lists import joined, piece_of
 from advisor.frontend.scope import Scope, is_kept, is_of_literals, part_of
 from advisor.frontend.stores import (
     assigned_place,

@@ -12,8 +12,7 @@ from advisor.frontend.accumulations import only_statement, search, smalls_of
 from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.comprehensions import comprehension
 from advisor.frontend.directives import spoken_of
-from advisor.frontend.grown import ahead, growing_in
-from advisor.frontend.lists import begun, grown, room, row_of
+from advisor.frontend.lists import GROWN, begun, growing_in, grown, room, row_of
 from advisor.frontend.loops import Loops
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import decided
@@ -87,7 +86,8 @@ class Body(Loops):
         made = self._guarded(loop, self._compound)
         for name in found:
             del scope.growing[name]
-        return (*(bind for name in found for bind in ahead(name, span, scope)), *made)
+        rooms = [bind for name in found for bind in room(GROWN.format(name), span, scope)]
+        return (*rooms, *made)
 
     def _listed(self, part: cst.CSTNode) -> Sequence[Statement] | None:
         """Read what makes an array of a comprehension; None for any other statement.

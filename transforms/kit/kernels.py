@@ -55,6 +55,18 @@ def rewritable(kernel: Kernel) -> Iterator[Nest]:
             yield nest
 
 
+def blocks(body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
+    """Yield a block, and those of its loops and branches."""
+    yield body
+    for one in body:
+        match one:
+            case Loop():
+                yield from blocks(one.body)
+            case Choice():
+                yield from blocks(one.then)
+                yield from blocks(one.orelse)
+
+
 def is_compiled_alone(kernel: Kernel) -> bool:
     """Return whether a kernel is compiled and all it uses lies in one place.
 

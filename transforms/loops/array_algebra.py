@@ -52,7 +52,6 @@ from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.shapes import whole as region_of
 from advisor.ir.statements import (
     Bind,
-    Loop,
     ScalarBind,
     Statement,
     Store,
@@ -84,6 +83,7 @@ from advisor.source import Edit
 from costdb.expr import ZERO
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
+    blocks,
     displayed,
     factors,
     is_compiled_alone,
@@ -513,18 +513,11 @@ def _of_names(kernel: Kernel) -> Iterator[Proposal]:
         match bind:
             case Bind(value=Sort(vector) | Called("builtins.sorted", (vector,))):
                 yield from _without_order(bind, vector, kernel)
-    for block in _blocks(kernel.body):
+    for block in blocks(kernel.body):
         for bind in block:
             match bind:
                 case Bind(name, Called("linalg.inv" | "diag")) if name not in kernel.observed:
                     yield from _without_matrix(bind, block, kernel)
-
-
-def _blocks(body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
-    yield body
-    for one in body:
-        if isinstance(one, Loop):
-            yield from _blocks(one.body)
 
 
 def _without_order(bind: Bind, vector: Value, kernel: Kernel) -> Iterator[Proposal]:

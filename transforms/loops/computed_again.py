@@ -81,6 +81,7 @@ from advisor.source import Edit, Span
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import (
     apart,
+    blocks,
     is_compiled_alone,
     named,
     offered,
@@ -158,7 +159,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
     if is_compiled_alone(kernel):
         return
     reader, told = _Reader(kernel), set[tuple[Span, ...]]()
-    for block in _blocks(kernel.body):
+    for block in blocks(kernel.body):
         found = [
             (value, uses)
             for value, uses in reader.read(block)
@@ -172,17 +173,6 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
             made = _proposal(value, uses, block, kernel)
             if made is not None:
                 yield made
-
-
-def _blocks(body: Sequence[Statement]) -> Iterator[Sequence[Statement]]:
-    yield body
-    for one in body:
-        match one:
-            case Loop():
-                yield from _blocks(one.body)
-            case Choice():
-                yield from _blocks(one.then)
-                yield from _blocks(one.orelse)
 
 
 class _Reader:

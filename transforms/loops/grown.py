@@ -38,13 +38,13 @@ a list.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, whole
-from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, Unrolled
+from advisor.ir.statements import Bind, Store, walk
 from advisor.ir.values import Called, Copy, Elementwise, MatMul, Range, Read, Reduction, Scan
 from advisor.source import Edit, Span
 from costdb.records import replace
@@ -52,26 +52,33 @@ from transforms.kit.kernels import offered, safe, type_of, unsafe, with_statemen
 from transforms.kit.rewrite import (
     before,
     fresh_name,
+    nodes_of,
     replace_statement,
     span_of,
     stands_alone,
     statement_at,
     suite_at,
-    tree_of,
 )
 from transforms.kit.rule import KernelRule
 
 _MADE = frozenset({"array", "empty", "zeros", "ones", "full"})
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+    *(ast.Global, ast.Nonlocal),
+)
 _COMPUTED = Elementwise | MatMul | Reduction | Scan
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield a list in the place of every array that a loop lets grow."""
-    for store in _growing(kernel.body):
-        found = _found(store, kernel)
-        if found is None:
-            continue
-        name, loop, assign = found
+    for store in walk(kernel.body):
+        match store:
+            case Store(array, (Range(),), Called("concatenate", (Read(other), _))) if (
+                array == other and (found := _found(store, kernel)) is not None
+            ):
+                name, loop, assign = found
+            case _:
+                continue
         yield offered(
             kernel,
             store.span,
@@ -83,18 +90,6 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         )
 
 
-def _growing(body: Sequence[Statement]) -> Iterator[Store]:
-    for statement in body:
-        match statement:
-            case Store(array, (Range(),), Called("concatenate", (Read(other), _))):
-                if array == other:
-                    yield statement
-            case Loop(body=inner) | Unrolled(body=inner):
-                yield from _growing(inner)
-            case Choice(then=then, orelse=orelse):
-                yield from _growing((*then, *orelse))
-
-
 def _found(store: Store, kernel: Kernel) -> tuple[str, ast.stmt, ast.Assign] | None:
     """Return an array, the outermost loop that does no more than let it grow, and where it does."""
     node = statement_at(store.span, kernel.context)
@@ -103,20 +98,16 @@ def _found(store: Store, kernel: Kernel) -> tuple[str, ast.stmt, ast.Assign] | N
             pass
         case _:
             return None
-    tree = tree_of(kernel.context.source)
-    around = [one for one in ast.walk(tree) if _holds(one, node)]
-    functions = [one for one in around if isinstance(one, ast.FunctionDef)]
-    seen_by = functions[-1] if functions else tree
+    nodes = nodes_of(kernel.context.source)
+    around = [one for one in nodes if isinstance(one, ast.stmt) and _holds(one, node)]
+    functions = [one for one in around if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    seen_by = functions[-1] if functions else nodes[0]
     loops = [
         one
-        for one in around[around.index(seen_by) if functions else 0 :]
+        for one in around[around.index(functions[-1]) if functions else 0 :]
         if isinstance(one, ast.For | ast.While) and _uses(one, name) == 2
     ]
-    inner = [
-        one
-        for one in ast.walk(seen_by)
-        if isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.Global | ast.Nonlocal)
-    ]
+    inner = [one for one in ast.walk(seen_by) if isinstance(one, _SCOPES)]
     hidden = any(
         name in one.names if isinstance(one, ast.Global | ast.Nonlocal) else _uses(one, name)
         for one in inner
@@ -200,8 +191,9 @@ def _edits(
     )
 
 
-def _holds(one: ast.AST, node: ast.stmt) -> bool:
-    return isinstance(one, ast.stmt) and any(part is node for part in ast.walk(one))
+def _holds(one: ast.stmt, node: ast.stmt) -> bool:
+    """Return whether a statement stands in lines of another one: of loops, functions and `try`."""
+    return one.lineno <= node.lineno and (node.end_lineno or 0) <= (one.end_lineno or 0)
 
 
 def _uses(node: ast.AST, name: str) -> int:
