@@ -20,10 +20,6 @@ _PARTS = 32
 _DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
-MOST_TERMS = 1_000_000
-"""Terms of sums without closed form that a search may enumerate: a count and no time, so that every
-machine, and every run, searches equally far."""
-
 _ROUNDING = 1e-9
 """Relative difference of two prices below which they are equal."""
 
@@ -41,8 +37,7 @@ class Crossover:
     after_wins_first : bool
         Whether it is at `low`.
     low, high : int
-        The range that was tried, inclusive; `high` is less than was asked for where sums that have
-        no closed form would take more than `MOST_TERMS`.
+        The range that was tried, inclusive.
     samples : tuple of (int, float)
         The values that were tried before edges were looked for, with before over after there.
     """
@@ -67,7 +62,6 @@ def crossover(
     low: int = 1,
     high: int = 1_000_000,
     least: float = 1.0,
-    most: int | None = None,
 ) -> Crossover:
     """Return the whole values of `variable` from which on `after` is, or is no more, the better.
 
@@ -83,8 +77,6 @@ def crossover(
         The range to try.
     least : float
         How many times the time of `after` that of `before` has to be.
-    most : int, optional
-        Terms that are added up where sums have no closed form, `MOST_TERMS` by default.
 
     Raises
     ------
@@ -109,13 +101,8 @@ def crossover(
 
     slow = _holds_sums((before.microseconds, after.microseconds))
     grid = list(_grid(low, high, slow=slow))
-    samples = [] if slow else tried(grid)
-    left = MOST_TERMS if most is None else most
-    for value in grid if slow else ():
-        if left < 0:
-            break
-        samples += tried([value])
-        left -= formulas.point.iterations
+    # the terms of a sum are shared among the values of a column
+    samples = [one for value in grid for one in tried([value])] if slow else tried(grid)
     flips = []
     for left_end, right_end in pairwise(samples):
         while left_end[1] != right_end[1] and (gap := right_end[0] - left_end[0]) > 1:

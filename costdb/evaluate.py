@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import Expr, ExprError, free_symbols, substitute, sym
-from costdb.expr.evaluate import MAX_ITERATIONS, Evaluator
+from costdb.expr.evaluate import Evaluator
 from costdb.expr.evaluate import Point as Sizes
 from costdb.expr.nodes import Value
 from costdb.expr.polynomials import Names, by_products
@@ -427,22 +427,19 @@ def fixed_part(priced: Priced, bindings: Bindings) -> Seconds:
     return middle(replace(priced, coefficients=fixed), bindings)
 
 
-def middles(
-    prices: Sequence[Priced], most: int | None = None
-) -> Callable[[Bindings], list[Seconds]]:
+def middles(prices: Sequence[Priced]) -> Callable[[Bindings], list[Seconds]]:
     """Return what gives the times of several prices at sizes, each as :func:`middle` does.
 
-    Variants share most of their parts, and one set of sizes much with the next. No more terms are
-    enumerated than `most`, if that is told.
+    Variants share most of their parts, and one set of sizes much with the next.
     """
     try:
         merged = merge_coefficients([priced.coefficients for priced in prices])
     except ExprError:
         # one name stands for two numbers
-        return lambda bindings: [middles([one], most)(bindings)[0] for one in prices]
+        return lambda bindings: [middles([one])(bindings)[0] for one in prices]
     values = {name: quantity.value for name, quantity in merged.items()}
     formulas = [priced.microseconds for priced in prices]
-    evaluator = Evaluator(formulas, MAX_ITERATIONS if most is None else most)
+    evaluator = Evaluator(formulas)
 
     def at(bindings: Bindings) -> list[Seconds]:
         check_bindings(bindings)

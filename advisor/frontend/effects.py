@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property
 
 import libcst as cst
 
@@ -273,6 +273,8 @@ def effects_of(node: cst.CSTNode, reading: Reading) -> Effects:
     reaches = False
     unseen = reading.functions.run_unseen
     for part in nodes_in(node):
+        if not _acts(type(part)) and not unseen:
+            continue
         value: cst.CSTNode | None = None
         targets: list[cst.BaseExpression] = []
         match part:
@@ -315,6 +317,13 @@ def effects_of(node: cst.CSTNode, reading: Reading) -> Effects:
             if not _copies(target, isinstance(part, cst.AugAssign), reading):
                 links.append(roots(target, reading) | roots(value, reading))
     return Effects(frozenset(changed), tuple(links), reaches)
+
+
+@cache
+def _acts(kind: type[cst.CSTNode]) -> bool:
+    """Return whether nodes of a kind do more than have a value."""
+    doing = (cst.BaseSmallStatement, cst.BaseCompoundStatement, cst.CompFor, cst.Call)
+    return issubclass(kind, (*doing, cst.NamedExpr, cst.Await, cst.Yield))
 
 
 def _copies(target: cst.BaseExpression, adds: bool, reading: Reading) -> bool:

@@ -211,14 +211,9 @@ def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     return _rounded(middle(costed.priced, sizes))
 
 
-def times_s(
-    several: Sequence[Costed], most: int | None = None
-) -> Callable[[Mapping[str, Number]], list[float]]:
-    """Return what gives the times of several at sizes, each as :func:`time_s` does.
-
-    No more terms are enumerated than `most`, if that is told.
-    """
-    at = middles([one.priced for one in several], most)
+def times_s(several: Sequence[Costed]) -> Callable[[Mapping[str, Number]], list[float]]:
+    """Return what gives the times of several at sizes, each as :func:`time_s` does."""
+    at = middles([one.priced for one in several])
     return lambda sizes: [_rounded(time) for time in at(sizes)]
 
 
@@ -248,20 +243,17 @@ def where_it_pays(
 
     Where the size is the number of ranks of a program, nothing is said of one, which sends nothing.
 
-    None where it does not change in the range tried; where less could be tried than was asked
-    for, that is told too. A finding that is reported for less than others are is held to that.
+    None where it does not change in the range tried. A finding that is reported for less than
+    others are is held to that.
     """
     high = max(TRIED_TO, 4 * int(sizes[variable]))
     own, other = (time_s(one, sizes) for one in (before, after))
     gain = own / other if other else 0.0
     least = gain * (1 - 1e-6) if 1 < gain < REPORTED_FROM else REPORTED_FROM
     found = crossing(before, after, variable, sizes, 2 if of_ranks else 1, high, least)
-    if not found.flips and found.high < high:
-        every = "every" if found.after_wins_first else "no"
-        return (), f"{every} {variable} from {found.low} to {found.high}, not tried further"
     if not found.flips:
         return None
-    return found.flips, f"{pays_for(found, high)}, tried to {found.high}"
+    return found.flips, f"{pays_for(found)}, tried to {found.high}"
 
 
 def crossing(
@@ -272,26 +264,16 @@ def crossing(
     low: int,
     high: int,
     least: float = REPORTED_FROM,
-    most: int | None = None,
 ) -> Crossover:
     """Return where the gain of one kernel over another is reported, and where it is not."""
-    return crossover(before.priced, after.priced, variable, sizes, low, high, least, most)
+    return crossover(before.priced, after.priced, variable, sizes, low, high, least)
 
 
-def pays_for(found: Crossover, asked: int) -> str:
-    """Describe where the second of two kernels pays; empty where nothing changes.
-
-    Parameters
-    ----------
-    asked : int
-        The end of the range that was to be searched: of what lies beyond a nearer one nothing is
-        said.
-    """
+def pays_for(found: Crossover) -> str:
+    """Describe where the second of two kernels pays; empty where nothing changes."""
     if not found.flips:
         return ""
     edges = [found.low, *found.flips] if found.after_wins_first else list(found.flips)
-    if len(edges) % 2 and found.high < asked:
-        edges.append(found.high + 1)
     return _ranges(found.variable, edges)
 
 

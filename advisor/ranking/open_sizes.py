@@ -60,9 +60,6 @@ STAND_IN = "not bound: its value where another is searched"
 SMALL = 16
 """An edit that pays from here on, or from less, is offered: where it does not, little is lost."""
 
-BRIEF_TERMS = 50_000
-"""Added up where sums have no closed form and nobody asked."""
-
 WORTH_S = 1e-4
 """What a proposal has to save a call at `EXTENT`, where nothing tells how often that comes."""
 
@@ -197,9 +194,9 @@ def _without(costed: Costed, rest: Costed) -> Costed:
 
 def _saved_s(before: Costed, after: Costed, point: Point) -> float:
     try:
-        now, then = times_s((before, after), BRIEF_TERMS)(point)
+        now, then = times_s((before, after))(point)
     except ExprError:
-        # what takes that long to add up takes longer to run
+        # the stand-ins fit no call of it: nothing tells that little is saved
         return math.inf
     return now - then
 
@@ -207,7 +204,7 @@ def _saved_s(before: Costed, after: Costed, point: Point) -> float:
 def _is_felt(saved: float, whole: Costed, point: Point) -> bool:
     """Return whether what is saved of a kernel would be reported of all of it."""
     try:
-        (now,) = times_s((whole,), BRIEF_TERMS)(point)
+        (now,) = times_s((whole,))(point)
     except ExprError:
         return True
     return now >= REPORTED_FROM * (now - saved)
@@ -272,16 +269,12 @@ def best_where_open(
     unbound = _unbound(before, candidates, sizes)
     here = {**stand_ins, **sizes.values}
     prices = [after for _, after in candidates]
-    terms, least = (None, REPORTED_FROM) if brief is None else (BRIEF_TERMS, brief)
-    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO), terms)
+    least = REPORTED_FROM if brief is None else brief
+    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO))
     most = max(wins)
     chosen = wins.index(most)
     proposal, after = candidates[chosen]
-    found = [
-        _searched(before, after, name, here, name == ranks, least, terms)
-        for name in unbound
-        if most
-    ]
+    found = [_searched(before, after, name, here, name == ranks, least) for name in unbound if most]
     if not any(one.pays for one in found):
         return None
     rivals = [
@@ -341,25 +334,24 @@ def _searched(
     here: Point,
     of_ranks: bool,
     least: float,
-    terms: int | None,
 ) -> _Searched:
     low = _first_possible(before, after, name, here, int(of_ranks))
     if low is None:
         return _Searched(name, "", str(TRIED_TO), False, None, None)
-    found = crossing(before, after, name, here, low, TRIED_TO, least, terms)
+    found = crossing(before, after, name, here, low, TRIED_TO, least)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:
         everywhere = f"every {name} tried, {low} to {end}"
         # an edit is for every number of ranks only if it loses nothing on one
         alone = not of_ranks or crossing(before, after, name, here, 1, 1, 1.0).after_wins_first
-        always = first and found.high >= TRIED_TO and alone
+        always = first and alone
         return _Searched(
             name, everywhere if first else "", end, always, low if first else None, None
         )
     # an odd number of changes after a loss, or an even one after a gain, ends in a gain
-    lasting = first == (len(flips) % 2 == 0) and found.high >= TRIED_TO
-    pays = pays_for(found, TRIED_TO)
+    lasting = first == (len(flips) % 2 == 0)
+    pays = pays_for(found)
     text = f"{pays}, tried to {end}"
     return _Searched(
         name, text, end, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
@@ -417,11 +409,11 @@ def _points(unbound: Sequence[str], here: Point, low: int, high: int) -> Iterato
 
 
 def _tried(
-    before: Costed, candidates: Sequence[Costed], points: Iterator[Point], terms: int | None
+    before: Costed, candidates: Sequence[Costed], points: Iterator[Point]
 ) -> tuple[list[int], list[float]]:
     """Return of each candidate at how many points it wins, and its greatest gain."""
     wins, gains = [0] * len(candidates), [0.0] * len(candidates)
-    times_at = times_s((before, *candidates), terms)
+    times_at = times_s((before, *candidates))
     for point in points:
         try:
             now, *times = times_at(point)

@@ -3,7 +3,8 @@
 Reductions are loops over columns: a part of a body that holds the index has a list of values, one
 for each step, and every operation goes through its lists at once. A polynomial is summed up by its
 closed form instead. Where only some steps reach a side of a choice, only those are evaluated, so
-that what is guarded against is never computed.
+that what is guarded against is never computed. Of more than `STEPS` terms so many are evaluated,
+spread evenly, and stand for all: a sum takes a bounded time, and is then an estimate.
 """
 
 from __future__ import annotations
@@ -49,11 +50,14 @@ from costdb.expr.nodes import (
 )
 from costdb.expr.polynomials import closed_sum
 
-MAX_ITERATIONS = 10_000_000
-"""Terms that one evaluation may enumerate before it is refused."""
+STEPS = 4096
+"""Terms of a reduction without closed form that are evaluated; more are sampled."""
 
-CHUNK = 8192
-"""Terms that are worked on at once, so that columns take little memory."""
+_LEAST = 16
+"""Terms of a maximum that are evaluated wherever it has as many."""
+
+_GOLDEN = (5**0.5 - 1) / 2
+"""Square multiples of it lie within 1 as if by chance: samples so placed follow no period."""
 
 Column: TypeAlias = list[Value]
 
@@ -70,8 +74,7 @@ def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
     Raises
     ------
     ExprError
-        For an unbound name, a division by zero, a result that is not finite, and an
-        enumeration of more than `MAX_ITERATIONS` terms.
+        For an unbound name, a division by zero, and a result that is not finite.
     """
     return Evaluator((expr,)).at(bindings)[0]
 
@@ -86,14 +89,11 @@ class Evaluator:
     Parameters
     ----------
     exprs : sequence of Expr
-    most : int
-        Terms that may be enumerated for a value.
     """
 
-    def __init__(self, exprs: Sequence[Expr], most: int = MAX_ITERATIONS) -> None:
+    def __init__(self, exprs: Sequence[Expr]) -> None:
         self.exprs = exprs
-        self.most = most
-        self.point = Point({}, most)
+        self.point = Point({})
 
     def at(self, bindings: Mapping[str, Value]) -> list[Value]:
         """Return the values, each as :func:`evaluate` does.
@@ -117,7 +117,6 @@ class Evaluator:
             As :func:`evaluate`, where one of them has none.
         """
         self._move_to({name: value for name, value in bindings.items() if name != variable})
-        self.point.iterations = 0
         steps = _Steps(self.point, {variable: list(values)})
         with _refusing():
             found = [list(islice(_each(steps.value(one)), len(values))) for one in self.exprs]
@@ -132,7 +131,7 @@ class Evaluator:
         if self.point.scope.keys() == bindings.keys():
             self.point.move_to(bindings)
         else:
-            self.point = Point(bindings, self.most)
+            self.point = Point(bindings)
 
 
 _NOT_FINITE = "the value is not a finite number"
@@ -155,15 +154,11 @@ class Point:
     Parameters
     ----------
     bindings : mapping of str to int or float
-    most : int
-        Terms that may be enumerated for a value.
     """
 
-    def __init__(self, bindings: Mapping[str, Value], most: int = MAX_ITERATIONS) -> None:
+    def __init__(self, bindings: Mapping[str, Value]) -> None:
         self.scope = dict(bindings)
-        self.most = most
         self.known: dict[Expr, Any] = {}
-        self.iterations = 0
 
     def move_to(self, bindings: Mapping[str, Value]) -> None:
         """Change values of the same symbols."""
@@ -250,29 +245,12 @@ class Point:
         return self.value(expr.then if self.value(expr.test) else expr.orelse)
 
     def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
-        """Return a sum or maximum over a range between numbers, some of its terms at a time."""
+        """Return a sum or maximum over a range between numbers."""
         if high < low:
             return 0
-        body = expr.body
-        if expr.index not in free_symbols(body):
-            value: Value = self.value(body)
-            return value * (high - low + 1) if isinstance(expr, Sum) else value
-        self.spend(expr.index, high - low + 1)
-        parts = []
-        for start in range(low, high + 1, CHUNK):
-            places = range(start, min(start + CHUNK, high + 1))
-            steps = _Steps(self, {expr.index: list(places)})
-            parts += _gathered(type(expr), steps.value(body), [len(places)])
-        return sum(parts) if isinstance(expr, Sum) else max(parts)
-
-    def spend(self, index: str, steps: int) -> None:
-        """Count the terms of an enumeration."""
-        self.iterations += steps
-        if self.iterations > self.most:
-            raise ExprError(
-                f"enumerating {index!r} needs more than {self.most} terms, "
-                "and no closed form is known"
-            )
+        (places,) = _sampled(expr, [range(low, high + 1)])
+        steps = _Steps(self, {expr.index: places})
+        return _gathered(expr, steps.value(expr.body), [len(places)], [high - low + 1])[0]
 
 
 class _Steps(Point):
@@ -362,22 +340,25 @@ class _Steps(Point):
         return _Steps(self.point, {}, self, places)
 
     def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
-        """Return a reduction for each step, over the steps of all of them, some at a time."""
+        """Return a reduction for each step, over the steps of all of them."""
         ends = islice(zip(_each(low), _each(high), strict=False), self.count)
         ranges = [range(first, last + 1) for first, last in ends]
         found: Column = [0] * len(ranges)
-        for rows in _batches(ranges):
-            lengths = [len(ranges[row]) for row in rows]
-            self.point.spend(expr.index, sum(lengths))
-            inner = _Steps(
-                self.point,
-                {expr.index: [place for row in rows for place in ranges[row]]},
-                self.part(rows),
-                [at for at, length in enumerate(lengths) for _ in range(length)],
-            )
-            values = _gathered(type(expr), inner.value(expr.body), lengths)
-            for row, value in zip(rows, values, strict=True):
-                found[row] = value
+        rows = [row for row, steps in enumerate(ranges) if steps]
+        if not rows:
+            return found
+        places = _sampled(expr, [ranges[row] for row in rows])
+        counts = [len(some) for some in places]
+        inner = _Steps(
+            self.point,
+            {expr.index: [place for some in places for place in some]},
+            self.part(rows),
+            [at for at, count in enumerate(counts) for _ in range(count)],
+        )
+        lengths = [len(ranges[row]) for row in rows]
+        values = _gathered(expr, inner.value(expr.body), counts, lengths)
+        for row, value in zip(rows, values, strict=True):
+            found[row] = value
         return found
 
     @property
@@ -386,30 +367,42 @@ class _Steps(Point):
         return len(self.places) if self.outer is not None else len(next(iter(self.known.values())))
 
 
-def _batches(ranges: Sequence[range]) -> Iterator[list[int]]:
-    """Yield the places of ranges that are not empty, with about `CHUNK` steps together."""
-    rows: list[int] = []
-    total = 0
+def _sampled(expr: Reduction, ranges: Sequence[range]) -> list[list[int]]:
+    """Return the places of ranges that are evaluated: all, or of each a share of `STEPS`."""
+    total = sum(map(len, ranges))
+    if total <= STEPS:
+        return [list(steps) for steps in ranges]
+    found = []
     for row, steps in enumerate(ranges):
-        if not steps:
+        length = len(steps)
+        count = min(length, max(STEPS * length // total, 1 if isinstance(expr, Sum) else _LEAST))
+        if count == length:
+            found.append(list(steps))
             continue
-        if rows and total + len(steps) > CHUNK:
-            yield rows
-            rows, total = [], 0
-        rows.append(row)
-        total += len(steps)
-    if rows:
-        yield rows
+        places = [
+            steps[int((at + (at + row) ** 2 * _GOLDEN % 1) * length / count)] for at in range(count)
+        ]
+        if not isinstance(expr, Sum):
+            places[0], places[-1] = steps[0], steps[-1]
+        found.append(places)
+    return found
 
 
-def _gathered(kind: type[Reduction], values: Any, lengths: Sequence[int]) -> Column:
-    """Return the sums, or the greatest values, of so many values one after the other."""
+def _gathered(
+    expr: Reduction, values: Any, counts: Sequence[int], lengths: Sequence[int]
+) -> Column:
+    """Return the sums, or the greatest values, of so many terms that were evaluated of so many."""
+    is_sum = isinstance(expr, Sum)
     if not isinstance(values, list):
-        return [values * length for length in lengths] if kind is Sum else [values] * len(lengths)
+        return [values * length if is_sum else values for length in lengths]
     rest = iter(values)
-    gather: Callable[[Iterable[Value]], Value] = sum if kind is Sum else max
+    gather: Callable[[Iterable[Value]], Value] = sum if is_sum else max
     # comparisons are numbers, too
-    return [gather(islice(rest, length)) + 0 for length in lengths]
+    found = [gather(islice(rest, count)) + 0 for count in counts]
+    if not is_sum or counts == lengths:
+        return found
+    parts = zip(found, counts, lengths, strict=True)
+    return [one if n == of else one * of / n for one, n, of in parts]
 
 
 def _each(value: Any) -> Iterator[Any]:

@@ -4,30 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from advisor.engine import Options, check_source
 from advisor.finding import REPORTED_FROM
-from advisor.ranking.compare import crossing, pays_for, time_s
+from advisor.ranking.compare import crossing, time_s
 from advisor.transform_registry import transforms
-from costdb.crossovers import Crossover
 from tests.advisor.ranking.priced_kernels import BOX, HALO, kernel_of, priced
-
-
-@pytest.mark.parametrize(
-    ("first", "flips", "pays"),
-    [
-        (False, (2,), "2 <= N < 10"),
-        (False, (9,), "N = 9"),
-        (True, (4,), "N < 4"),
-        (True, (4, 6), "N < 4 or 6 <= N < 10"),
-    ],
-)
-def test_nothing_is_said_of_what_lies_beyond_a_search_that_was_cut_short(
-    first: bool, flips: tuple[int, ...], pays: str
-) -> None:
-    assert pays_for(Crossover("N", flips, first, 1, 9), 4096) == pays
-    assert "<" not in pays_for(Crossover("N", (2,), False, 1, 9), 9)
 
 
 def test_what_is_said_of_a_size_is_what_would_be_reported_there() -> None:
