@@ -264,6 +264,9 @@ Known: TypeAlias = Callable[[Bound], Estimate | None]
 """What is known of a choice from elsewhere than its price: by measuring it."""
 
 
+_Prices: TypeAlias = dict[tuple[tuple[str, str], ...], Priced | Missing]
+
+
 def nothing_known(bound: Bound) -> None:
     """Know nothing of any choice."""
 
@@ -279,13 +282,8 @@ def predict(
         A choice is not allowed, or a parameter has no value.
     """
     bound = subject.bind(given)
-    found = known(bound)
-    if found is not None:
-        return Prediction(bound.shown, found, Priced(ZERO))
-    priced = subject.price(bound.words)
-    if isinstance(priced, Missing):
-        return priced
-    return Prediction(bound.shown, _estimate(subject, priced, bound), priced)
+    found = _told(subject, bound, known, {})
+    return found if isinstance(found, Missing) else Prediction(bound.shown, *found)
 
 
 def rank(
@@ -328,7 +326,7 @@ def rank(
     _check_names(subject, over, given)
     refusals: list[RefusedError] = []
     refused: dict[tuple[str, Chosen], RefusedError] = {}
-    prices: dict[tuple[tuple[str, str], ...], Priced] = {}
+    prices: _Prices = {}
     ranked: list[Choice] = []
     for candidate in watched(tuple(_candidates(subject, over, given, where, refusals))):
         try:
@@ -340,19 +338,10 @@ def rank(
             continue
         if where is not None and not _holds(subject, where, bound):
             continue
-        chosen = {name: candidate[name] for name in over}
-        found = known(bound)
-        if found is not None:
-            ranked.append(Choice(chosen, found))
-            continue
-        variant = tuple(bound.words.items())
-        if variant not in prices:
-            priced = subject.price(bound.words)
-            if isinstance(priced, Missing):
-                return priced
-            prices[variant] = priced
-        estimate = _estimate(subject, prices[variant], bound)
-        ranked.append(Choice(chosen, estimate))
+        found = _told(subject, bound, known, prices)
+        if isinstance(found, Missing):
+            return found
+        ranked.append(Choice({name: candidate[name] for name in over}, found[0]))
     if not ranked:
         if refusals:
             raise refusals[0]
@@ -365,6 +354,20 @@ def rank(
                     told(f"{refused[name, value]}: left out")
     # a lower bound is never better than a price that is complete
     return tuple(sorted(ranked, key=lambda one: (not one.estimate.complete, one.estimate.mid)))
+
+
+def _told(
+    subject: Subject, bound: Bound, known: Known, prices: _Prices
+) -> tuple[Estimate, Priced] | Missing:
+    """Return what is known of a choice, else its price, which is looked up once for its words."""
+    found = known(bound)
+    if found is not None:
+        return found, Priced(ZERO)
+    words = tuple(bound.words.items())
+    if words not in prices:
+        prices[words] = subject.price(bound.words)
+    priced = prices[words]
+    return priced if isinstance(priced, Missing) else (_estimate(subject, priced, bound), priced)
 
 
 def _check_names(subject: Subject, over: Over, given: Mapping[str, Chosen]) -> None:
@@ -434,11 +437,9 @@ def _holds(subject: Subject, where: Expr, bound: Bound) -> bool:
 
 
 def _estimate(subject: Subject, priced: Priced, bound: Bound) -> Estimate:
-    needed = free_symbols(priced.microseconds) - priced.coefficients.keys()
-    for term in priced.terms:
-        needed |= free_symbols(term.microseconds) - priced.coefficients.keys()
-    for domain in priced.domains:
-        needed |= free_symbols(domain.quantity) - priced.coefficients.keys()
+    formulas = [priced.microseconds, *(term.microseconds for term in priced.terms)]
+    formulas += [domain.quantity for domain in priced.domains]
+    needed = frozenset().union(*map(free_symbols, formulas)) - priced.coefficients.keys()
     # A subject's own order names the first parameter first.
     for name in (*subject.names, *sorted(needed)):
         if name in needed and name not in bound.numbers:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2, num, sym
+from costdb.estimate import Missing, Priced, Term
+from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2, num
 from costdb.lines.coefficients import Bill, bytes_of
 from costdb.machines import Machine
-from costdb.profile_parts import interval_of, lacking
-from costdb.quantity import Omission, Quantity
+from costdb.profile_parts import lacking
+from costdb.quantity import Omission
 from costdb.records import dataclass, replace
 from costdb.work import (
     Barrier,
@@ -32,21 +30,19 @@ def price_barrier(work: Barrier, machine: Machine) -> Priced | Missing:
     That is the dissemination algorithm, in which every rank hears from every other by doubling
     distances. One rank waits for nobody.
     """
-    stated = machine.quantity("hardware", "barrier_us")
-    if stated is not None:
-        time = conditional(less_equal(work.ranks, 1), 0, sym("hardware.barrier"))
-        return Priced(time, (Term(work.label, "barrier", time),), {"hardware.barrier": stated})
-    step = machine.quantity("collectives", "barrier_step_us")
-    if step is not None:
-        time = ceil(log2(work.ranks)) * sym("collectives.barrier_step")
-        return Priced(
-            time, (Term(work.label, "barrier", time),), {"collectives.barrier_step": step}
-        )
+    bill = Bill(machine, "barrier")
+    if machine.quantity("hardware", "barrier_us") is not None:
+        whole = bill.stated("hardware", "barrier_us")
+        bill.add(work.label, conditional(less_equal(work.ranks, 1), 0, whole))
+        return bill.total()
+    if machine.quantity("collectives", "barrier_step_us") is not None:
+        step = bill.stated("collectives", "barrier_step_us")
+        bill.add(work.label, ceil(log2(work.ranks)) * step)
+        return bill.total()
     from costdb.lines.model import price_collective
 
-    rounds = price_collective(
-        Collective(CollectiveKind.BROADCAST, work.ranks, _NOTHING, work.label), machine
-    )
+    empty = Collective(CollectiveKind.BROADCAST, work.ranks, _NOTHING, work.label)
+    rounds = price_collective(empty, machine)
     if isinstance(rounds, Missing):
         return Missing(f"{rounds.what}, nor hardware.barrier_us", rounds.remedy)
     terms = tuple(replace(term, label=work.label) for term in rounds.terms)
@@ -75,27 +71,18 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
 
     Profiles of machines that the literature measured with compiled programs state none.
     """
-    stated = {key: machine.quantity(SECTION, key) for key in STEPS}
-    known = {key: quantity for key, quantity in stated.items() if quantity is not None}
-    if len(known) == len(STEPS):
+    if all(machine.quantity(SECTION, key) is not None for key in STEPS):
         in_each = int(work.loop), work.loads, work.stores, work.operations, work.calls
-        return _by_steps(work, dict(zip(STEPS, in_each, strict=True)), known)
+        counts = {key: count for key, count in zip(STEPS, in_each, strict=True) if count}
+        bill = Bill(machine, SECTION)
+        each = sum((count * bill.stated(SECTION, key) for key, count in counts.items()), ZERO)
+        bill.add(work.label, work.iterations * each)
+        return bill.total()
     if not machine.section("arrays"):
-        return Priced(num(0))
+        return Priced(ZERO)
     # measured with an interpreter, but not what that takes by itself
     lacks = Omission(0, "interpreted steps", f'machine "{machine.name}" states no {SECTION}')
-    return Priced(num(0), omitted=(lacks,))
-
-
-def _by_steps(
-    work: Interpretation, counts: Mapping[str, int], stated: Mapping[str, Quantity]
-) -> Priced:
-    """Price what an interpreter does in each iteration: the loop, elements, arithmetic."""
-    symbols = {key: f"{SECTION}.{key.removesuffix('_us')}" for key, n in counts.items() if n}
-    each = sum((counts[key] * sym(symbol) for key, symbol in symbols.items()), num(0))
-    time_us = work.iterations * each
-    used = {symbol: stated[key] for key, symbol in symbols.items()}
-    return Priced(time_us, (Term(work.label, SECTION, time_us),), used)
+    return Priced(ZERO, omitted=(lacks,))
 
 
 # Python objects that mpi4py sends by pickling them: its lower-case calls.
@@ -187,7 +174,7 @@ def _price(
     kind: CollectiveKind | None = None,
 ) -> Priced | Missing:
     size = bytes_of(region)
-    bill = Bill(machine, model=_PICKLE)
+    bill = Bill(machine, _PICKLE)
     for what, step, times, amount in (
         ("serialising", "dump", steps.dump, size),
         ("transfer", "transfer", steps.transfer, size),
@@ -201,15 +188,14 @@ def _price(
             bill.charge_step(f"{label}: {what}", taken, (_PICKLE, step), amount)
     # items are serialised and made one by one: half of their cost falls to either side
     items = objects * (steps.dump + steps.load) / 2
-    bill.charge_each(f"{label}: items", items, _PICKLE, "object_us")
+    if items != ZERO:
+        bill.add(f"{label}: items", items * bill.stated(_PICKLE, "object_us"))
     if kind is not None:
-        bill.correct_by(_PICKLE, "collectives", kind.value)
-    bill.correct_by(_PICKLE, "residual")
+        bill.correct(bill.factor(_PICKLE, "collectives", kind.value))
+    bill.correct(bill.factor(_PICKLE, "residual"))
     # a strided array is copied before it is serialised: one of the two copies of a staged message
     bill.charge_staging(steps.dump / 2, region)
-    stated = interval_of(machine, _PICKLE, "range", "bytes")
-    if stated is not None:
-        bill.domains.append(Domain("pickled bytes", size, *stated))
+    bill.within(size, _PICKLE, "bytes", "pickled bytes")
     if bill.absent and not machine.section(_PICKLE):
         return lacking(machine, "prices of pickles")
     return bill.total()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NewType
 
 from costdb.expr import Expr
+from costdb.expr.nodes import add
 from costdb.quantity import Omission, Provenance, Quantity
 from costdb.records import dataclass, field
 
@@ -125,3 +126,34 @@ class Ratio:
     low: float
     mid: float
     high: float
+
+
+def missing_of(several: Iterable[Missing]) -> Missing:
+    """Return all that is missing as one, each thing once."""
+    parts = tuple(several)
+    return Missing(
+        "; ".join(dict.fromkeys(one.what for one in parts)),
+        "; ".join(dict.fromkeys(one.remedy for one in parts)),
+    )
+
+
+def one_after_another(parts: Iterable[Priced | Missing]) -> Priced | Missing:
+    """Return the price of parts one after another, terms of a label as one; or what is missing."""
+    found: list[Priced] = []
+    lacking: list[Missing] = []
+    for part in parts:
+        if isinstance(part, Missing):
+            lacking.append(part)
+        else:
+            found.append(part)
+    if lacking:
+        return missing_of(lacking)
+    times: dict[tuple[str, str], list[Expr]] = {}
+    for term in (term for part in found for term in part.terms):
+        times.setdefault((term.label, term.model), []).append(term.microseconds)
+    return Priced(
+        add([part.microseconds for part in found]),
+        tuple(Term(*label, add(some)) for label, some in times.items()),
+        {name: quantity for part in found for name, quantity in part.coefficients.items()},
+        tuple(dict.fromkeys(domain for part in found for domain in part.domains)),
+    )

@@ -9,11 +9,12 @@ so what is uncertain about both alike cancels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
-from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
+from costdb.estimate import Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import Expr, ExprError, free_symbols, substitute, sym
 from costdb.expr.evaluate import Evaluator
 from costdb.expr.evaluate import Point as Sizes
@@ -136,16 +137,15 @@ def reduce_price(expr: Expr, sizes: Bindings, coefficients: frozenset[str]) -> R
     return Multilinear({names: weight for names, weight in weights.items() if weight})
 
 
-def extremes(price: Reduced, box: Box) -> Interval:
+def extremes(function: Callable[[Point], float], names: Sequence[str], box: Box) -> Interval:
     """Return the least value, the value at the middle, and the greatest value over `box`.
 
     Exact for multilinear prices and for all that are monotone in each coefficient, whichever
     way; otherwise the best of a search from several corners. Always ``low <= mid <= high``.
     """
-    names = sorted(price.coefficients)
-    mid = price.at({name: box[name].mid for name in names})
-    low = -search(lambda point: -price.at(point), names, box)
-    return Interval(low, mid, search(price.at, names, box))
+    mid = function({name: box[name].mid for name in names})
+    low = -search(lambda point: -function(point), names, box)
+    return Interval(low, mid, search(function, names, box))
 
 
 def search(function: Callable[[Point], float], names: Sequence[str], box: Box) -> float:
@@ -264,55 +264,37 @@ def _renamed(price: Reduced, names: frozenset[str], mark: str) -> Reduced:
     return _split(price.weights, {}, names, mark)
 
 
-def spread(price: Reduced, box: Box, independent: Iterable[str]) -> Interval:
-    """Return middle and ends of a price of which some coefficients are independent of all others.
-
-    With at most one such coefficient this is :func:`costdb.evaluate.extremes`.
-    """
-    alone = sorted(price.coefficients & set(independent))
-    if len(alone) < 2:
-        return extremes(price, box)
-    calm = _at_middle(box, alone)
-    centre = extremes(price, calm)
-    below = above = 0.0
-    for name in alone:
-        moved = extremes(price, {**calm, name: box[name]})
-        below += (centre.low - moved.low) ** 2
-        above += (moved.high - centre.high) ** 2
-    return Interval(centre.low - math.sqrt(below), centre.mid, centre.high + math.sqrt(above))
-
-
-def spread_of_ratio(ends: Callable[[Box], Ratio], box: Box, independent: Iterable[str]) -> Ratio:
-    """Return a ratio's middle and ends; deviations of a ratio are its logarithm's.
+def spread(
+    ends: Callable[[Box], Interval], box: Box, independent: Iterable[str], *, is_ratio: bool
+) -> Interval:
+    """Return middle and ends where some coefficients deviate independently of all others.
 
     Parameters
     ----------
     ends : callable
-        Returns the extremes of the ratio over a box.
+        Returns the extremes over a box, which is all where there is at most one such coefficient.
+    box : mapping of str to Interval
+    independent : iterable of str
+    is_ratio : bool
+        Deviations of a ratio are its logarithm's.
     """
-    alone = sorted(set(independent) & set(box))
+    alone = sorted(box.keys() & set(independent))
     if len(alone) < 2:
         return ends(box)
-    calm = _at_middle(box, alone)
+    calm = {**box, **{name: Interval(*[box[name].mid] * 3) for name in alone}}
     centre = ends(calm)
     moved = [ends({**calm, name: box[name]}) for name in alone]
-    if not all(math.isfinite(one.high) and one.low > 0 for one in (centre, *moved)):
+    if is_ratio and not all(math.isfinite(one.high) and one.low > 0 for one in (centre, *moved)):
         return ends(box)
-    below = math.hypot(*(math.log(centre.low / one.low) for one in moved))
-    above = math.hypot(*(math.log(one.high / centre.high) for one in moved))
-    return Ratio(centre.low * math.exp(-below), centre.mid, centre.high * math.exp(above))
+    to, back = (math.log, math.exp) if is_ratio else (float, float)
+    below = math.hypot(*(to(centre.low) - to(one.low) for one in moved))
+    above = math.hypot(*(to(one.high) - to(centre.high) for one in moved))
+    return Interval(back(to(centre.low) - below), centre.mid, back(to(centre.high) + above))
 
 
 def independent_of(coefficients: Mapping[str, Quantity]) -> list[str]:
     """Return the coefficients that deviate independently of all others."""
     return [name for name, quantity in coefficients.items() if quantity.independent]
-
-
-def _at_middle(box: Box, names: Iterable[str]) -> Box:
-    return {
-        **box,
-        **{name: Interval(box[name].mid, box[name].mid, box[name].mid) for name in names},
-    }
 
 
 # How far two launches of one program differ.
@@ -331,22 +313,14 @@ def with_repetition(ratio: Ratio, above: Iterable[Quantity], below: Iterable[Qua
     """
     if not (math.isfinite(ratio.high) and ratio.low > 0):
         return ratio
-    sides = [list(above), list(below)]
-    down, up = (
-        math.sqrt(sum(max((end(one) ** 2 for one in side), default=0.0) for side in sides) / 2)
-        for end in (_down, _up)
-    )
+    down = up = 0.0
+    for side in (list(above), list(below)):
+        down += max((math.log(one.value / one.low) ** 2 for one in side), default=0.0) / 2
+        up += max((math.log(one.high / one.value) ** 2 for one in side), default=0.0) / 2
+    down, up = math.sqrt(down), math.sqrt(up)
     low = math.exp(-math.hypot(math.log(ratio.mid / ratio.low), down))
     high = math.exp(math.hypot(math.log(ratio.high / ratio.mid), up))
     return Ratio(ratio.mid * low, ratio.mid, ratio.mid * high)
-
-
-def _down(factor: Quantity) -> float:
-    return math.log(factor.value / factor.low)
-
-
-def _up(factor: Quantity) -> float:
-    return math.log(factor.high / factor.value)
 
 
 _SECONDS_PER_MICROSECOND = 1e-6
@@ -378,15 +352,20 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
     names = frozenset(priced.coefficients)
     box = _box(priced.coefficients)
     whole = reduce_price(priced.microseconds, bindings, names)
-    independent = independent_of(priced.coefficients)
-    interval = spread(whole, box, independent)
-    remarks = _extrapolations(priced, bindings, box)
+    independent = frozenset(independent_of(priced.coefficients))
+
+    def ends_of(price: Reduced) -> Interval:
+        own = price.coefficients
+        ends = partial(extremes, price.at, sorted(own))
+        return spread(ends, box, own & independent, is_ratio=False)
+
+    interval = ends_of(whole)
+    remarks = tuple(dict.fromkeys(_extrapolations(priced, bindings, box)))
     if interval.mid < 0:
         remarks = (*remarks, "the formula is negative at these sizes; taken as 0")
     terms = []
     for term in priced.terms:
-        part = spread(reduce_price(term.microseconds, bindings, names), box, independent)
-        low, mid, high = _seconds(part)
+        low, mid, high = _seconds(ends_of(reduce_price(term.microseconds, bindings, names)))
         terms.append(TermEstimate(term.label, term.model, low, mid, high))
     low, mid, high = _seconds(interval)
     return Estimate(
@@ -486,15 +465,10 @@ def _compare_known(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     given = {name: box[name] for name in used}
     one, other, wider = with_own_misses(above, below, given, residuals)
     own = wider.keys() - given.keys()
-    found = spread_of_ratio(lambda box: _ratio_over(one, other, box), wider, {*residuals, *own})
-    return with_repetition(found, before.repeats, after.repeats)
-
-
-def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:
-    mid = _quotient(above, below, {name: interval.mid for name, interval in box.items()})
-    high = search(lambda point: _quotient(above, below, point), list(box), box)
-    low = -search(lambda point: -_quotient(above, below, point), list(box), box)
-    return Ratio(min(low, mid), mid, max(high, mid))
+    ends = partial(extremes, partial(_quotient, one, other), list(wider))
+    found = spread(ends, wider, {*residuals, *own}, is_ratio=True)
+    ratio = Ratio(found.low, found.mid, found.high)
+    return with_repetition(ratio, before.repeats, after.repeats)
 
 
 def merge_coefficients(mappings: Sequence[Mapping[str, Quantity]]) -> dict[str, Quantity]:
@@ -541,25 +515,14 @@ def _worst(quantities: Iterable[Quantity]) -> Provenance:
     return max(known, key=_TRUST.index, default=Provenance.DERIVED)
 
 
-def _extrapolations(priced: Priced, bindings: Bindings, box: Box) -> tuple[str, ...]:
+def _extrapolations(priced: Priced, bindings: Bindings, box: Box) -> Iterator[str]:
     names = frozenset(priced.coefficients)
     middles = {name: interval.mid for name, interval in box.items()}
-    return tuple(
-        dict.fromkeys(
-            remark
-            for domain in priced.domains
-            if (remark := _extrapolation(domain, bindings, names, middles))
-        )
-    )
-
-
-def _extrapolation(
-    domain: Domain, bindings: Bindings, names: frozenset[str], middles: Point
-) -> str:
-    value = reduce_price(domain.quantity, bindings, names).at(middles)
-    if domain.low <= value <= domain.high:
-        return ""
-    return f"{domain.what}: {value:g} is outside the calibrated {domain.low:g} to {domain.high:g}"
+    for domain in priced.domains:
+        value = reduce_price(domain.quantity, bindings, names).at(middles)
+        if not domain.low <= value <= domain.high:
+            calibrated = f"{domain.low:g} to {domain.high:g}"
+            yield f"{domain.what}: {value:g} is outside the calibrated {calibrated}"
 
 
 def check_bindings(bindings: Bindings) -> None:

@@ -12,7 +12,7 @@ from importlib import import_module
 from math import isfinite, prod
 from typing import Any
 
-from costdb.estimate import Domain, Missing, Priced, Term
+from costdb.estimate import Domain, Missing, Priced, Term, missing_of
 from costdb.evaluate import merge_coefficients
 from costdb.expr import (
     ZERO,
@@ -33,7 +33,7 @@ from costdb.expr.functions import CHANCE, TRIPS, Sum
 from costdb.expr.nodes import Add, Mul, Sym, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
-from costdb.quantity import Omission, Provenance, Quantity
+from costdb.quantity import Omission, Provenance, Quantity, anywhere, exactly
 from costdb.records import dataclass, replace
 from costdb.work import (
     Barrier,
@@ -233,7 +233,7 @@ def price_process(process: Process, machine: Machine) -> Priced | Missing:
         As :func:`price_work`; or the process is not well formed.
     """
     found = price_known(process, machine)
-    return found if not found.lacking else _together(found.lacking)
+    return found if not found.lacking else missing_of(found.lacking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,30 +281,13 @@ def _chances(time: Expr) -> dict[str, Quantity]:
     A loop is priced for one iteration, and what is left out is told where it stands.
     """
     once = "nothing says how often the loop runs: the price is that of one iteration"
-    return {
-        name: Quantity(1.0, 1.0, 1.0, "1", Provenance.ESTIMATED, once)
-        for name in sorted(free_symbols(time))
-        if name.startswith(TRIPS)
-    } | {
-        name: Quantity(
-            0.5,
-            0.0,
-            1.0,
-            "1",
-            Provenance.ESTIMATED,
-            f"nothing says how often the condition in line {name.removeprefix(CHANCE)} holds:"
-            " never, always or in between",
-        )
-        for name in sorted(free_symbols(time))
-        if name.startswith(CHANCE)
-    }
-
-
-def _together(lacking: Iterable[Missing]) -> Missing:
-    return Missing(
-        "; ".join(dict.fromkeys(missing.what for missing in lacking)),
-        "; ".join(dict.fromkeys(missing.remedy for missing in lacking)),
-    )
+    names = sorted(free_symbols(time))
+    found = {name: exactly(1.0, "1", once) for name in names if name.startswith(TRIPS)}
+    found = {name: replace(one, provenance=Provenance.ESTIMATED) for name, one in found.items()}
+    for name in (name for name in names if name.startswith(CHANCE)):
+        why = f"nothing says how often the condition in line {name.removeprefix(CHANCE)} holds:"
+        found[name] = anywhere(f"{why} never, always or in between", Provenance.ESTIMATED)
+    return found
 
 
 def _leaves(process: Process, again: bool = False) -> Iterator[tuple[Work, bool]]:

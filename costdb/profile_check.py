@@ -7,7 +7,7 @@ only the cheap checks of :mod:`costdb.machines`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -76,7 +76,11 @@ def check_profile(document: object, where: str) -> list[str]:
     if not any(problem.endswith("nested too deeply") for problem in problems):
         problems += _not_said_yet(_schema_problems(document), problems)
     if not problems:
-        problems = list(_physics_problems(document, ()))
+        for path, part in _parts(document):
+            if isinstance(part, dict) and "value" in part:
+                problems += _quantity_problems(part, path)
+            elif isinstance(part, list) and any("max_bytes" in _object(item) for item in part):
+                problems += _grade_problems(part, place_of(path))
         problems += _section_problems(document)
     return [f"{where}: {_one_line(problem)}" for problem in problems]
 
@@ -110,15 +114,16 @@ def _not_said_yet(found: Iterator[str], known: list[str]) -> list[str]:
     return [problem for problem in found if problem.split(": ", 1)[0] not in places]
 
 
-def _physics_problems(value: Json, path: tuple[str, ...]) -> Iterator[str]:
+def _parts(value: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
+    """Yield all objects and lists of a document with their places, quantities undivided."""
+    yield path, value
+    inner: Iterable[tuple[object, Json]] = ()
     if isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _physics_problems(inner, (*path, str(index)))
-    elif isinstance(value, dict) and "value" in value:
-        yield from _quantity_problems(value, path)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _physics_problems(inner, (*path, key))
+        inner = enumerate(value)
+    elif isinstance(value, dict) and "value" not in value:
+        inner = value.items()
+    for key, part in inner:
+        yield from _parts(part, (*path, str(key)))
 
 
 def _quantity_problems(leaf: dict[str, Json], path: tuple[str, ...]) -> Iterator[str]:
@@ -139,7 +144,6 @@ def _section_problems(document: dict[str, Json]) -> Iterator[str]:
     for name, ends in _object(lines.get("range")).items():
         if isinstance(ends, list) and _number(ends[0]) > _number(ends[1]):
             yield f"{place_of(('lines', 'range', name))}: the range is empty"
-    yield from _every_grade_problem(document, ())
     for key, by_type in _object(_object(document.get("arrays")).get("rates")).items():
         for dtype, rates in _object(by_type).items():
             for name, pieces in _object(rates).items():
@@ -168,15 +172,6 @@ def _distance(piece: str) -> float:
     if piece.startswith("b") and piece[1:].isdecimal():
         return float(piece[1:])
     return float("inf") if piece == "beyond" else 0.0
-
-
-def _every_grade_problem(value: Json, path: tuple[str, ...]) -> Iterator[str]:
-    """Check every list, wherever it is, whose items hold up to ``max_bytes``."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _every_grade_problem(inner, (*path, key))
-    elif isinstance(value, list) and any("max_bytes" in _object(item) for item in value):
-        yield from _grade_problems(value, place_of(path))
 
 
 def _grade_problems(graded: list[Json], place: str) -> Iterator[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from costdb.estimate import Missing
 from costdb.expr import Expr, conditional, less_equal, minimum
-from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError, quantity_of
-from costdb.quantity import Quantity
-from costdb.records import dataclass, field
+from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError
+from costdb.records import dataclass
 
 
 def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:
@@ -108,13 +107,10 @@ class Grade:
         Where it begins.
     limit : float or None
         Up to where it holds; None for the rest.
-    quantities : mapping of str to Quantity
-        Its rates by key.
     """
 
     above: float
     limit: float | None
-    quantities: Mapping[str, Quantity] = field(default_factory=dict)
 
     def part(self, amount: Expr) -> Expr:
         """Return the part of `amount` that lies in this grade."""
@@ -123,7 +119,7 @@ class Grade:
 
 
 def grades_of(limits: Sequence[float]) -> Iterator[Grade]:
-    """Yield grades that end at growing `limits`, and one for the rest, without any rates."""
+    """Yield grades that end at growing `limits`, and one for the rest."""
     above: float = 0
     for limit in limits:
         yield Grade(above, limit)
@@ -161,7 +157,7 @@ def _grades(listed: Json, machine: Machine, place: str) -> Iterator[Grade]:
         limit = None if stated is None else _limit(stated, f"{where}/{number}")
         if limit is not None and limit <= above:
             raise MachineError(f"{where}/{number}/max_bytes: grades must grow")
-        yield Grade(above, limit, dict(_quantities(item, machine, f"{where}/{number}")))
+        yield Grade(above, limit)
         above = above if limit is None else limit
 
 
@@ -170,14 +166,3 @@ def _limit(stated: Json, where: str) -> float:
         raise MachineError(f"{where}/max_bytes: expected a number")
     # whole limits stay whole numbers, so that formulas show them so
     return int(stated) if stated == int(stated) else stated
-
-
-def _quantities(
-    item: Mapping[str, Json], machine: Machine, where: str
-) -> Iterator[tuple[str, Quantity]]:
-    for key, leaf in item.items():
-        if key == "max_bytes":
-            continue
-        if not isinstance(leaf, dict) or "value" not in leaf:
-            raise MachineError(f"{where}/{key}: expected a quantity")
-        yield key, quantity_of(leaf, machine.sources)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, replace
 
 
 class Provenance(StrEnum):
@@ -53,10 +54,31 @@ class Quantity:
                 f"a quantity needs low <= value <= high, got {self.low}, {self.value}, {self.high}"
             )
 
+    def over(self, ends: tuple[float, float, float], **changed: Any) -> Quantity:
+        """Return it with other least, middle and greatest values."""
+        low, value, high = ends
+        return replace(self, low=low, value=value, high=high, **changed)
+
+    def times(self, factor: Quantity) -> Quantity:
+        """Return it times a factor, whatever both come to."""
+        return self.over(
+            (self.low * factor.low, self.value * factor.value, self.high * factor.high)
+        )
+
+    def reciprocal(self, amount: float, unit: str, **changed: Any) -> Quantity:
+        """Return what an amount takes at this rate."""
+        ends = amount / self.high, amount / self.value, amount / self.low
+        return self.over(ends, unit=unit, **changed)
+
 
 def exactly(value: float, unit: str, source: str) -> Quantity:
     """Return a quantity without spread that follows from a definition."""
     return Quantity(value, value, value, unit, Provenance.DERIVED, source)
+
+
+def anywhere(source: str, provenance: Provenance = Provenance.DERIVED) -> Quantity:
+    """Return a share of which nothing is known but that it is one."""
+    return Quantity(0.5, 0.0, 1.0, "1", provenance, source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from costdb.profile_parts import (
     lacking,
     piecewise_linear,
 )
-from costdb.quantity import Provenance, Quantity
+from costdb.quantity import Quantity, anywhere
 from costdb.records import dataclass
 from costdb.work import Spacing, Superstep
 
@@ -89,61 +89,49 @@ def superstep_interval(
         The profile's section is malformed.
     """
     _check_counts(hr, hw, total, processors)
-    if machine.section(SECTION, _LEVELS):
-        return _interval_by_level(hr, hw, total, processors, machine)
-    capacity = machine.quantity(SECTION, "cache_capacity_elements")
-    good_at = counts_in_keys(machine, "p", SECTION, "good", _GOOD)
-    bad_at = counts_in_keys(machine, "p", SECTION, "bad", _BAD)
-    if capacity is None or not good_at or not bad_at:
-        return lacking(machine, f"prices of threads ({SECTION} functions {_GOOD} and {_BAD})")
-    # A capacity in the test of a choice stays a number: no interval may move it.
-    limit = num(capacity.value)
-    features = _features(hr, hw, total, limit)
     coefficients: dict[str, Quantity] = {}
+    busiest = maximum(hr, hw)
 
-    def formula(*path: str) -> Expr:
+    def formula(features: Mapping[str, Expr], *path: str) -> Expr:
         return _linear(machine, path, features, coefficients)
 
-    busiest = maximum(hr, hw)
-    good_knots = [
-        (
-            count,
-            conditional(
-                less_equal(busiest, limit),
-                formula("good", _GOOD, f"p{count}", "R0"),
-                formula("good", _GOOD, f"p{count}", "R1"),
-            ),
-        )
-        for count in good_at
-    ]
-    bad_knots = [(count, formula("bad", _BAD, f"p{count}")) for count in bad_at]
-    good = piecewise_linear(processors, good_knots)
-    bad = piecewise_linear(processors, bad_knots)
-    counted = Domain(
-        "processors", processors, max(good_at[0], bad_at[0]), min(good_at[-1], bad_at[-1])
-    )
-    return _interval(good, bad, coefficients, (*_range_of_accesses(machine, busiest), counted))
-
-
-def _interval_by_level(
-    hr: Expr, hw: Expr, total: Expr, processors: Expr, machine: Machine
-) -> SuperstepInterval:
-    coefficients: dict[str, Quantity] = {}
-    ends: list[Expr] = []
-    counts: list[int] = []
-    for name in ("good", "bad"):
-        place = (_LEVELS, name)
-        features = _features_by_level(hr, hw, total, _limits(machine, name))
-        keys = machine.section(SECTION, *place)
-        counts = sorted(int(key[1:]) for key in keys if key.startswith("p"))
-        knots = [
-            (count, _linear(machine, (*place, f"p{count}"), features, coefficients))
-            for count in counts
+    if machine.section(SECTION, _LEVELS):
+        both = []
+        for name in ("good", "bad"):
+            features = _by_level(hr, hw, total, _limits(machine, name))
+            keys = machine.section(SECTION, _LEVELS, name)
+            counts = sorted(int(key[1:]) for key in keys if key.startswith("p"))
+            both.append([(at, formula(features, _LEVELS, name, f"p{at}")) for at in counts])
+    else:
+        capacity = machine.quantity(SECTION, "cache_capacity_elements")
+        good_at = counts_in_keys(machine, "p", SECTION, "good", _GOOD)
+        bad_at = counts_in_keys(machine, "p", SECTION, "bad", _BAD)
+        if capacity is None or not good_at or not bad_at:
+            return lacking(machine, f"prices of threads ({SECTION} functions {_GOOD} and {_BAD})")
+        # A capacity in the test of a choice stays a number: no interval may move it.
+        limit = num(capacity.value)
+        within = less_equal(busiest, limit)
+        sides = {"ghr": hr, "ghw": hw}
+        features = {"L": num(1), "gM": total, **sides}
+        features |= {f"{key}c": minimum(side, limit) for key, side in sides.items()}
+        features |= {f"{key}m": maximum(side - limit, 0) for key, side in sides.items()}
+        pieces = [
+            [formula(features, "good", _GOOD, f"p{count}", piece) for piece in ("R0", "R1")]
+            for count in good_at
         ]
-        ends.append(piecewise_linear(processors, knots))
-    counted = Domain("processors", processors, counts[0], counts[-1])
-    domains = (*_range_of_accesses(machine, maximum(hr, hw)), counted)
-    return _interval(ends[0], ends[1], coefficients, domains)
+        both = [
+            [(at, conditional(within, *two)) for at, two in zip(good_at, pieces, strict=True)],
+            [(at, formula(features, "bad", _BAD, f"p{at}")) for at in bad_at],
+        ]
+    good, bad = (piecewise_linear(processors, knots) for knots in both)
+    fewest, most = max(knots[0][0] for knots in both), min(knots[-1][0] for knots in both)
+    domains = [Domain("processors", processors, fewest, most)]
+    ends = interval_of(machine, SECTION, "range", "h")
+    if ends is not None:
+        domains.insert(0, Domain("accesses of the busiest processor", busiest, *ends))
+    used = free_symbols(good) | free_symbols(bad)
+    kept = {name: quantity for name, quantity in coefficients.items() if name in used}
+    return SuperstepInterval(good, bad, kept, tuple(domains))
 
 
 def _limits(machine: Machine, name: str) -> list[float]:
@@ -158,34 +146,13 @@ def _limits(machine: Machine, name: str) -> list[float]:
     return limits
 
 
-def _features_by_level(hr: Expr, hw: Expr, total: Expr, limits: list[float]) -> dict[str, Expr]:
+def _by_level(hr: Expr, hw: Expr, total: Expr, limits: list[float]) -> dict[str, Expr]:
     parts = {
         f"{key}{number}": grade.part(count)
         for key, count in (("ghr", hr), ("ghw", hw))
         for number, grade in enumerate(grades_of(limits))
     }
     return {"L": num(1), "gM": total, **parts}
-
-
-def _interval(
-    good: Expr, bad: Expr, coefficients: Mapping[str, Quantity], domains: tuple[Domain, ...]
-) -> SuperstepInterval:
-    used = free_symbols(good) | free_symbols(bad)
-    kept = {name: quantity for name, quantity in coefficients.items() if name in used}
-    return SuperstepInterval(good, bad, kept, domains)
-
-
-def _features(hr: Expr, hw: Expr, total: Expr, limit: Expr) -> dict[str, Expr]:
-    return {
-        "L": num(1),
-        "ghr": hr,
-        "ghw": hw,
-        "gM": total,
-        "ghrc": minimum(hr, limit),
-        "ghrm": maximum(hr - limit, 0),
-        "ghwc": minimum(hw, limit),
-        "ghwm": maximum(hw - limit, 0),
-    }
 
 
 def _linear(
@@ -209,11 +176,6 @@ def _linear(
     return result
 
 
-def _range_of_accesses(machine: Machine, busiest: Expr) -> tuple[Domain, ...]:
-    ends = interval_of(machine, SECTION, "range", "h")
-    return () if ends is None else (Domain("accesses of the busiest processor", busiest, *ends),)
-
-
 def _check_counts(hr: Expr, hw: Expr, total: Expr, processors: Expr) -> None:
     if free_symbols(hr) | free_symbols(hw) | free_symbols(total) | free_symbols(processors):
         return
@@ -235,13 +197,8 @@ MODEL = "smp"
 
 LOCALITY = "smp.locality"
 RESIDUAL = "smp.residual"
-_UNKNOWN_LOCALITY = Quantity(
-    0.5,
-    0.0,
-    1.0,
-    "1",
-    Provenance.DERIVED,
-    "definition of Loc: 0 at the Bad prediction, 1 at the Good one; the middle is their mean",
+_UNKNOWN_LOCALITY = anywhere(
+    "definition of Loc: 0 at the Bad prediction, 1 at the Good one; the middle is their mean"
 )
 
 

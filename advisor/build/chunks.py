@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from advisor.analysis.placement import Placement, ranks_of
-from advisor.build.module import Axis, Frame, Module, natural, placements, whole_along
+from advisor.build.module import Frame, Module, natural, placements, whole_along, whole_axes
 from advisor.build.scope import Block
 from advisor.build.text import NotBuiltError, bare, literal
 from advisor.build.writer import Function, Writer, write
@@ -145,7 +145,7 @@ class Chunked(Writer):
         """Write a name for a fresh array, in the chunks that ranks would have."""
         text = ""
         if isinstance(one.value, Fill) and one.name in self.spread:
-            text = self.filled(one.value, tuple(self.whole_frame(one.name)))
+            text = self.filled(one.value, whole_axes(self.kernel.extents(one.name)))
         if not text.startswith(("np.empty", "np.zeros", "np.ones", "np.full")):
             super().bind(one)
             return
@@ -264,7 +264,7 @@ class Chunked(Writer):
             or not isinstance(value, Scalar)
         ):
             raise NotBuiltError("places that only the data know, other than counts of them")
-        frame = tuple(self.whole_axes(self.extents(one.places)))
+        frame = whole_axes(self.extents(one.places))
         places = bare(self.value(one.places, frame))
         counts = f"np.bincount({places}, minlength={self.text(found.extents[0])})"
         times = self.scalar(value.text)
@@ -318,14 +318,6 @@ class Chunked(Writer):
                         " would do one after another: distribute another axis"
                     )
         return list(dict.fromkeys((first, *(name for name, _ in parts))))
-
-    def whole_frame(self, name: str) -> Frame:
-        """Return the axes of an array that nobody shares."""
-        return self.whole_axes(self.kernel.extents(name))
-
-    def whole_axes(self, extents: Sequence[Expr]) -> Frame:
-        """Return axes that nobody shares."""
-        return tuple(Axis(None, ZERO, extent) for extent in extents)
 
 
 def _names(value: Value) -> Iterator[str]:

@@ -335,12 +335,15 @@ class Halo:
 
     def receive(self, array: Array, d: int, side: int, *part: slice) -> None:
         """Wait for the rim of one side, or for a part of it along the other dimensions."""
-        _take(array, _within(self.sides[d, side][1], d, part))
+        for one, where in _within(self.sides[d, side][1], d, part):
+            values = np.empty(array[where].shape, array.dtype)
+            comm.Recv(values, one)
+            array[where] = values
 
     def send(self, array: Array, d: int, side: int, *part: slice) -> None:
         """Send the elements that are others' rim of that side, or a part of them."""
-        kept = _begin(array, _within(self.sides[d, side][0], d, part))
-        MPI.Request.Waitall([request for request, _ in kept])
+        for one, where in _within(self.sides[d, side][0], d, part):
+            comm.Send(np.ascontiguousarray(array[where]), one)
 
 
 def _within(pairs: Sequence[Any], d: int, part: Sequence[slice]) -> Sequence[Any]:
@@ -366,18 +369,6 @@ def _in_line(layout: Layout, d: int, one: int) -> bool:
     return layout.copies[one] == layout.copies[rank] and all(
         dim.places[one] == dim.place for other, dim in enumerate(layout.dims) if other != d
     )
-
-
-def _begin(array: Array, sends: Sequence[Any]) -> list[tuple[MPI.Request, Array]]:
-    copies = [(one, array[where].copy()) for one, where in sends]
-    return [(comm.Isend(values, one), values) for one, values in copies]
-
-
-def _take(array: Array, receives: Sequence[Any]) -> None:
-    for one, where in receives:
-        values = np.empty(array[where].shape, array.dtype)
-        comm.Recv(values, one)
-        array[where] = values
 
 
 def identity(ufunc: Any, dtype: Any) -> Any:

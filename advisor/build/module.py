@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 
 from advisor.analysis.facts import NotPriced
-from advisor.analysis.owners import place, value_placement
+from advisor.analysis.owners import local, place, value_placement
 from advisor.analysis.placement import Placement, declared_placement
 from advisor.build.text import NotBuiltError, python
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, MeshSpec, NotDistributed
@@ -183,6 +183,11 @@ Frame = tuple[Axis, ...]
 SINGLE = Axis(None, ZERO, ONE)
 
 
+def whole_axes(extents: Iterable[Expr]) -> Frame:
+    """Return axes that nobody shares."""
+    return tuple(Axis(None, ZERO, extent) for extent in extents)
+
+
 def spread_of(placement: Placement, d: int) -> Spread | None:
     """Return how a dimension is dealt out; None where every rank has all of it."""
     if isinstance(placement.dims[d], NotDistributed):
@@ -197,12 +202,6 @@ def frame_of(placement: Placement, extents: tuple[Expr, ...]) -> Frame:
     )
 
 
-def everywhere(extents: tuple[Expr, ...]) -> Placement:
-    """Return the placement of an array that every rank has all of."""
-    none = tuple(NotDistributed() for _ in extents)
-    return Placement(extents, tuple(ZERO for _ in extents), none, MeshSpec(()), "C")
-
-
 def natural(value: Value, placed: Mapping[str, Placement], extents: tuple[Expr, ...]) -> Placement:
     """Return where a value's elements are computed: by owners of operands, or by every rank."""
     try:
@@ -210,7 +209,7 @@ def natural(value: Value, placed: Mapping[str, Placement], extents: tuple[Expr, 
     except NotPriced:
         found = None
     if found is None or len(found.template) != len(extents):
-        return everywhere(extents)
+        return local(extents)
     # of what is broadcast, an operand's dimension of length 1 says nothing
     dims = tuple(
         NotDistributed() if template == ONE != extent else dim

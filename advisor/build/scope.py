@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -16,7 +16,6 @@ from advisor.build.work import Lowered, interpreted, rim
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Loop, written
-from advisor.source import Span
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
 from costdb.work import Process
@@ -89,7 +88,6 @@ class Scope:
     fetched: dict[str, str] = field(default_factory=dict)
     into: tuple[str, str] | None = None
     """Where the statement at hand stores what it fetches, if it does nothing else."""
-    span: Span | None = None
     facts: Facts = field(default_factory=Facts)
     lowered: Lowered = field(default_factory=Lowered)
     """The statement at hand."""
@@ -167,13 +165,18 @@ class Scope:
     def layout(self, name: str) -> str:
         """Return the name of an array's layout."""
         placement, extents = self.placed[name], self.typed(name).extents
-        wish = self.name(name)
-        parts = (*placement.template, *placement.origin, *extents)
+        text = partial(self.module.layout_text, placement, extents)
+        return self._of_array(name, text, "", "_layout")
+
+    def _of_array(
+        self, name: str, text: Callable[[Mapping[str, str]], str], shared: str, own: str
+    ) -> str:
+        """Return the name of what is made for an array: in the module, if sizes alone tell it."""
+        placement, wish = self.placed[name], self.name(name)
+        parts = (*placement.template, *placement.origin, *self.typed(name).extents)
         if self.module.is_own(parts):
-            text = self.module.layout_text(placement, extents, {})
-            return self.module.define(text, wish.upper())
-        text = self.module.layout_text(placement, extents, self.names)
-        return self.define(text, lambda: self.fresh(f"{wish}_layout"), *parts)
+            return self.module.define(text({}), f"{wish}{shared}".upper())
+        return self.define(text(self.names), lambda: self.fresh(f"{wish}{own}"), *parts)
 
     def along(self, spread: Spread) -> str:
         """Return the name of how a dimension is dealt out."""
@@ -242,12 +245,8 @@ class Scope:
 
     def halo(self, name: str) -> str:
         """Return the name of the exchange of an array's rim."""
-        placement, extents = self.placed[name], self.typed(name).extents
         text = f"Halo({self.layout(name)}, {self.widths(name)})"
-        parts = (*placement.template, *placement.origin, *extents)
-        if self.module.is_own(parts):
-            return self.module.define(text, f"{self.name(name).upper()}_HALO")
-        return self.define(text, lambda: self.fresh(f"{self.name(name)}_halo"), *parts)
+        return self._of_array(name, lambda _: text, "_HALO", "_halo")
 
     def reach(self, name: str, d: int, shift: Expr) -> int:
         """Have an array hold elements of neighbours so far away, exchanged; return how far."""
@@ -255,7 +254,7 @@ class Scope:
         by = int(shift.value)
         low, high = self.room.get((name, d), (0, 0))
         self.room[name, d] = max(low, -by), max(high, by)
-        inside = [one for one in self.dealt if name in written_in(one.loop)]
+        inside = [one for one in self.dealt if name in written(one.loop)]
         if inside:
             self._in_turn(inside, name, d, by)
         else:
@@ -281,7 +280,7 @@ class Scope:
             if not any(done >= dims for done in before):
                 self.exchanged[name] = (*before, dims)
                 level = len(self.blocks) - 1
-                while level > 0 and not self._changes(self.blocks[level].loop, name):
+                while level > 0 and not _changes(self.blocks[level].loop, name):
                     level -= 1
                 some = [d for d, width in enumerate(self.widths(name)) if any(width)]
                 only = "" if some == sorted(dims) else f", {', '.join(map(str, sorted(dims)))}"
@@ -297,15 +296,11 @@ class Scope:
             found = rim(self.typed(name), self.placed[name], self.facts, self.widths(name), d)
             self.does(found, level=level)
 
-    def _changes(self, loop: Loop | None, name: str) -> bool:
-        return loop is not None and name in written_in(loop)
-
     def changed(self, names: Iterable[str]) -> None:
         """Take note that rims of arrays no longer hold what neighbours do."""
         for name in names:
             self.exchanged.pop(name, None)
 
 
-def written_in(loop: Loop) -> frozenset[str]:
-    """Return the arrays that a loop changes or rebinds."""
-    return written(loop)
+def _changes(loop: Loop | None, name: str) -> bool:
+    return loop is not None and name in written(loop)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
+from advisor.analysis.owners import local
 from advisor.analysis.placement import Placement
 from advisor.build.module import (
     SINGLE,
@@ -14,12 +15,12 @@ from advisor.build.module import (
     Frame,
     Spread,
     constant,
-    everywhere,
     frame_of,
     in_blocks,
     natural,
     spread_of,
     whole_along,
+    whole_axes,
 )
 from advisor.build.scope import NeedsMessages, Scope
 from advisor.build.text import (
@@ -130,7 +131,7 @@ class Values(Scope):
                 if others or len(self.extents(operand)) > 1:
                     raise NotBuiltError("places along several axes")
                 (extent,) = self.extents(operand)
-                table = self.value(operand, (Axis(None, ZERO, extent),))
+                table = self.value(operand, whole_axes((extent,)))
                 return f"{table}[{bare(self.value(places, frame))}]"
             case Reduction() | Scan() | Sort() | Fourier():
                 found = self.inline(value, frame)
@@ -234,9 +235,8 @@ class Values(Scope):
     def unspread(self, array: str, d: int, one: Range | Strided, axis: Axis) -> str | None:
         """Return the subscript of a dimension that the rank has all of."""
         extent = self.typed(array).extents[d]
-        low, step = (one.low, 1) if isinstance(one, Range) else (one.start, one.step)
+        low, high, step = _steps(one)
         if axis.spread is None:
-            high = one.high if isinstance(one, Range) else one.stop
             end = "" if high == extent else self.text(high)
             return between(self.text(low), end, step)
         if not axis.spread.is_block:
@@ -364,10 +364,9 @@ class Values(Scope):
 
     def positions(self, one: Range | Strided, axis: Axis, who: str) -> str:
         """Return the indices of an array that a rank reads along an axis."""
-        low, step = (one.low, 1) if isinstance(one, Range) else (one.start, one.step)
+        low, high, step = _steps(one)
         if axis.spread is None:
             if axis.is_plain:
-                high = one.high if isinstance(one, Range) else one.stop
                 steps = f", {step}" if step != 1 else ""
                 return f"range({self.text(low)}, {self.text(high)}{steps})"
             found = f"np.arange({self.text(axis.count)})"
@@ -434,7 +433,7 @@ class Values(Scope):
             if any(along):
                 return None
             if axis is None:
-                own: Frame = tuple(Axis(None, ZERO, extent) for extent in extents)
+                own = whole_axes(extents)
             else:
                 own = (*frame[:axis], Axis(None, ZERO, extents[axis]), *frame[axis:])
         else:
@@ -543,11 +542,11 @@ class Values(Scope):
                 text = f"np.bincount({', '.join(given)}, minlength={self.text(extent)})"
                 line = self.line_along(placement, range(len(frame)))
                 text = f"combined({text}, np.add, {line})" if line else text
-                return text, everywhere((extent,))
+                return text, local((extent,))
             case Reduction(operand, axis, operation, dtype, _):
                 kept = [d for d in range(len(frame)) if axis is not None and d != axis]
                 line = self.line_along(placement, [d for d in range(len(frame)) if d not in kept])
-                left = _picked(placement, kept) if kept else everywhere(())
+                left = _picked(placement, kept) if kept else local(())
                 if not line:
                     inner = (
                         self.product(value, frame)
@@ -642,15 +641,18 @@ class _Numbers(ast.NodeTransformer):
             ):
                 return ast.Attribute(ast.Name("np"), node.attr)
             raise NotBuiltError(f"a number that is not known: {text}")
-        if isinstance(node, ast.Call) and not (
-            isinstance(node.func, ast.Name) and node.func.id in OPERATORS
-        ):
-            raise NotBuiltError(f"a number that is computed: {text}")
         if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Name) or node.func.id not in OPERATORS:
+                raise NotBuiltError(f"a number that is computed: {text}")
             return ast.Call(node.func, [cast(ast.expr, self.visit(one)) for one in node.args], [])
         if isinstance(node, ast.Name):
             return ast.Name(self.scope.number_named(node.id))
         return self.generic_visit(node)
+
+
+def _steps(one: Range | Strided) -> tuple[Expr, Expr, int]:
+    """Return where a range begins and ends, and its step."""
+    return (one.low, one.high, 1) if isinstance(one, Range) else (one.start, one.stop, one.step)
 
 
 def _wish(value: Value) -> str:

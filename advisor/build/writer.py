@@ -29,6 +29,7 @@ from advisor.build.module import (
     natural,
     placements,
     spread_of,
+    whole_axes,
 )
 from advisor.build.scope import Block, NeedsMessages
 from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare, check, definition_of
@@ -498,8 +499,7 @@ class Writer(Loops):
         placement = self.placed[one.array]
         if len(placement.dims) != 1 or one.operation == SET:
             raise NotBuiltError("places in an array of several dimensions, or stores to places")
-        (spread,) = (spread_of(placement, 0),)
-        extents = self.extents(one.places)
+        spread, extents = spread_of(placement, 0), self.extents(one.places)
         natural_ = natural(one.places, self.placed, extents)
         ufunc = f"np.{one.operation}"
         core = self.core(one.array)
@@ -513,11 +513,7 @@ class Writer(Loops):
                 for own in (natural_, placement)
             )
         )
-        frame = (
-            frame_of(natural_, extents)
-            if together
-            else tuple(Axis(None, ZERO, extent) for extent in extents)
-        )
+        frame = frame_of(natural_, extents) if together else whole_axes(extents)
         held, self.held = self.held, []
         places = bare(self.value(one.places, frame))
         value = bare(self.value(one.value, self.fitted(one.value, frame)))

@@ -313,9 +313,9 @@ def _machine_for(file: str, name: str | None) -> Machine:
 
 
 def _open_model(files: Sequence[str]) -> Opened:
-    from costdb.process.model import load_process
+    from costdb.process.model import ProcessSubject, load_model
 
-    return Opened(load_process([Path(file) for file in files]))
+    return Opened(ProcessSubject(load_model([Path(file) for file in files])))
 
 
 def formula_of(opened: Opened) -> str | None:

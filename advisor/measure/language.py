@@ -205,11 +205,11 @@ class _Writer:
         ordered = sorted((*made, *body), key=lambda part: part[0])
         statements = [statement for _, part in ordered for statement in part]
         module = ast.fix_missing_locations(ast.Module(statements, []))
-        arguments = ast.arguments([], [], None, [], [], None, [])
-        arguments = arguments if function is None else function.args
+        arguments = (
+            ast.arguments([], [], None, [], [], None, []) if function is None else function.args
+        )
         given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        bound = len(arguments.defaults)
-        lacking = given[: len(given) - bound] if bound else given
+        lacking = given[: len(given) - len(arguments.defaults)]
         return Sampled(
             f"{ast.unparse(module)}\n",
             "",
@@ -325,7 +325,7 @@ class _Writer:
         compiled = self.compiled or compiled or yields
         apart = node in self.known.apart
         with self.at(left="", compiled=compiled, alone=apart, stored=set(), maybe=False):
-            given = self.arguments(node.args)
+            given = self.copied(node.args)
             try:
                 with self.at(inside=frozenset()):
                     body = self.block(node.body, marked=marked and not compiled) or [ast.Pass()]
@@ -429,21 +429,6 @@ class _Writer:
             if one.arg in pure.COMPILER_OPTIONS
         ]
         return [ast.Call(ast.Attribute(ast.Name("numba"), "jit"), [], kept)]
-
-    def arguments(self, given: ast.arguments) -> ast.arguments:
-        def renamed(one: ast.arg) -> ast.arg:
-            self.stored.add(one.arg)
-            return ast.arg(self.name(one.arg))
-
-        return ast.arguments(
-            [renamed(one) for one in given.posonlyargs],
-            [renamed(one) for one in given.args],
-            None if given.vararg is None else renamed(given.vararg),
-            [renamed(one) for one in given.kwonlyargs],
-            [None if one is None else self.expression(one) for one in given.kw_defaults],
-            None if given.kwarg is None else renamed(given.kwarg),
-            [self.expression(one) for one in given.defaults],
-        )
 
     # statements
 
@@ -626,6 +611,7 @@ class _Writer:
         asked = ast.Attribute(ast.Name("clock"), "loop")
         given = [ast.Constant(place), sequence, ast.Constant(kind)]
         flags = [ast.keyword("talks", ast.Constant(True))] if talks else []
+        broke = ast.Attribute(ast.Name(name), "broke")
         within = [
             *_lines(handed.replace("%s", "carry")),
             ast.For(target, ast.Name(part), body, []),
@@ -636,7 +622,7 @@ class _Writer:
             ast.For(ast.Name(part), ast.Name(name), within, []),
             *_lines(handed.replace("%s", "left")),
             *_lines(f"{name}.touch({', '.join(stored)})" if stored else ""),
-            *([ast.If(_expression(f"not {name}.broke"), after, [])] if after else ()),
+            *([ast.If(ast.UnaryOp(ast.Not(), broke), after, [])] if after else ()),
         ]
 
     def handler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
@@ -704,6 +690,9 @@ class _Writer:
                 if isinstance(made, ast.MatchClass):
                     made.kwd_attrs = [self.member(part, name) for name in made.kwd_attrs]
                 return made
+            case ast.arg(arg=name):
+                self.stored.add(name)
+                return ast.arg(self.name(name))
             case ast.comprehension() | ast.withitem():
                 return self.copied(part)
             case _:
@@ -729,7 +718,7 @@ class _Writer:
                     [self.keyword(one, node) for one in words],
                 )
             case ast.Lambda(args=arguments, body=body):
-                return ast.Lambda(self.arguments(arguments), self.expression(body))
+                return ast.Lambda(self.copied(arguments), self.expression(body))
             case _ if isinstance(node, _PLAIN):
                 return self.copied(node)
             case _:
@@ -855,10 +844,6 @@ def _is_plain(text: str) -> bool:
 def _lines(text: str) -> list[ast.stmt]:
     """Return statements that ask or tell the clock."""
     return ast.parse(text).body
-
-
-def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
 
 
 def _kind(annotation: ast.expr | None) -> str:

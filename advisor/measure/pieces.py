@@ -102,12 +102,11 @@ class _Turns:
 
 def job_of(program: Sampled, arguments: Arguments, effort: Effort) -> dict[str, Any]:
     """Return what the worker is told."""
-    given = {program.parameters[name]: dict(one) for name, one in arguments.items()}
     return {
         "text": program.text,
         "modules": list(program.modules),
         "entry": program.entry,
-        "arguments": given,
+        "arguments": _given(program, arguments),
         "budget_s": effort.budget_s,
         "seconds": effort.seconds,
         "memory_bytes": int(_OF_MEMORY * _memory_bytes()) // max(_ranks(program, effort), 1),
@@ -116,14 +115,17 @@ def job_of(program: Sampled, arguments: Arguments, effort: Effort) -> dict[str, 
     }
 
 
+def _given(program: Sampled, arguments: Arguments) -> dict[str, dict[str, Any]]:
+    return {program.parameters[name]: dict(one) for name, one in arguments.items()}
+
+
 def _ranks(program: Sampled, effort: Effort) -> int:
     return effort.ranks if program.of_ranks else 0
 
 
 def key_of(program: Sampled, arguments: Arguments, circumstances: Sequence[str], ranks: int) -> str:
     """Return what tells a piece from all others: its text, its arguments, what runs it."""
-    given = {program.parameters[name]: dict(one) for name, one in arguments.items()}
-    content = [program.plain, program.entry, given, *circumstances]
+    content = [program.plain, program.entry, _given(program, arguments), *circumstances]
     content += [f"{ranks} ranks"] if program.of_ranks else []
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -147,14 +149,11 @@ def sample(
     turns = [_Turns(program, job_of(program, given, effort)) for program, given in programs]
     for launch in range(effort.launches):
         for number, one in enumerate(turns):
-            if one.failure is None and not (launch and _is_long(one)):
+            is_long = launch > 0 and bool(one.runs) and one.runs[-1]["real_s"] > _LONG_S
+            if one.failure is None and not is_long:
                 told(number)
                 _launch(one, effort)
     return [one.failure or _judged(one) for one in turns]
-
-
-def _is_long(one: _Turns) -> bool:
-    return bool(one.runs) and one.runs[-1]["real_s"] > _LONG_S
 
 
 def _launch(one: _Turns, effort: Effort) -> None:
@@ -293,9 +292,14 @@ class Subject:
     predicted_s: float | None = None
 
     @property
+    def left_out(self) -> Sequence[tuple[int, str]]:
+        """What of it is not sampled, by line; nothing of it where all is not."""
+        return () if isinstance(self.found, NoPiece) else self.found[0].left_out
+
+    @property
     def complete(self) -> bool:
         """Whether all of it is sampled."""
-        return not isinstance(self.found, NoPiece) and not self.found[0].left_out
+        return not isinstance(self.found, NoPiece) and not self.left_out
 
 
 def of_case(case: Case) -> Iterator[Subject]:
@@ -364,20 +368,17 @@ def sampled(
 ) -> list[Piece | NoPiece]:
     """Return what is `kept` of subjects, and sample the others, taking turns."""
     found: dict[int, Piece | NoPiece] = {}
-    lacking: list[tuple[int, tuple[Sampled, Arguments]]] = []
+    lacking: dict[int, tuple[Sampled, Arguments]] = {}
     for number, one in enumerate(subjects):
         if isinstance(one.found, NoPiece):
             found[number] = one.found
         elif (known := kept(*one.found)) is not None:
             found[number] = known
         else:
-            lacking.append((number, one.found))
-    made = sample(
-        [program for _, program in lacking],
-        effort,
-        lambda turn: told(subjects[lacking[turn][0]]),
-    )
-    found.update(zip((number for number, _ in lacking), made, strict=True))
+            lacking[number] = one.found
+    numbers = list(lacking)
+    made = sample([*lacking.values()], effort, lambda turn: told(subjects[numbers[turn]]))
+    found.update(zip(numbers, made, strict=True))
     return [found[number] for number in range(len(subjects))]
 
 

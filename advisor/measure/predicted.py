@@ -105,14 +105,14 @@ class Measurements:
         piece = self._piece(one, kept, sizes)
         if piece is not None:
             terms = _by_line(piece)
-            return _whole(piece.times_s, terms, program.left_out, _modelled(subject, sizes))
+            return _whole(piece.times_s, terms, one, _modelled(subject, sizes))
         around = between(kept.at_other_sizes(program), sizes)
         if around is None:
             return None
         times, (low, high), name = around
         label = f"the kernel, by {name} = {low:g} and {high:g}"
         terms = (_term(label, INTERPOLATED, times),)
-        return _whole(times, terms, program.left_out, _modelled(subject, sizes))
+        return _whole(times, terms, one, _modelled(subject, sizes))
 
     def _of_rank(
         self, subject: KernelSubject, sizes: Mapping[str, int | float], ranks: int
@@ -179,8 +179,7 @@ class Measurements:
         piece = self._piece(one, Kept(self.machine.name, ranks), named, ranks=ranks)
         if piece is None:
             return None
-        left_out = one.found[0].left_out
-        return _whole(piece.times_s, _by_line(piece), left_out, _modelled(subject, sizes))
+        return _whole(piece.times_s, _by_line(piece), one, _modelled(subject, sizes))
 
     def _piece(
         self,
@@ -220,19 +219,19 @@ def _by_line(piece: Piece) -> tuple[TermEstimate, ...]:
 def _whole(
     times: Times,
     terms: tuple[TermEstimate, ...],
-    left_out: tuple[tuple[int, str], ...],
+    what: Subject,
     modelled: Estimate | None,
 ) -> Estimate:
     low, mid, high = map(Seconds, times)
     return Estimate(
         low=low,
         mid=mid,
-        high=Seconds(math.inf) if left_out else high,
+        high=Seconds(math.inf) if what.left_out else high,
         terms=terms,
         provenance=Provenance.MEASURED,
         in_range=True,
         remarks=() if modelled is None else (_as_modelled(modelled),),
-        omitted=tuple(Omission(*one, "left out of what was measured") for one in left_out),
+        omitted=tuple(Omission(*one, "left out of what was measured") for one in what.left_out),
     )
 
 

@@ -130,8 +130,7 @@ def _notes(one: Measurement) -> Iterator[str]:
         if isinstance(piece, NoPiece):
             yield f"{name}: not measured: line {piece.line}: {piece.why}"
             continue
-        assert not isinstance(subject.found, NoPiece)
-        for line, text in subject.found[0].left_out:
+        for line, text in subject.left_out:
             yield f"{name}: left out: line {line}: {text}"
         if piece.skipped and subject.title == ORIGINAL:
             yield f"{name}: {_in_words(piece)}"
@@ -155,14 +154,13 @@ def _of_script(one: Measurement, style: Style) -> str:
         for line, seconds in sorted(most)
         if seconds >= _SMALL * total
     ]
-    assert not isinstance(subject.found, NoPiece)
-    least = "at least " if subject.found[0].left_out else ""
+    least = "at least " if subject.left_out else ""
     head = (
         f"{subject.path}: {least}{duration(piece.mid_s)} ({duration(piece.low_s)} to"
         f" {duration(piece.high_s)}), measured in {duration(piece.spent_s)}\n"
     )
     notes = [_in_words(piece)] if piece.skipped else []
-    notes += [f"left out: line {line}: {text}" for line, text in subject.found[0].left_out]
+    notes += [f"left out: line {line}: {text}" for line, text in subject.left_out]
     shown = table(("line", "statement", "time", "share"), rows, 2, style)
     return head + shown + "".join(f"{note}\n" for note in notes)
 
@@ -186,13 +184,12 @@ def _entries(one: Measurement) -> Iterator[dict[str, Any]]:
         if isinstance(piece, NoPiece):
             yield {**entry, "unknown": {"line": piece.line, "why": piece.why}}
             continue
-        assert not isinstance(subject.found, NoPiece)
         yield {
             **entry,
             "measured_s": dict(zip(("low", "mid", "high"), piece.times_s, strict=True)),
             "provenance": "measured in stretches, on made-up arrays",
-            "complete": not subject.found[0].left_out,
+            "complete": subject.complete,
             "statements_s": {str(line): mid for line, (_, mid, _) in piece.parts_s.items()},
             "iterations_not_run": {str(line): many for line, many in piece.skipped.items()},
-            "left_out": [{"line": line, "text": text} for line, text in subject.found[0].left_out],
+            "left_out": [{"line": line, "text": text} for line, text in subject.left_out],
         }

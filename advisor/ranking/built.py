@@ -158,15 +158,10 @@ def _kept(priced: Priced) -> Priced:
 
     What the C library then does with freed memory is known: it keeps all but large arrays.
     """
-    none = {f"{SECTION}.{GIVEN_BACK}": ZERO}
-    return replace(
-        priced,
-        microseconds=substitute(priced.microseconds, none),
-        terms=tuple(
-            replace(one, microseconds=substitute(one.microseconds, none)) for one in priced.terms
-        ),
-        coefficients={k: one for k, one in priced.coefficients.items() if k not in none},
-    )
+    name, known = f"{SECTION}.{GIVEN_BACK}", dict(priced.coefficients)
+    if name in known:
+        known[name] = known[name].over((0.0, 0.0, 0.0))
+    return replace(priced, coefficients=known)
 
 
 def proposed(plan: Plan, price: Price | None, transforms: Sequence[Transform]) -> Iterator[Plan]:

@@ -22,7 +22,7 @@ from costdb.work import Process
 # Which value every size has, what bound it, and whether each rank has a core of its own.
 
 
-AnyNumber = int | float
+Number = int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Sizes:
         What bound each: a line of the source, an observed run, a configuration file, or ``-D``.
     """
 
-    values: Mapping[str, AnyNumber]
+    values: Mapping[str, Number]
     origins: Mapping[str, str]
 
     def assumptions(self, names: Iterable[str]) -> tuple[Assumption, ...]:
@@ -47,7 +47,7 @@ class Sizes:
 
 
 def bind_sizes(
-    kernel: Kernel, given: Mapping[str, AnyNumber], given_by: Mapping[str, str] | None = None
+    kernel: Kernel, given: Mapping[str, Number], given_by: Mapping[str, str] | None = None
 ) -> Sizes:
     """Return the sizes of a kernel: what the source says, overruled by `given`.
 
@@ -58,21 +58,19 @@ def bind_sizes(
     given_by : mapping of str to str, optional
         What gave them, where it was not ``-D``.
     """
-    values: dict[str, AnyNumber] = {}
-    origins: dict[str, str] = {}
-    for name, binding in kernel.sizes.items():
-        values[name] = binding.value
-        origins[name] = binding.origin or f"line {binding.span.start_line}"
-    for name, value in given.items():
-        values[name] = value
-        origins[name] = (given_by or {}).get(name, "-D")
-    return Sizes(values, origins)
+    values = {name: binding.value for name, binding in kernel.sizes.items()}
+    origins = {
+        name: binding.origin or f"line {binding.span.start_line}"
+        for name, binding in kernel.sizes.items()
+    }
+    by = {name: (given_by or {}).get(name, "-D") for name in given}
+    return Sizes({**values, **given}, {**origins, **by})
 
 
 def checked_sizes(
     path: str,
     kernel: Kernel,
-    given: Mapping[str, AnyNumber],
+    given: Mapping[str, Number],
     given_by: Mapping[str, str] | None = None,
 ) -> Sizes:
     """Return the sizes of a kernel as :func:`bind_sizes` does, of which `given` can be true.
@@ -82,25 +80,17 @@ def checked_sizes(
     SourceProblem
         What counts elements, ranks or iterations is given as no whole number of at least 1.
     """
-    counts = whole_numbers_of(kernel) & given.keys()
-    sizes = bind_sizes(kernel, {n: _as_count(n in counts, v) for n, v in given.items()}, given_by)
-    for name in sorted(counts):
-        value = sizes.values[name]
-        if not isinstance(value, int) or value < 1:
-            place = kernel.span
-            raise SourceProblem(
-                path,
-                place.start_line,
-                place.start_column,
-                f"size {name} of kernel `{kernel.name}` must be a whole number of at least 1,"
-                f" not {value:g} ({sizes.origins[name]})",
-            )
-    return sizes
-
-
-def _as_count(counts: bool, value: AnyNumber) -> AnyNumber:
-    """Return ``2048.0`` as the whole number that it is, where one is due."""
-    return int(value) if counts and isinstance(value, float) and value.is_integer() else value
+    sizes = bind_sizes(kernel, given, given_by)
+    values = dict(sizes.values)
+    for name in sorted(whole_numbers_of(kernel) & given.keys()):
+        value = given[name]
+        if value < 1 or not float(value).is_integer():
+            at = kernel.span
+            why = f"size {name} of kernel `{kernel.name}` must be a whole number of at least 1,"
+            given_as = f"{why} not {value:g} ({sizes.origins[name]})"
+            raise SourceProblem(path, at.start_line, at.start_column, given_as)
+        values[name] = int(value)  # also of ``2048.0``
+    return Sizes(values, sizes.origins)
 
 
 def bindable(kernel: Kernel) -> frozenset[str]:
@@ -137,7 +127,6 @@ def about_cores(machine: Machine, ranks: Expr, values: Mapping[str, int | float]
         )
 
 
-Number = int | float
 TRIED_TO = 4096
 """Sizes up to here, and up to some times their value, are tried for crossovers."""
 
@@ -250,23 +239,11 @@ def where_it_pays(
     own, other = (time_s(one, sizes) for one in (before, after))
     gain = own / other if other else 0.0
     least = gain * (1 - 1e-6) if 1 < gain < REPORTED_FROM else REPORTED_FROM
-    found = crossing(before, after, variable, sizes, 2 if of_ranks else 1, high, least)
+    low = 2 if of_ranks else 1
+    found = crossover(before.priced, after.priced, variable, sizes, low, high, least)
     if not found.flips:
         return None
     return found.flips, f"{pays_for(found)}, tried to {found.high}"
-
-
-def crossing(
-    before: Costed,
-    after: Costed,
-    variable: str,
-    sizes: Mapping[str, Number],
-    low: int,
-    high: int,
-    least: float = REPORTED_FROM,
-) -> Crossover:
-    """Return where the gain of one kernel over another is reported, and where it is not."""
-    return crossover(before.priced, after.priced, variable, sizes, low, high, least)
 
 
 def pays_for(found: Crossover) -> str:

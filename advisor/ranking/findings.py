@@ -107,24 +107,30 @@ def finding_of(
     Without `details` it lacks its facts and its crossovers, names all sizes that are bound, and
     prices need not hold for other sizes.
     """
-    proposal = best.proposal
+    proposal, after = best.proposal, best.costed
     prediction = _prediction(found, split_lines(place.source))
     # a price for these sizes alone does not say which of them it depends on
-    used = before.sizes | best.costed.sizes if details else frozenset(sizes.values)
-    finding = finding_about(
-        place,
-        rule,
-        proposal,
-        f"{prediction.speedup:.2f}x faster on {machine.name}",
-        proposal.legality,
-        _evidence(place, machine, sizes, before, best, found, details),
-        rivals,
+    used = before.sizes | after.sizes if details else frozenset(sizes.values)
+    sides = (("as written", before), ("as proposed", after)) if details else ()
+    facts = tuple(
+        f"{side}, {transfer}"
+        for side, costed in sides
+        for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes)
     )
+    cores = about_cores(machine, place.ranks, sizes.values)
+    evidence = replace(
+        unpredicted(machine, before, after),
+        provenance=_worst((found.before.provenance, found.after.provenance)),
+        terms=tuple(_terms(found)),
+        facts=facts,
+        remarks=tuple(dict.fromkeys((*found.before.remarks, *found.after.remarks, *cores))),
+    )
+    gain = f"{prediction.speedup:.2f}x faster on {machine.name}"
     return replace(
-        finding,
+        finding_about(place, rule, proposal, gain, proposal.legality, evidence, rivals),
         prediction=prediction,
         assumptions=sizes.assumptions(used),
-        crossovers=tuple(_crossovers(place, before, best.costed, sizes, used)) if details else (),
+        crossovers=tuple(_crossovers(place, before, after, sizes, used)) if details else (),
     )
 
 
@@ -209,44 +215,17 @@ def unpredicted(machine: Machine, before: Costed, after: Costed) -> Evidence:
     """Return where the numbers come from that a comparison without times used."""
     used = {**before.priced.coefficients, **after.priced.coefficients}
     known = tuple(_described(name, quantity) for name, quantity in sorted(used.items()))
-    each = {quantity.provenance for quantity in used.values()} or {Provenance.DERIVED}
-    worst = max(each, key=list(Provenance).index)
+    worst = _worst({quantity.provenance for quantity in used.values()} or {Provenance.DERIVED})
     return Evidence(machine.name, calibration_of(machine), worst, (), coefficients=known)
+
+
+def _worst(several: Iterable[Provenance]) -> Provenance:
+    return max(several, key=list(Provenance).index)
 
 
 def calibration_of(machine: Machine) -> str:
     """Return what is known of where and with which library a machine was measured."""
     return f"{machine.title}; {machine.library}" if machine.library else machine.title
-
-
-def _evidence(
-    place: Place,
-    machine: Machine,
-    sizes: Sizes,
-    before: Costed,
-    best: Candidate[AnyProposal],
-    found: Compared,
-    details: bool,
-) -> Evidence:
-    worst = max((found.before.provenance, found.after.provenance), key=list(Provenance).index)
-    sides = (("as written", before), ("as proposed", best.costed)) if details else ()
-    facts = [
-        f"{side}, {transfer}"
-        for side, costed in sides
-        for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes)
-    ]
-    said = (
-        *found.before.remarks,
-        *found.after.remarks,
-        *about_cores(machine, place.ranks, sizes.values),
-    )
-    return replace(
-        unpredicted(machine, before, best.costed),
-        provenance=worst,
-        terms=tuple(_terms(found)),
-        facts=tuple(facts),
-        remarks=tuple(dict.fromkeys(said)),
-    )
 
 
 def _terms(found: Compared) -> Iterator[EvidenceTerm]:

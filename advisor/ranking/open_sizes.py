@@ -34,7 +34,6 @@ from advisor.ranking.compare import (
     Number,
     Sizes,
     cost,
-    crossing,
     pays_for,
     times_s,
 )
@@ -46,6 +45,7 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
+from costdb.crossovers import crossover
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
@@ -270,7 +270,8 @@ def best_where_open(
     here = {**stand_ins, **sizes.values}
     prices = [after for _, after in candidates]
     least = REPORTED_FROM if brief is None else brief
-    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO))
+    tried = ({**here, name: 1 << n} for name in unbound for n in range(1, TRIED_TO.bit_length()))
+    wins, gains = _tried(before, prices, tried)
     most = max(wins)
     chosen = wins.index(most)
     proposal, after = candidates[chosen]
@@ -298,17 +299,10 @@ def finding_of_opened(
     place: Place, machine: Machine, rule: Rule, before: Costed, best: Opened[AnyProposal]
 ) -> Finding:
     """Return the finding that a proposal is worth making for some sizes."""
-    finding = finding_about(
-        place,
-        rule,
-        best.proposal,
-        f"pays on {machine.name} for {best.condition.text}",
-        best.legality,
-        unpredicted(machine, before, best.costed),
-        best.rivals,
-    )
+    gain = f"pays on {machine.name} for {best.condition.text}"
+    evidence = unpredicted(machine, before, best.costed)
     return replace(
-        finding,
+        finding_about(place, rule, best.proposal, gain, best.legality, evidence, best.rivals),
         assumptions=best.assumptions,
         crossovers=best.crossovers,
         condition=best.condition,
@@ -335,39 +329,28 @@ def _searched(
     of_ranks: bool,
     least: float,
 ) -> _Searched:
-    low = _first_possible(before, after, name, here, int(of_ranks))
-    if low is None:
+    times_at, low = times_s((before, after)), 1 + of_ranks
+    while low <= TRIED_TO:
+        with suppress(ExprError):
+            times_at({**here, name: low})
+            break
+        low *= 2  # sizes that small make no kernel
+    else:
         return _Searched(name, "", str(TRIED_TO), False, None, None)
-    found = crossing(before, after, name, here, low, TRIED_TO, least)
+    prices = before.priced, after.priced
+    found = crossover(*prices, name, here, low, TRIED_TO, least)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:
-        everywhere = f"every {name} tried, {low} to {end}"
         # an edit is for every number of ranks only if it loses nothing on one
-        alone = not of_ranks or crossing(before, after, name, here, 1, 1, 1.0).after_wins_first
-        always = first and alone
-        return _Searched(
-            name, everywhere if first else "", end, always, low if first else None, None
-        )
+        alone = not of_ranks or crossover(*prices, name, here, 1, 1).after_wins_first
+        pays = f"every {name} tried, {low} to {end}" if first else ""
+        return _Searched(name, pays, end, first and alone, low if first else None, None)
     # an odd number of changes after a loss, or an even one after a gain, ends in a gain
     lasting = first == (len(flips) % 2 == 0)
-    pays = pays_for(found)
-    text = f"{pays}, tried to {end}"
-    return _Searched(
-        name, text, end, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
-    )
-
-
-def _first_possible(
-    before: Costed, after: Costed, name: str, here: Point, least: int
-) -> int | None:
-    """Return the least power of 2, from that of an exponent on, where both have a price."""
-    times_at = times_s((before, after))
-    for exponent in range(least, TRIED_TO.bit_length()):
-        with suppress(ExprError):
-            times_at({**here, name: 1 << exponent})
-            return 1 << exponent
-    return None
+    pays, least_size = pays_for(found), flips[-1] if lasting else None
+    flipping = Crossover(name, flips, pays)
+    return _Searched(name, f"{pays}, tried to {end}", end, False, least_size, flipping)
 
 
 def _condition(found: Sequence[_Searched], here: Point) -> Condition:
@@ -400,12 +383,6 @@ def _stand_ins(kernel: Kernel, unbound: Sequence[str]) -> dict[str, Number]:
     return {
         name: RANKS if name in ranks else EXTENT if name in extents else OTHER for name in unbound
     }
-
-
-def _points(unbound: Sequence[str], here: Point, low: int, high: int) -> Iterator[Point]:
-    for name in unbound:
-        for exponent in range(low.bit_length() - 1, high.bit_length()):
-            yield {**here, name: 1 << exponent}
 
 
 def _tried(

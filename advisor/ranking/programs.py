@@ -31,7 +31,7 @@ from advisor.ir.spmd.program import (
     SpmdFunction,
     with_derived,
 )
-from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, Visit, walk
+from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, walk
 from advisor.observed import SeenMessages
 from advisor.ranking.compare import Costed, Number, Sizes, compared, time_s
 from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of, with_prices
@@ -163,7 +163,7 @@ def rank_program(
         for proposal in transform.propose_program(program):
             by_place.setdefault(proposal.span, []).append(proposal)
         for proposals in by_place.values():
-            found = _best(program, proposals, transform, machine, sizes, worth, whole)
+            found = _best(whole, proposals, transform, sizes, worth)
             if isinstance(found, Judged):
                 judged.append(found)
             elif found is not None:
@@ -183,15 +183,13 @@ def rank_program(
 
 
 def _best(
-    program: Program,
+    whole: WholeProgram,
     proposals: Sequence[ProgramProposal],
     transform: ProgramTransform,
-    machine: Machine,
     sizes: Sizes,
     worth: Worth,
-    whole: WholeProgram,
 ) -> Judged | Remark | None:
-    first = proposals[0]
+    program, machine, first = whole.program, whole.machine, proposals[0]
     function = first.function
     before = cost_steps(first.before, machine, first.loops)
     if isinstance(before, Missing):
@@ -199,48 +197,50 @@ def _best(
             return None
         message = f"no prediction for `{transform.name}` here: {before.what}; {before.remedy}"
         return Remark(program.path, function.name, first.span, message)
-    candidates, lost = with_prices(proposals, before.costed, partial(_price_of, machine))
+    costed = before.costed
+    candidates, lost = with_prices(proposals, costed, partial(_price_of, machine))
     if not candidates:
         return None
-    names = before.costed.sizes.union(*(after.sizes for _, after in candidates))
+    names = costed.sizes.union(*(after.sizes for _, after in candidates))
     place = Place(program.path, function.name, program.context.source, sym(RANKS))
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
         here = with_ranks(sizes, machine)
         if unbound == (RANKS,) and here is not sizes:
-            of_cores = _best(program, proposals, transform, machine, here, worth, whole)
+            of_cores = _best(whole, proposals, transform, here, worth)
             if isinstance(of_cores, Judged):
                 return of_cores
         if unbound:
             stand_ins = _stand_ins(program, unbound)
             usual = {**sizes.values, **stand_ins}
-            least = min(time_s(costed, usual) for _, costed in candidates)
-            if _runs_once(first) and time_s(before.costed, usual) - least < ONCE_S:
+            least = min(time_s(one, usual) for _, one in candidates)
+            if _runs_once(first) and time_s(costed, usual) - least < ONCE_S:
                 return None
-            best_open = best_where_open(before.costed, candidates, lost, sizes, stand_ins, RANKS)
+            best_open = best_where_open(costed, candidates, lost, sizes, stand_ins, RANKS)
             if best_open is None or not worth(transform.code, best_open.gain):
                 return None
-            finding = finding_of_opened(place, machine, transform, before.costed, best_open)
-            opened = Judged(finding, before.costed.priced, best_open.costed.priced)
-            return _valued(opened, whole, first)
-        now = time_s(before.costed, sizes.values)
-        ranked = [Candidate(p, c, time_s(c, sizes.values)) for p, c in candidates]
-        ranked.sort(key=lambda candidate: candidate.time_s)
-        best = ranked[0]
-        if best.time_s >= now:
-            return None
-        found = compared(before.costed, best.costed, sizes.values)
-        if found.ratio.mid <= 1 or not worth(transform.code, found.ratio.mid):
-            return None
-        if _runs_once(best.proposal) and now - best.time_s < ONCE_S:
-            return None
-        rivals = (*rivals_of(ranked, now, "the program"), *lost)
-        finding = finding_of(place, machine, sizes, transform, before.costed, best, found, rivals)
-    except (ExprError, ArithmeticError, OverflowError) as error:
+            finding = finding_of_opened(place, machine, transform, costed, best_open)
+            after, chosen = best_open.costed, first
+        else:
+            now = time_s(costed, sizes.values)
+            ranked = [Candidate(p, c, time_s(c, sizes.values)) for p, c in candidates]
+            ranked.sort(key=lambda candidate: candidate.time_s)
+            best = ranked[0]
+            if best.time_s >= now:
+                return None
+            after, chosen = best.costed, best.proposal
+            found = compared(costed, after, sizes.values)
+            if found.ratio.mid <= 1 or not worth(transform.code, found.ratio.mid):
+                return None
+            if _runs_once(chosen) and now - best.time_s < ONCE_S:
+                return None
+            rivals = (*rivals_of(ranked, now, "the program"), *lost)
+            finding = finding_of(place, machine, sizes, transform, costed, best, found, rivals)
+    except (ExprError, ArithmeticError) as error:
         message = f"no prediction for `{transform.name}` here: {error}"
         return Remark(program.path, function.name, first.span, message)
-    judged = Judged(finding, before.costed.priced, best.costed.priced)
-    return _valued(judged, whole, best.proposal)
+    valued = weighed(finding, whole.around(chosen.function, chosen.loops))
+    return Judged(valued, costed.priced, after.priced)
 
 
 def _price_of(machine: Machine, proposal: ProgramProposal) -> Costed | Missing:
@@ -252,11 +252,6 @@ def _runs_once(proposal: ProgramProposal) -> bool:
     """Return whether no loop of the file repeats what changes: set-up and output, mostly."""
     looped = proposal.loops or any(isinstance(step, Loop) for step in proposal.before)
     return not looped and proposal.function.depth == 0
-
-
-def _valued(judged: Judged, whole: WholeProgram, proposal: ProgramProposal) -> Judged:
-    around = whole.around(proposal.function, proposal.loops)
-    return replace(judged, finding=weighed(judged.finding, around))
 
 
 def _stand_ins(program: Program, unbound: Sequence[str]) -> dict[str, Number]:
@@ -282,15 +277,6 @@ def _is_extent(name: str) -> bool:
 # Whole programs: what their parts take, how often places run in them, and what was not seen.
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
-    """A function that nothing in the file calls, with its price and what that leaves out."""
-
-    function: SpmdFunction
-    price: Known
-    gaps: tuple[Gap, ...]
-
-
 @dataclass(slots=True)
 class WholeProgram:
     """A program as what its findings are parts of.
@@ -306,28 +292,31 @@ class WholeProgram:
     program: Program
     machine: Machine
     sizes: Mapping[str, int | float]
-    _roots: dict[str, _Root] = field(default_factory=dict)
+    _prices: dict[str, tuple[Known, tuple[Gap, ...]]] = field(default_factory=dict)
 
     def around(self, function: SpmdFunction, loops: tuple[Loop, ...]) -> Whole:
         """Return what steps of a function are a part of, which stand in some of its loops."""
+        name = function.name
         whose = priced_as(self.machine, sym(RANKS), self.sizes, distributed=self._communicates)
         known = Whole(None, False, None, whose)
-        for name in self._entries(function):
-            times = self._calls(self._root(name).function, function.name)
+        for entry in sorted(self._entries(), key=lambda entry: entry.name != MODULE):
+            if name not in (entry.name, *_reached(entry)):
+                continue
+            times = 1.0 if entry.name == name else self._runs(entry, partial(_calls, name))
             if any(loop.trips is None for loop in loops):
                 times = None
-            found = self._timed(name, Whole(None, False, times, whose))
+            found = self._timed(entry, Whole(None, False, times, whose))
             if found.time_s is not None:
                 return found
             known = found if known.times is None else known
         return known
 
-    def _timed(self, name: str, whole: Whole) -> Whole:
+    def _timed(self, entry: SpmdFunction, whole: Whole) -> Whole:
         """Return what a place is a part of with the time of a function, where that is known."""
-        root = self._root(name)
+        price, gaps = self._price(entry)
         with suppress(ExprError, ArithmeticError):
-            time = middle(root.price, self.sizes)
-            return replace(whole, time_s=time, complete=not (root.gaps or root.price.omitted))
+            time = middle(price, self.sizes)
+            return replace(whole, time_s=time, complete=not (gaps or price.omitted))
         return whole
 
     def loop(self, line: int, finding: Finding) -> Finding | None:
@@ -336,21 +325,18 @@ class WholeProgram:
         None where all that it saves is nothing to a program that has to start.
         """
         around = Whole(None, False, None, finding.priced_as)
-        for name in self._entry_names():
-            times = self._times(name, line)
+        for entry in self._entries():
+            times = self._runs(entry, lambda s: isinstance(s, Loop) and s.span.start_line == line)
             if times != 0:
-                around = self._timed(name, replace(around, times=times))
+                around = self._timed(entry, replace(around, times=times))
                 break
         found = weighed(finding, around)
         return None if found.saves_s is not None and found.saves_s < LEAST_S else found
 
-    def _times(self, name: str, line: int) -> float | None:
-        """Return how often a loop that begins in a line runs in all of a function."""
-        return self._runs(name, lambda s: isinstance(s, Loop) and s.span.start_line == line)
-
-    def _runs(self, name: str, wanted: Callable[[Step], bool]) -> float | None:
+    def _runs(self, entry: SpmdFunction, wanted: Callable[[Step], bool]) -> float | None:
         """Return how often some steps run in all of a function; None where nobody knows."""
-        trips = [self._trips(visit.loops) for visit in self._visits(name) if wanted(visit.step)]
+        visits = walk(entry.body, into_calls=True)
+        trips = [self._trips(visit.loops) for visit in visits if wanted(visit.step)]
         known = [one for one in trips if one is not None]
         return sum(known) if len(known) == len(trips) else None
 
@@ -358,15 +344,15 @@ class WholeProgram:
         """Yield loops that take much of the program's time, and of which no rule finds more."""
         lines = self.program.context.lines
         silent = {line for line, found in loops.items() if not found}
-        for name in self._entry_names():
-            for visit in self._visits(name):
+        for entry in self._entries():
+            for visit in walk(entry.body, into_calls=True):
                 step, line = visit.step, visit.step.span.start_line
                 if not isinstance(step, Loop) or line not in silent:
                     continue
                 price = price_known(lower_steps((step,), visit.loops).process, self.machine)
                 try:
                     part = middle(price, self.sizes)
-                    whole = middle(self._root(name).price, self.sizes)
+                    whole = middle(self._price(entry)[0], self.sizes)
                 except (ExprError, ArithmeticError):
                     if not self._open_trips(step):
                         continue
@@ -386,9 +372,6 @@ class WholeProgram:
         used = (free_symbols(one.trips) for one in loops if one.trips is not None)
         return frozenset().union(*used) - self.sizes.keys() - {one.variable for one in loops}
 
-    def _visits(self, name: str) -> Iterator[Visit]:
-        return walk(self._root(name).function.body, into_calls=True)
-
     def coverage(self, told: frozenset[str], loops: Mapping[int, Sequence[Finding]]) -> Coverage:
         """Return what was analysed of a program, and what was not.
 
@@ -403,13 +386,13 @@ class WholeProgram:
         unpriced: dict[str, None] = {}
         without: set[str] = set()
         lines = self.program.context.lines
-        for name in self._entry_names():
-            root = self._root(name)
-            for missing in root.price.lacking:
-                whose = self._whose(root.function)
+        for entry in self._entries():
+            price, gaps = self._price(entry)
+            for missing in price.lacking:
+                whose = self._whose(entry)
                 unpriced[f"{whose}, no price on {self.machine.name}: {missing.what}"] = None
-                without |= {name, *_reached(root.function)}
-            for gap in root.gaps:
+                without |= {entry.name, *_reached(entry)}
+            for gap in gaps:
                 line = gap.span.start_line
                 text = lines[line - 1].strip()
                 unknown[NotUnderstood(self.program.path, line, text, gap.reason)] = None
@@ -442,34 +425,16 @@ class WholeProgram:
     def _shown(self, name: str) -> str:
         return self.program.path if name == MODULE else name
 
-    def _entry_names(self) -> tuple[str, ...]:
-        functions = self.program.functions
-        return tuple(f.name for f in functions if f.name == MODULE or not f.calls)
+    def _entries(self) -> tuple[SpmdFunction, ...]:
+        """Return the module, and functions that nothing in the file calls."""
+        return tuple(f for f in self.program.functions if f.name == MODULE or not f.calls)
 
-    def _entries(self, function: SpmdFunction) -> Iterator[str]:
-        """Yield functions that reach one and that nothing in the file calls, the module first."""
-        for name in sorted(self._entry_names(), key=lambda name: name != MODULE):
-            root = self._named(name)
-            if root is not None and (name == function.name or function.name in _reached(root)):
-                yield name
-
-    def _named(self, name: str) -> SpmdFunction | None:
-        return next((f for f in self.program.functions if f.name == name), None)
-
-    def _root(self, name: str) -> _Root:
-        if name not in self._roots:
-            function = self._named(name)
-            assert function is not None
-            lowered = lower_steps(function.body)
-            price = price_known(lowered.process, self.machine)
-            self._roots[name] = _Root(function, price, lowered.gaps)
-        return self._roots[name]
-
-    def _calls(self, root: SpmdFunction, name: str) -> float | None:
-        """Return how often a function runs in another one; None where nobody knows."""
-        if root.name == name:
-            return 1.0
-        return self._runs(root.name, lambda s: isinstance(s, Call) and s.function == name)
+    def _price(self, entry: SpmdFunction) -> tuple[Known, tuple[Gap, ...]]:
+        """Return the price of a function, and what that leaves out."""
+        if entry.name not in self._prices:
+            lowered = lower_steps(entry.body)
+            self._prices[entry.name] = price_known(lowered.process, self.machine), lowered.gaps
+        return self._prices[entry.name]
 
     def _trips(self, loops: tuple[Loop, ...]) -> float | None:
         found = 1.0
@@ -481,6 +446,10 @@ class WholeProgram:
             except (ExprError, ArithmeticError):
                 return None
         return found
+
+
+def _calls(name: str, step: Step) -> bool:
+    return isinstance(step, Call) and step.function == name
 
 
 def _reached(root: SpmdFunction) -> frozenset[str]:

@@ -8,13 +8,14 @@ process: an edit is offered only if it does not slow that process down.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
 from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.statements import (
     Bind,
@@ -122,15 +123,12 @@ def priced_as(machine: Machine, ranks: Expr, sizes: Sizes, *, distributed: bool)
 
 def as_one_process(kernel: Kernel) -> Kernel:
     """Return a kernel without its distributions, as Python runs it."""
-    return replace(
-        kernel, arrays={name: _whole_array(array) for name, array in kernel.arrays.items()}
-    )
-
-
-def _whole_array(array: DeclaredArray) -> DeclaredArray:
-    dims = tuple(NotDistributed() for _ in array.spec.dims)
-    halo = tuple(0 for _ in array.spec.halo)
-    return replace(array, spec=replace(array.spec, dims=dims, mesh=MeshSpec(), halo=halo))
+    arrays = {}
+    for name, array in kernel.arrays.items():
+        dims, halo = (NotDistributed(),) * len(array.spec.dims), (0,) * len(array.spec.halo)
+        spec = replace(array.spec, dims=dims, mesh=MeshSpec(), halo=halo)
+        arrays[name] = replace(array, spec=spec)
+    return replace(kernel, arrays=arrays)
 
 
 def offered(
@@ -271,12 +269,9 @@ def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
     stored = {one.array for one in walk(tuple(changed)) if isinstance(one, Store | Scatter)}
     used = sorted(frozenset().union(*map(mentioned, changed)))
     shared = doubtful = ""
-    for one in sorted(stored):
-        for other in used:
-            given = kernel.arrays.keys() >= {one, other}
-            renamed = bool(kernel.aliases & {one, other})
-            if one == other or not (given or renamed):
-                continue
+    for one, other in product(sorted(stored), used):
+        renamed = bool(kernel.aliases & {one, other})
+        if one != other and (renamed or kernel.arrays.keys() >= {one, other}):
             named = f"`{one}` and `{other}`"
             if {one, other} in kernel.overlaps or (renamed and kernel.overlaps):
                 shared = shared or named
@@ -296,14 +291,14 @@ def _for_any(rule: Transform, kernel: Kernel, proposal: Proposal) -> Fix:
         found = _offered(rule, kernel, proposal, None, runs_through=True)
         conditions.append(IF_NOT_EMPTY)
     if found is None:
-        legality = proposal.legality
-        found, conditions = (
-            (legality.applicability, legality.argument, proposal.edits()),
-            [if_as_told],
-        )
+        found, conditions = _as_proposed(proposal), [if_as_told]
     applicability, argument, edits = found
     if conditions != [if_as_told]:
-        others = _of_other_types(rule, kernel, proposal, runs_through=bool(conditions))
+        usual = kernel.general is not None and kernel.types_are_usual
+        others = (
+            _offered(rule, kernel, proposal, dtype, runs_through=bool(conditions))
+            for dtype in (ELEMENT_TYPES if usual else ())
+        )
         if any(told is None or (told[0], told[2]) != (applicability, edits) for told in others):
             conditions.append(IF_AS.format("element types", source))
     if given := as_given(kernel, _changed(kernel, proposal.variant)):
@@ -410,14 +405,6 @@ def _difference(kernel: Kernel, other: Kernel) -> str:
 _Told = tuple[Applicability, str, tuple[Edit, ...]]
 
 
-def _of_other_types(
-    rule: Transform, kernel: Kernel, proposal: Proposal, *, runs_through: bool
-) -> Iterator[_Told | None]:
-    if kernel.general is not None and kernel.types_are_usual:
-        for dtype in ELEMENT_TYPES:
-            yield _offered(rule, kernel, proposal, dtype, runs_through=runs_through)
-
-
 def _offered(
     rule: Transform,
     kernel: Kernel,
@@ -428,12 +415,16 @@ def _offered(
 ) -> _Told | None:
     """Return what a rule offers at the same place, whatever the shapes; None where it does not."""
     if kernel.general is None:
-        legality = proposal.legality
-        return legality.applicability, legality.argument, proposal.edits()
+        return _as_proposed(proposal)
     general = replace(kernel.general(dtype), runs_through=runs_through)
     for other in rule.propose(general):
         if (other.span, other.title) == (proposal.span, proposal.title):
-            edits = other.edits()
-            if edits and other.legality.applicability is not Applicability.DISPLAY:
-                return other.legality.applicability, other.legality.argument, edits
+            told = _as_proposed(other)
+            if told[2] and told[0] is not Applicability.DISPLAY:
+                return told
     return None
+
+
+def _as_proposed(proposal: Proposal) -> _Told:
+    legality = proposal.legality
+    return legality.applicability, legality.argument, proposal.edits()

@@ -14,7 +14,7 @@ from math import log2 as log2_of
 
 from costdb.expr import ONE, ZERO, Expr, floor_div, gcd, less, log2, maximum, minimum, num
 from costdb.expr.functions import Max, Min
-from costdb.expr.nodes import Num, add
+from costdb.expr.nodes import Num, add, multiply
 from costdb.machines import RESIDUAL
 from costdb.records import dataclass
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
@@ -48,9 +48,8 @@ def shape_of(region: Region, line_bytes: int) -> Shape:
         return Shape(ONE)
     inner = next((d for d in reversed(dims) if d[1] == item), None)
     if inner is None:
-        lines, pitch = ONE, _closest(dims)[1]
-        for count, _ in dims:
-            lines = lines * count
+        pitch = _closest(dims)[1]
+        lines = multiply(count for count, _ in dims)
         return Shape(lines * minimum(1, pitch / line), pitch)
     run, rest = inner[0] * item, [d for d in dims if d is not inner]
     # dimensions that go on where the one inside them ends make longer runs
@@ -60,9 +59,7 @@ def shape_of(region: Region, line_bytes: int) -> Shape:
     lines = run / line + (1 - item / line)
     if rest:
         lines = minimum(lines, _closest(rest)[1] / line)
-    for count, _ in rest:
-        lines = lines * count
-    return Shape(lines)
+    return Shape(multiply((lines, *(count for count, _ in rest))))
 
 
 def _closest(dims: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
@@ -390,9 +387,7 @@ def _across(
 
     The next walk finds them where this one left them, if that is not too long ago.
     """
-    elements = ONE
-    for count in visit.region.counts:
-        elements = elements * count
+    elements = multiply(visit.region.counts)
     first = minimum(1, num(visit.region.itemsize_bytes) / memory.line_bytes)
     far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
     for distance, share in ((far, first), (walked * memory.crowding(pitch), 1 - first)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from costdb.arrays.amounts import (
@@ -21,12 +21,12 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
-from costdb.estimate import Domain, Missing, Priced, Term
+from costdb.estimate import Domain, Missing, Priced, Term, one_after_another
 from costdb.expr import ZERO, Expr, conditional, less, num, sym
-from costdb.expr.nodes import Num, add
+from costdb.expr.nodes import Num, add, multiply
 from costdb.machines import Json, Machine, MachineError, is_residual, quantity_of
-from costdb.profile_parts import counts_in_keys, lacking
-from costdb.quantity import Provenance, Quantity
+from costdb.profile_parts import counts_in_keys, interval_of, lacking
+from costdb.quantity import Provenance, Quantity, anywhere
 from costdb.records import dataclass, field, replace
 from costdb.work import ArrayCall, ArrayOperation, Region, Statement, Visit
 
@@ -175,24 +175,13 @@ def line_factor(machine: Machine, ranks: Expr, piece: str) -> Quantity | None:
         return None
     share = (min(float(several), most) - 1) / (most - 1)
     low, value, high = (1 + share * (end - 1) for end in (found.low, found.value, found.high))
-    return replace(found, low=low, value=value, high=high)
-
-
-def slowed(line: Quantity, factor: Quantity) -> Quantity:
-    """Return the time of a line in company."""
-    return replace(
-        line,
-        low=line.low * factor.low,
-        value=line.value * factor.value,
-        high=line.high * factor.high,
-    )
+    return found.over((low, value, high))
 
 
 MODEL = "arrays"
-_GIVEN_BACK = Quantity(
-    0.5, 0.0, 1.0, "1", Provenance.DERIVED,
-    "how much of the memory that results take is given back when it is freed, and comes anew",
-)  # fmt: skip
+_GIVEN_BACK = anywhere(
+    "how much of the memory that results take is given back when it is freed, and comes anew"
+)
 
 
 def price_calls(
@@ -212,7 +201,7 @@ def price_calls(
     MachineError
         The profile's section is malformed.
     """
-    return _total(machine, [_charge_of(call, machine, together) for call in calls])
+    return one_after_another(_price_of(call, machine, together) for call in calls)
 
 
 def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
@@ -221,7 +210,7 @@ def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
         return lacking(machine, f"{SECTION}.rates.loop, of compiled loops")
     places = [Visit(access.region) for access in work.accesses]
     call = ArrayCall(ArrayOperation.LOOP, "float64", work.operations, None, tuple(places))
-    return _total(machine, [_charge_of(call, machine, work.together)])
+    return _price_of(call, machine, work.together)
 
 
 @lru_cache(maxsize=64)
@@ -235,123 +224,78 @@ def _memory(machine: Machine) -> Hierarchy:
     return Hierarchy(tuple(levels), machine.cache_line_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Charge:
-    """What a call costs, or what the profile lacks for it."""
-
-    label: str
-    time: Expr = ZERO
-    coefficients: Mapping[str, Quantity] = field(default_factory=dict)
-    domain: Domain | None = None
-    absent: str = ""
-
-
 @lru_cache(maxsize=4096)
-def _charge_of(call: ArrayCall, machine: Machine, together: Expr | None) -> _Charge:
-    """Return what a call costs; statements, variants and edited texts share most of theirs."""
-    return _Pricing(machine, _memory(machine), together).charge(call)
-
-
-def _total(machine: Machine, charges: Iterable[_Charge]) -> Priced | Missing:
-    """Return the sum of all calls, or what the profile lacks for it."""
-    times: dict[str, list[Expr]] = {}
-    coefficients: dict[str, Quantity] = {}
-    domains: dict[Domain, None] = {}
-    absent: dict[str, None] = {}
-    for charge in charges:
-        if charge.absent:
-            absent[charge.absent] = None
-            continue
-        times.setdefault(charge.label, []).append(charge.time)
-        coefficients |= charge.coefficients
-        if charge.domain is not None:
-            domains[charge.domain] = None
-    if absent:
-        return lacking(machine, ", ".join(absent))
-    terms = tuple(Term(label, MODEL, add(some)) for label, some in times.items())
-    return Priced(add([t.microseconds for t in terms]), terms, coefficients, tuple(domains))
+def _price_of(call: ArrayCall, machine: Machine, together: Expr | None) -> Priced | Missing:
+    """Price a call; statements, variants and edited texts share most of theirs."""
+    key, memory = rate_key(call), _memory(machine)
+    rates = rates_of(machine, key, call.dtype)
+    if rates is None or not memory.levels:
+        return lacking(machine, f"{SECTION}.rates.{key}.{call.dtype}")
+    alone = f"{SECTION}.{'.'.join(rates.place)}"
+    if rates.stands_in:
+        alone = f"{SECTION}.{key}.{call.dtype}.as.{'.'.join(rates.place)}"
+    pricing = _Pricing(machine, rates, alone, together)
+    parts = list(amounts(call, memory))
+    taken = [one.amount * pricing.coefficient(one) for one in parts]
+    kinds = dict.fromkeys((residual_key([one.place for one in parts]), *RESIDUALS))
+    stated = (pricing.stated((kind,)) for kind in kinds)
+    total = add(taken) * next((one for one in stated if one is not None), num(1))
+    limits = interval_of(machine, SECTION, "range", "elements")
+    domains: tuple[Domain, ...] = ()
+    if limits is not None and call.operation is not ArrayOperation.VIEW:
+        domains = (Domain("elements of an array call", call.elements, *limits),)
+    term = Term(f"{call.operation.value.replace('_', '.')} calls", MODEL, total)
+    return Priced(total, (term,), pricing.coefficients, domains)
 
 
 @dataclass(slots=True)
 class _Pricing:
+    """The coefficients of one call: `name` is what those of its rates begin with."""
+
     machine: Machine
-    memory: Hierarchy
+    rates: Rates
+    name: str
     together: Expr | None
     coefficients: dict[str, Quantity] = field(default_factory=dict)
 
-    def charge(self, call: ArrayCall) -> _Charge:
-        """Return what a call costs."""
-        key = rate_key(call)
-        label = _label(call.operation)
-        rates = rates_of(self.machine, key, call.dtype)
-        if rates is None or not self.memory.levels:
-            return _Charge(label, absent=f"{SECTION}.rates.{key}.{call.dtype}")
-        parts = list(amounts(call, self.memory))
-        taken = [one.amount * self._coefficient(rates, key, call.dtype, one) for one in parts]
-        kinds = dict.fromkeys((residual_key([one.place for one in parts]), *RESIDUALS))
-        stated = (self._note(rates, key, call.dtype, (kind,)) for kind in kinds)
-        residual = next((one for one in stated if one is not None), num(1))
-        total = add(taken) * residual
-        limits = self.machine.section(SECTION, "range").get("elements")
-        if isinstance(limits, list) and call.operation is not ArrayOperation.VIEW:
-            low, high = (float(limit) for limit in limits if isinstance(limit, int | float))
-            domain = Domain("elements of an array call", call.elements, low, high)
-            return _Charge(label, total, self.coefficients, domain)
-        return _Charge(label, total, self.coefficients)
-
-    def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
+    def coefficient(self, amount: Amount) -> Expr:
         if amount.place[0] == FAULT:
             stated = self.machine.quantity(SECTION, FAULT)
             if stated is None or amount.amount == ZERO:
-                return num(0)
-            self.coefficients[f"{SECTION}.fault"] = stated
-            fault = sym(f"{SECTION}.fault")
-            if amount.place == (FAULT,):
-                return fault
-            self.coefficients[f"{SECTION}.{GIVEN_BACK}"] = _GIVEN_BACK
-            return fault * sym(f"{SECTION}.{GIVEN_BACK}")
-        found = self._note(rates, key, dtype, amount.place)
+                return ZERO
+            fault = self.noted(f"{SECTION}.fault", stated)
+            again = amount.place != (FAULT,)
+            return fault * self.noted(f"{SECTION}.{GIVEN_BACK}", _GIVEN_BACK) if again else fault
+        found = self.stated(amount.place)
         if found is None and amount.place in ((APART_ELEMENT,), (ROWS_ELEMENT,)):
-            found = self._note(rates, key, dtype, (ELEMENT,))
+            found = self.stated((ELEMENT,))
         # the fit found no cost of its own for it
-        return num(0) if found is None else found
+        return ZERO if found is None else found
 
-    def _note(self, rates: Rates, key: str, dtype: str, path: tuple[str, ...]) -> Expr | None:
-        quantity = quantity_at(self.machine, rates, path)
+    def stated(self, path: tuple[str, ...]) -> Expr | None:
+        """Return a coefficient; of lines, as it is when other ranks want theirs too."""
+        quantity = quantity_at(self.machine, self.rates, path)
         if quantity is None:
             return None
-        name = ".".join((SECTION, *rates.place, *path))
-        if rates.stands_in:
-            name = f"{SECTION}.{key}.{dtype}.as.{'.'.join(rates.place)}.{'.'.join(path)}"
-        return self._in_company(name, quantity, path)
-
-    def _in_company(self, name: str, quantity: Quantity, path: tuple[str, ...]) -> Expr:
-        """Return a coefficient; of lines, as it is when other ranks want theirs too."""
-        factor = None
+        name, factor = f"{self.name}.{'.'.join(path)}", None
         if self.together is not None and path[0] in LINES:
             factor = line_factor(self.machine, self.together, path[-1])
         if factor is None or self.together is None:
-            self.coefficients[name] = quantity
-            return sym(name)
+            return self.noted(name, quantity)
+        slowed = quantity.times(factor)
         if isinstance(self.together, Num):
             # of two variants each may have its own number of ranks
-            some = f"{name}.together.p{math.ceil(self.together.value)}"
-            self.coefficients[some] = slowed(quantity, factor)
-            return sym(some)
-        together = f"{name}.together"
-        self.coefficients[together] = slowed(quantity, factor)
+            return self.noted(f"{name}.together.p{math.ceil(self.together.value)}", slowed)
+        together = self.noted(f"{name}.together", slowed)
+        return conditional(less(1, self.together), together, self.noted(name, quantity))
+
+    def noted(self, name: str, quantity: Quantity) -> Expr:
         self.coefficients[name] = quantity
-        return conditional(less(1, self.together), sym(together), sym(name))
-
-
-def _label(operation: ArrayOperation) -> str:
-    return f"{operation.value.replace('_', '.')} calls"
+        return sym(name)
 
 
 def bytes_of(region: Region) -> Expr:
     """Return the bytes of a region's distinct elements."""
-    found = ZERO + region.itemsize_bytes
-    for count, pitch in zip(region.counts, region.pitches_bytes, strict=True):
-        if pitch != ZERO:
-            found = found * count
-    return found
+    dimensions = zip(region.counts, region.pitches_bytes, strict=True)
+    distinct = [count for count, pitch in dimensions if pitch != ZERO]
+    return multiply((num(region.itemsize_bytes), *distinct))

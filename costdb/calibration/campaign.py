@@ -39,7 +39,7 @@ from costdb.machines import (
     is_machine_name,
 )
 from costdb.profile_check import check_profile, store_profile
-from costdb.records import dataclass, field
+from costdb.records import dataclass
 from costdb.store.database import now, writing
 from costdb.store.place import store_path
 from costdb.store.records import MEASURED, Result, add_result, alone, newest_document
@@ -318,21 +318,6 @@ class Request:
     seconds: float | None = None
 
 
-@dataclass(slots=True)
-class _Budget:
-    """Time by section and its share: what one leaves over goes to those that follow."""
-
-    seconds: float
-    shares: int
-    begun: float = field(default_factory=time.monotonic)
-
-    def next_section(self, share: int) -> float:
-        left = self.seconds - (time.monotonic() - self.begun)
-        seconds = left * share / max(self.shares, share)
-        self.shares -= share
-        return seconds
-
-
 Start = Callable[[Job, int], Iterator[dict[str, Any]]]
 
 
@@ -401,9 +386,13 @@ def _measure(
     asked = sum(_share_of(section.name, request.effort) for section in wanted)
     every = sum(_share_of(name, request.effort) for name in SECTIONS)
     each = TOTAL_SECONDS[request.effort] / max(every, asked)
-    budget = _Budget(request.seconds or each * asked, asked)
+    all_end = time.monotonic() + (request.seconds or each * asked)
     for section in wanted:
-        ends = time.monotonic() + budget.next_section(_share_of(section.name, request.effort))
+        # what one leaves over goes to those that follow
+        share = _share_of(section.name, request.effort)
+        begins = time.monotonic()
+        ends = begins + (all_end - begins) * share / asked
+        asked -= share
         ranks = ranks_of(request, host) if Need.MPI in section.needs else 0
         points = section.points(request.effort, ranks or host.cores, host)
         taken: list[dict[str, Any]] = []

@@ -111,19 +111,35 @@ def held_out(timings: Sequence[Timing]) -> Mask:
     return np.array([timing.point.held_out for timing in timings], dtype=bool)
 
 
-def judged(operation: str, times_us: Vector, kept: Mask, predicted_us: Vector) -> Quality:
-    """Return how well a model predicts the points that were kept from its fit.
+def judged(operation: str, times_us: Vector, predicted_us: Vector) -> Quality:
+    """Return how well a model predicts points that were kept from its fit.
 
     Raises
     ------
     ValueError
         No point was kept.
     """
-    times, ours = times_us[kept], predicted_us[kept]
-    if not times.size:
+    if not times_us.size:
         raise ValueError(TOO_FEW)
-    error = float(np.median(np.abs(ours - times) / times))
-    return Quality(operation, error, tuple(zip(times.tolist(), ours.tolist(), strict=True)))
+    error = float(np.median(np.abs(predicted_us - times_us) / times_us))
+    pairs = zip(times_us.tolist(), predicted_us.tolist(), strict=True)
+    return Quality(operation, error, tuple(pairs))
+
+
+def fit_and_judge(
+    timings: Sequence[Timing], columns: Columns, floors: Mapping[str, float] | None = None
+) -> tuple[dict[str, float], Quality]:
+    """Fit one operation to its points but for those that are kept, and judge it by these."""
+    times, kept = typical_us(timings), held_out(timings)
+    found = fit_above(part(columns, ~kept), times[~kept], floors)
+    predicted = predict(part(columns, kept), found)
+    return found, judged(timings[0].point.operation, times[kept], predicted)
+
+
+def residual_of_all(timings: Sequence[Timing], qualities: Sequence[Quality]) -> Json:
+    """Return `residual_of` what was kept from the fits of operations, in the order of timings."""
+    predicted = [us for quality in qualities for _, us in quality.pairs]
+    return residual_of([one for one in timings if one.point.held_out], np.array(predicted))
 
 
 def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
@@ -187,27 +203,29 @@ def repetition(kind: str, timings: Sequence[Timing]) -> dict[str, Json]:
     return {} if stated is None else {LAUNCHES: {kind: stated}}
 
 
-def graded_columns(sizes: Vector, limits: Sequence[float]) -> Columns:
-    """Return one call, and the part of each size that lies in each grade."""
-    columns = {"call_us": np.ones(sizes.size)}
+def graded_columns(sizes: Vector, limits: Sequence[float], times: float = 1.0) -> Columns:
+    """Return `times` a call, and the part of each size that lies in each grade."""
+    columns = {"call_us": np.full(sizes.size, times)}
     for number, grade in enumerate(grades_of(limits)):
         most = sizes if grade.limit is None else np.minimum(sizes, grade.limit)
-        columns[f"pieces.{number}"] = np.maximum(most - grade.above, 0.0)
+        columns[f"pieces.{number}"] = times * np.maximum(most - grade.above, 0.0)
     return columns
+
+
+def graded_floors(columns: Columns) -> dict[str, float]:
+    """Return what a byte takes at least, in each grade."""
+    return {name: LEAST_US_PER_BYTE for name in columns if name != "call_us"}
 
 
 def fit_graded(
     sizes: Vector,
     times_us: Vector,
     limits: Sequence[float],
-    *,
-    times: Vector | float = 1.0,
     known_us: Vector | float = 0.0,
 ) -> dict[str, float]:
-    """Fit `times` repetitions of a step that takes so long a call and a byte, by grade."""
-    columns = {name: column * times for name, column in graded_columns(sizes, limits).items()}
-    floors = {name: LEAST_US_PER_BYTE for name in columns if name != "call_us"}
-    return fit_above(columns, times_us, floors, known_us)
+    """Fit a step that takes so long a call and a byte, by grade."""
+    columns = graded_columns(sizes, limits)
+    return fit_above(columns, times_us, graded_floors(columns), known_us)
 
 
 def graded_document(coefficients: Mapping[str, float], limits: Sequence[float]) -> dict[str, Json]:
@@ -313,7 +331,7 @@ def _fitted(
     tested, predicted = _left_out(name, matrix, times, growing, [call for call, _ in group])
     quality = None
     if tested:
-        quality = judged(name, times[tested], np.ones(len(tested), dtype=bool), predicted)
+        quality = judged(name, times[tested], predicted)
     else:
         # of points that differ in nothing that ends a range, the fit itself says what it misses
         tested, predicted = list(range(len(times))), matrix @ found

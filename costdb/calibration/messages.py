@@ -298,7 +298,7 @@ def _qualities(
     for operation in ("message", *sorted(set(operations))):
         inside = kept & np.array([name.startswith(operation) for name in operations])
         if inside.any():
-            yield judged(operation, times, inside, predicted)
+            yield judged(operation, times[inside], predicted[inside])
 
 
 def _notes(by: Scale) -> tuple[str, ...]:

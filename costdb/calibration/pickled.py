@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,17 @@ from costdb.calibration.fitting import (
     Mask,
     Vector,
     feature,
+    fit_and_judge,
     fit_graded,
     graded_columns,
     graded_document,
+    graded_floors,
     held_out,
     judged,
     named,
     predict,
     residual_of,
+    residual_of_all,
     typical_us,
 )
 from costdb.calibration.section import (
@@ -128,35 +132,27 @@ STEP_LIMITS = (8 * KIB, 12 * KIB, 16 * KIB, 20 * KIB, 64 * KIB, 512 * KIB)
 def _steps_fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     """Fit the step of each kind: its time divided by how many steps its algorithm has."""
     # an earlier version measured fewer kinds
-    kinds = {kind: points for kind in CollectiveKind if (points := _of_kind(timings, kind))}
+    every = {kind: named(timings, f"collective.{kind}") for kind in CollectiveKind}
+    kinds = {kind: points for kind, points in every.items() if points}
     if CollectiveKind.PREFIX not in kinds:
         raise ValueError(TOO_FEW)
     ranks = num(int(timings[0].point.features["ranks"]))
     stated: dict[str, Json] = {}
     qualities: list[Quality] = []
-    tested: list[Timing] = []
-    predicted: list[float] = []
     for kind, points in kinds.items():
-        times, kept = typical_us(points), held_out(points)
         steps = float(evaluate(collective_steps(kind, ranks), {}))
         carried = feature(points, "bytes") * float(evaluate(pieces_in_a_step(kind, ranks), {}))
-        found = fit_graded(carried[~kept], times[~kept], STEP_LIMITS, times=steps)
-        told = steps * predict(graded_columns(carried, STEP_LIMITS), found)
+        columns = graded_columns(carried, STEP_LIMITS, steps)
+        found, quality = fit_and_judge(points, columns, graded_floors(columns))
         stated[kind] = graded_document(found, STEP_LIMITS)
-        qualities.append(judged(f"collective.{kind}", times, kept, told))
-        tested += [timing for timing in points if timing.point.held_out]
-        predicted += told[kept].tolist()
+        qualities.append(quality)
     sizes = feature(kinds[CollectiveKind.PREFIX], "bytes")
     section: dict[str, Json] = {
         "steps": stated,
-        "residual": residual_of(tested, np.array(predicted)),
+        "residual": residual_of_all([*chain.from_iterable(kinds.values())], qualities),
         "range": {"bytes": [float(sizes.min()), float(sizes.max())]},
     }
     return Fitted({"collectives": section}, tuple(qualities))
-
-
-def _of_kind(timings: Sequence[Timing], kind: CollectiveKind) -> list[Timing]:
-    return named(timings, f"collective.{kind}")
 
 
 COLLECTIVES = Section(
@@ -279,9 +275,8 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
         found[name] = fit_graded(sizes[given], times[given], LIMITS)
     sizes, times, given = _of(timings, "pickle.message")
     both = _predicted(found, sizes, "dump", "load")
-    found["transfer"] = fit_graded(
-        sizes[given], times[given], LIMITS, known_us=np.minimum(both, times)[given]
-    )
+    known = np.minimum(both, times)[given]
+    found["transfer"] = fit_graded(sizes[given], times[given], LIMITS, known)
     factors = dict(_factors(timings, found))
     tested = [timing for timing in timings if timing.point.held_out and _is_call(timing)]
     predicted = np.array([_composed(timing, found, factors) for timing in tested])
@@ -368,7 +363,7 @@ def _qualities(
         else:
             composed = [_composed(one, found, factors) for one in named(timings, operation)]
             predicted = np.array(composed)
-        yield judged(operation, times, ~given, predicted)
+        yield judged(operation, times[~given], predicted[~given])
 
 
 SECTION = Section(

@@ -18,15 +18,10 @@ from typing import Any
 import numpy as np
 
 from costdb.calibration.fitting import (
-    Vector,
     feature,
-    fit_above,
-    held_out,
-    judged,
+    fit_and_judge,
     named,
-    part,
-    predict,
-    residual_of,
+    residual_of_all,
     typical_us,
 )
 from costdb.calibration.section import (
@@ -90,7 +85,7 @@ def _action(point: Point, world: World) -> Action:
 
 
 def _references(count: int) -> Iterator[tuple[str, int, int]]:
-    for kind in ("read", "write"):
+    for kind in _KINDS:
         for pattern in ("baseline", "local"):
             for number, words in enumerate(_SCALARS):
                 yield f"remote.{pattern}.{kind}", number, words
@@ -189,33 +184,26 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     """Fit the section ``pgas`` of a profile, and what barriers take."""
     ranks = int(timings[0].point.features["ranks"])
     found: dict[tuple[str, str], _Coefficients] = {}
-    tested: list[tuple[Timing, float]] = []
+    fitted: list[Timing] = []
     qualities: list[Quality] = []
     for pattern, kind in product(_PATTERNS, _KINDS):
-        points, calls = _named(timings, f"{pattern}.{kind}"), pattern in _OF_MANY
-        times, kept, columns = typical_us(points), held_out(points), _columns(points, calls=calls)
+        points = _named(timings, f"{pattern}.{kind}")
+        columns = {"word": feature(points, "words")}
+        if pattern in _OF_MANY:
+            columns["call"] = np.ones(len(points))
         floors = {"word": _LEAST_US_PER_WORD}
-        ours = found[pattern, kind] = fit_above(part(columns, ~kept), times[~kept], floors)
-        predicted = predict(columns, ours)
-        tested += [
-            (timing, us)
-            for timing, us in zip(points, predicted.tolist(), strict=True)
-            if timing.point.held_out
-        ]
-        qualities.append(judged(f"remote.{pattern}.{kind}", times, kept, predicted))
+        found[pattern, kind], quality = fit_and_judge(points, columns, floors)
+        fitted += points
+        qualities.append(quality)
+
+    def stated(pattern: str, one: Callable[[_Coefficients], dict[str, Any]]) -> dict[str, Any]:
+        return {f"t{ranks}": {kind: one(found[pattern, kind]) for kind in _KINDS}}
+
     section: dict[str, Any] = {
-        "rates": {
-            pattern: {f"t{ranks}": {kind: _rate(found[pattern, kind]) for kind in _KINDS}}
-            for pattern in _PATTERNS
-        },
-        "call_us": {
-            pattern: {
-                f"t{ranks}": {kind: measured(found[pattern, kind]["call"], "us") for kind in _KINDS}
-            }
-            for pattern in _OF_MANY
-        },
+        "rates": {pattern: stated(pattern, _rate) for pattern in _PATTERNS},
+        "call_us": {pattern: stated(pattern, _call) for pattern in _OF_MANY},
         "optimizations": {pattern: list(_KINDS) for pattern in _OF_MANY},
-        "residual": residual_of([timing for timing, _ in tested], np.array([p for _, p in tested])),
+        "residual": residual_of_all(fitted, qualities),
         "range": {"call_words": _range(timings)},
     }
     steps = max(1, (ranks - 1).bit_length())
@@ -235,9 +223,8 @@ def _range(timings: Sequence[Timing]) -> list[float]:
     return [float(max(map(min, words))), float(min(map(max, words)))]
 
 
-def _columns(timings: Sequence[Timing], *, calls: bool) -> dict[str, Vector]:
-    words = feature(timings, "words")
-    return {"call": np.ones(words.size), "word": words} if calls else {"word": words}
+def _call(coefficients: _Coefficients) -> dict[str, Any]:
+    return measured(coefficients["call"], "us")
 
 
 def _rate(coefficients: _Coefficients) -> dict[str, Any]:

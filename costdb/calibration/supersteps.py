@@ -23,15 +23,11 @@ from costdb.calibration.fitting import (
     Columns,
     cache_levels,
     feature,
-    fit_above,
+    fit_and_judge,
     held_out,
-    judged,
     named,
-    part,
-    predict,
     repetition,
-    residual_of,
-    typical_us,
+    residual_of_all,
 )
 from costdb.calibration.section import (
     Action,
@@ -157,15 +153,14 @@ def _columns(timings: Sequence[Timing], limits: Sequence[int]) -> Columns:
 def _fit(ours: Sequence[Timing], limits: Sequence[int]) -> tuple[dict[str, Json], Quality]:
     """Fit one family with one number of processors, its accesses by cache level."""
     name = ours[0].point.operation if ours else "supersteps"
-    times, kept = typical_us(ours), held_out(ours)
+    kept = held_out(ours)
     if min((~kept).sum(), kept.sum()) < _LEAST_SAMPLES:
         raise ValueError(f"{name}: too few supersteps were measured")
-    columns = _columns(ours, limits)
-    found = fit_above(part(columns, ~kept), times[~kept])
+    found, quality = fit_and_judge(ours, _columns(ours, limits))
     document: dict[str, Json] = {
         key: measured(value, "us" if key == "L" else "us/element") for key, value in found.items()
     }
-    return document, judged(name, times, kept, predict(columns, found))
+    return document, quality
 
 
 _NOTE = (
@@ -203,10 +198,9 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
             qualities.append(quality)
             tested += [timing for timing in ours if timing.point.held_out]
         levels[family] = fitted
-    predicted = [us for quality in qualities for _, us in quality.pairs]
     stated: dict[str, Json] = {
         "element_bytes": measured(ELEMENT_BYTES, "byte"),
-        "residual": residual_of(tested, np.array(predicted)),
+        "residual": residual_of_all(tested, qualities),
         "range": {"h": [min(heights), max(heights)]},
         "levels": levels,
     }

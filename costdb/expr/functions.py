@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from costdb.expr.nodes import (
     MAKERS,
@@ -15,7 +16,6 @@ from costdb.expr.nodes import (
     Num,
     Rational,
     Sym,
-    add,
     as_expr,
     gcd_value,
     log2_value,
@@ -148,7 +148,9 @@ class MaxOver(Reduction):
     """The largest value of `body`; 0 over an empty range."""
 
 
-def _flat_extreme(args: Iterable[ExprLike], kind: type[Extreme]) -> tuple[Expr, ...]:
+def _extreme(
+    kind: type[Extreme], pick: Callable[[list[Rational]], Rational], args: Iterable[ExprLike]
+) -> Expr:
     flat: dict[Expr, None] = {}
     constants: list[Rational] = []
     for arg in map(as_expr, args):
@@ -158,71 +160,64 @@ def _flat_extreme(args: Iterable[ExprLike], kind: type[Extreme]) -> tuple[Expr, 
             else:
                 flat[inner] = None
     if constants:
-        flat[Num(max(constants) if kind is Max else min(constants))] = None
+        flat[Num(pick(constants))] = None
     if not flat:
         raise ExprError("max and min need at least one argument")
-    return tuple(flat)
+    return next(iter(flat)) if len(flat) == 1 else kind(tuple(flat))
 
 
 def maximum(*args: ExprLike) -> Expr:
     """Return the largest of `args`."""
-    flat = _flat_extreme(args, Max)
-    return flat[0] if len(flat) == 1 else Max(flat)
+    return _extreme(Max, max, args)
 
 
 def minimum(*args: ExprLike) -> Expr:
     """Return the smallest of `args`."""
-    flat = _flat_extreme(args, Min)
-    return flat[0] if len(flat) == 1 else Min(flat)
+    return _extreme(Min, min, args)
 
 
 def log2(value: ExprLike) -> Expr:
     """Return the binary logarithm of `value`; of a constant power of two, a whole constant."""
     value = as_expr(value)
-    if isinstance(value, Num):
-        known = log2_value(value.value)
-        if isinstance(known, int):
-            return Num(known)
-    return Log2(value)
+    known = log2_value(value.value) if isinstance(value, Num) else None
+    return Num(known) if isinstance(known, int) else Log2(value)
 
 
 def gcd(left: ExprLike, right: ExprLike) -> Expr:
     """Return the greatest common divisor."""
-    left = as_expr(left)
-    right = as_expr(right)
+    left, right = as_expr(left), as_expr(right)
     if isinstance(left, Num) and isinstance(right, Num):
         return Num(gcd_value(left.value, right.value))
     return Gcd(left, right)
 
 
-def _known_difference(left: Expr, right: Expr) -> Rational | None:
+def _compared(
+    kind: type[Comparison],
+    holds: Callable[[Rational, Rational], bool],
+    left: ExprLike,
+    right: ExprLike,
+) -> Expr:
     # Cheap proofs only: equal terms cancel in the canonical sum.
-    difference = add((left, -right))
-    return difference.value if isinstance(difference, Num) else None
+    left, right = as_expr(left), as_expr(right)
+    difference = left - right
+    if isinstance(difference, Num):
+        return Num(int(holds(difference.value, 0)))
+    return kind(left, right)
 
 
 def less(left: ExprLike, right: ExprLike) -> Expr:
     """Return 1 where ``left < right``, else 0."""
-    left = as_expr(left)
-    right = as_expr(right)
-    known = _known_difference(left, right)
-    return Less(left, right) if known is None else Num(int(known < 0))
+    return _compared(Less, operator.lt, left, right)
 
 
 def less_equal(left: ExprLike, right: ExprLike) -> Expr:
     """Return 1 where ``left <= right``, else 0."""
-    left = as_expr(left)
-    right = as_expr(right)
-    known = _known_difference(left, right)
-    return LessEqual(left, right) if known is None else Num(int(known <= 0))
+    return _compared(LessEqual, operator.le, left, right)
 
 
 def equal(left: ExprLike, right: ExprLike) -> Expr:
     """Return 1 where ``left == right``, else 0."""
-    left = as_expr(left)
-    right = as_expr(right)
-    known = _known_difference(left, right)
-    return Equal(left, right) if known is None else Num(int(known == 0))
+    return _compared(Equal, operator.eq, left, right)
 
 
 def logical_not(value: ExprLike) -> Expr:
@@ -247,9 +242,7 @@ def logical_or(left: ExprLike, right: ExprLike) -> Expr:
 
 def conditional(test: ExprLike, then: ExprLike, orelse: ExprLike) -> Expr:
     """Return `then` where `test` is not 0, else `orelse`."""
-    test = as_expr(test)
-    then = as_expr(then)
-    orelse = as_expr(orelse)
+    test, then, orelse = as_expr(test), as_expr(then), as_expr(orelse)
     if isinstance(test, Num):
         return then if test.value else orelse
     if then == orelse:
@@ -259,38 +252,27 @@ def conditional(test: ExprLike, then: ExprLike, orelse: ExprLike) -> Expr:
     return Conditional(test, then, orelse)
 
 
-def _index_name(index: str | Expr) -> str:
-    if isinstance(index, Sym):
-        return index.name
-    if isinstance(index, str):
-        return index
-    raise ExprError("the index of a reduction must be a name")
+def _over(kind: type[Reduction], index: str, low: ExprLike, high: ExprLike, body: ExprLike) -> Expr:
+    low, high, body = as_expr(low), as_expr(high), as_expr(body)
+    if body == ZERO or less(high, low) == ONE:
+        return ZERO
+    return kind(index, low, high, body)
 
 
-def summation(index: str | Expr, low: ExprLike, high: ExprLike, body: ExprLike) -> Expr:
+def summation(index: str, low: ExprLike, high: ExprLike, body: ExprLike) -> Expr:
     """Return the sum of `body` over whole `index` in ``low..high``, both included.
 
     An empty range (``high < low``) gives 0.
     """
-    low = as_expr(low)
-    high = as_expr(high)
-    body = as_expr(body)
-    if body == ZERO or less(high, low) == ONE:
-        return ZERO
-    return Sum(_index_name(index), low, high, body)
+    return _over(Sum, index, low, high, body)
 
 
-def maximum_over(index: str | Expr, low: ExprLike, high: ExprLike, body: ExprLike) -> Expr:
+def maximum_over(index: str, low: ExprLike, high: ExprLike, body: ExprLike) -> Expr:
     """Return the largest `body` over whole `index` in ``low..high``, both included.
 
     An empty range (``high < low``) gives 0.
     """
-    low = as_expr(low)
-    high = as_expr(high)
-    body = as_expr(body)
-    if body == ZERO or less(high, low) == ONE:
-        return ZERO
-    return MaxOver(_index_name(index), low, high, body)
+    return _over(MaxOver, index, low, high, body)
 
 
 MAKERS |= {

@@ -614,33 +614,33 @@ def is_reciprocal(expr: Expr) -> bool:
     )
 
 
-def _quotient(dividend: ExprLike, divisor: ExprLike) -> tuple[Expr, Expr]:
+def _rounded(
+    kind: type[Division],
+    rounding: Callable[[Fraction], int],
+    dividend: ExprLike,
+    divisor: ExprLike,
+) -> Expr:
     divisor = as_expr(divisor)
     if divisor == ZERO:
         raise ExprError("division by zero")
     above, below = fraction_parts(as_expr(dividend) / divisor)
-    inner_above, inner_below = fraction_parts(above)
-    return inner_above, below * inner_below
+    above, inner = fraction_parts(above)
+    below = below * inner
+    if isinstance(above, Num) and isinstance(below, Num):
+        return Num(rounding(Fraction(above.value) / below.value))
+    if below == ONE and above.is_whole():
+        return above
+    return kind(above, below)
 
 
 def floor_div(dividend: ExprLike, divisor: ExprLike) -> Expr:
     """Return ``floor(dividend / divisor)``, exact for whole numbers and fractions."""
-    above, below = _quotient(dividend, divisor)
-    if isinstance(above, Num) and isinstance(below, Num):
-        return Num(math.floor(Fraction(above.value) / below.value))
-    if below == ONE and above.is_whole():
-        return above
-    return FloorDiv(above, below)
+    return _rounded(FloorDiv, math.floor, dividend, divisor)
 
 
 def ceil_div(dividend: ExprLike, divisor: ExprLike) -> Expr:
     """Return ``ceil(dividend / divisor)``, exact for whole numbers and fractions."""
-    above, below = _quotient(dividend, divisor)
-    if isinstance(above, Num) and isinstance(below, Num):
-        return Num(math.ceil(Fraction(above.value) / below.value))
-    if below == ONE and above.is_whole():
-        return above
-    return CeilDiv(above, below)
+    return _rounded(CeilDiv, math.ceil, dividend, divisor)
 
 
 def floor(value: ExprLike) -> Expr:
@@ -655,8 +655,7 @@ def ceil(value: ExprLike) -> Expr:
 
 def modulo(dividend: ExprLike, divisor: ExprLike) -> Expr:
     """Return ``dividend mod divisor`` with the sign of the divisor."""
-    dividend = as_expr(dividend)
-    divisor = as_expr(divisor)
+    dividend, divisor = as_expr(dividend), as_expr(divisor)
     if divisor == ZERO:
         raise ExprError("division by zero")
     if isinstance(dividend, Num) and isinstance(divisor, Num):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from costdb.expr.functions import (
     NAME_PATTERN,
@@ -168,56 +168,38 @@ _UNARY: dict[str, Callable[[Expr], Expr]] = {
 }
 
 
-class Place(Protocol):
-    """Where a token stands, counted from 1, as the parser library's tokens say it."""
-
-    @property
-    def line(self) -> int | None:
-        """Its line."""
-        ...
-
-    @property
-    def column(self) -> int | None:
-        """Its column."""
-        ...
-
-
-class WordLike(Place, Protocol):
-    """A token: its text and its place."""
-
-    @property
-    def value(self) -> str:
-        """Its text."""
-        ...
-
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_E = TypeVar("_E", bound=Exception)
 
 
-def error_at(message: str, line: int | None, column: int | None) -> ExprError:
+def error_at(message: str, line: int, column: int) -> ExprError:
     """Return an error that names its column, and its line beyond the first."""
-    where = f"line {line}, column {column}" if line is not None and line > 1 else f"column {column}"
-    return ExprError(f"{where}: {message}")
+    return ExprError(f"{f'line {line}, ' if line > 1 else ''}column {column}: {message}")
 
 
-class LocatedExprError(ExprError):
-    """An error that already names its place."""
+def check_text(text: str, at: Callable[[str, int, int], Exception] = error_at) -> None:
+    """Refuse text that is too long or too deeply bracketed to be worth parsing.
 
+    Raises
+    ------
+    Exception
+        What `at` returns for a message, a line and a column.
+    """
 
-def check_text(text: str) -> None:
-    """Refuse text that is too long or too deeply bracketed to be worth parsing."""
+    def refused(why: str, offset: int) -> Exception:
+        line = text.count("\n", 0, offset) + 1
+        return at(why, line, offset - text.rfind("\n", 0, offset))
+
     depth = 0
     for bracket in _BRACKET.finditer(text, 0, MAX_EXPRESSION):
         depth += 1 if bracket.group() in "([{" else -1
         if depth > MAX_NESTING:
-            line = text.count("\n", 0, bracket.start()) + 1
-            column = bracket.start() - text.rfind("\n", 0, bracket.start())
-            raise error_at(f"brackets nest more than {MAX_NESTING} levels deep", line, column)
+            why = f"brackets nest more than {MAX_NESTING} levels deep"
+            raise refused(why, bracket.start())
     if len(text) > MAX_EXPRESSION:
-        line = text.count("\n", 0, MAX_EXPRESSION) + 1
-        column = MAX_EXPRESSION - text.rfind("\n", 0, MAX_EXPRESSION)
-        raise error_at(f"the text is longer than {MAX_EXPRESSION} characters", line, column)
+        why = f"the text is longer than {MAX_EXPRESSION} characters"
+        raise refused(why, MAX_EXPRESSION)
 
 
 def read_number(text: str) -> Expr:
@@ -232,22 +214,22 @@ def read_number(text: str) -> Expr:
 class ExprBuilder:
     """Builds expressions bottom-up; each method is named after a rule.
 
-    A derived builder adds functions by overriding `call_named` and names by `named`.
+    A derived builder says where something is wrong by overriding `located`.
     """
 
-    def number(self, token: WordLike) -> Expr:
+    def number(self, token: Token) -> Expr:
         """Return a literal."""
         return self.located(token, read_number, token.value)
 
-    def name(self, token: WordLike) -> Expr:
-        """Return the value that a name stands for."""
-        return self.located(token, self.named, token.value)
+    def name(self, token: Token) -> Expr:
+        """Return the symbol that a name stands for."""
+        return self.located(token, sym, token.value)
 
-    def unary(self, operator: WordLike, operand: Expr) -> Expr:
+    def unary(self, operator: Token, operand: Expr) -> Expr:
         """Return a sign or a negation applied."""
         return self.located(operator, _UNARY[operator.value], operand)
 
-    def binary(self, left: Expr, operator: WordLike, right: Expr) -> Expr:
+    def binary(self, left: Expr, operator: Token, right: Expr) -> Expr:
         """Return an operator applied."""
         return self.located(operator, _BINARY[operator.value], left, right)
 
@@ -265,17 +247,13 @@ class ExprBuilder:
         join = add if rest[0].value in "+-" else multiply
         return self.located(rest[-2], join, run)
 
-    def call(self, name: WordLike, *args: Expr) -> Expr:
+    def call(self, name: Token, *args: Expr) -> Expr:
         """Return a function applied."""
         return self.located(name, self.call_named, name.value, args)
 
-    def reduction(self, name: WordLike, index: WordLike, low: Expr, high: Expr, body: Expr) -> Expr:
+    def reduction(self, name: Token, index: Token, low: Expr, high: Expr, body: Expr) -> Expr:
         """Return a sum or a maximum over an index."""
         return self.located(name, self.reduce_named, name.value, index.value, low, high, body)
-
-    def named(self, name: str) -> Expr:
-        """Return what `name` stands for; here, a symbol."""
-        return sym(name)
 
     def call_named(self, name: str, args: tuple[Expr, ...]) -> Expr:
         """Return the function called `name`, applied."""
@@ -296,16 +274,13 @@ class ExprBuilder:
         return _REDUCTIONS[name](index, low, high, body)
 
     def located(
-        self, token: Place, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+        self, token: Token, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Return ``build(...)``, with the place of `token` added to an error from it."""
         try:
             return build(*args, **kwargs)
-        except LocatedExprError:
-            raise
         except ExprError as error:
-            placed = error_at(str(error), token.line, token.column)
-            raise LocatedExprError(str(placed)) from None
+            raise error_at(str(error), token.line or 1, token.column or 1) from None
 
 
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,300}(?:\.[0-9]{1,90})?")
@@ -333,47 +308,27 @@ def parse(text: str) -> Expr:
             raise error_at(str(error), 1, text.index(plain) + 1) from None
     if not plain:
         raise error_at("an expression is missing", 1, 1)
-    return _parse_by_grammar(text)
-
-
-def _parse_by_grammar(text: str) -> Expr:
     from lark.exceptions import UnexpectedInput
 
     try:
         built = _parser().parse(text)
     except UnexpectedInput as error:
-        raise syntax_error(error, text) from None
-    if not isinstance(built, Expr):
-        raise error_at("an expression is missing", 1, 1)
+        raise syntax_error(error, text, "the expression", error_at) from None
+    assert isinstance(built, Expr)
     return built
 
 
 @cache
 def _parser() -> Lark:
-    return make_parser(EXPRESSION_RULES, "expression", ExprBuilder())
-
-
-def make_parser(rules: str, start: str, builder: object) -> Lark:
-    """Return a parser that calls `builder` while it reads, so nothing recurses.
-
-    Parameters
-    ----------
-    rules : str
-        A grammar without white space, which is ignored between tokens.
-    start : str
-        The rule to begin with.
-    builder : object
-        Has a public method for each rule or alias, called with the parts as arguments.
-    """
+    """Return a parser that calls the builder while it reads, so nothing recurses."""
     from lark import Lark, Transformer
 
-    actions: Transformer[Token, object] = Transformer()
-    for name in dir(builder):
-        if not name.startswith("_"):
-            setattr(actions, name, _with_parts(getattr(builder, name)))
+    actions: Transformer[Token, Expr] = Transformer()
+    for rule in ("number", "name", "unary", "binary", "chain", "call", "reduction"):
+        setattr(actions, rule, _with_parts(getattr(ExprBuilder(), rule)))
     return Lark(
-        f"{rules}\n%ignore /[ \\t\\r\\n]+/\n",
-        start=start,
+        f"{EXPRESSION_RULES}\n%ignore /[ \\t\\r\\n]+/\n",
+        start="expression",
         parser="lalr",
         transformer=actions,
         maybe_placeholders=False,
@@ -384,18 +339,16 @@ def _with_parts(method: Callable[..., object]) -> Callable[[list[object]], objec
     return lambda parts: method(*parts)
 
 
-def syntax_error(error: UnexpectedInput, text: str) -> ExprError:
-    """Return the parser library's complaint as one line with its column."""
-    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-
-    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+def syntax_error(
+    error: UnexpectedInput, text: str, what: str, at: Callable[[str, int, int], _E]
+) -> _E:
+    """Return the parser library's complaint about some text as an error with its place."""
+    token = getattr(error, "token", None)
+    if token is not None and token.type == "$END":
         lines = text.rstrip().split("\n")
-        return error_at("the expression ends too early", len(lines), len(lines[-1]) + 1)
-    if isinstance(error, UnexpectedToken):
-        return error_at(f"did not expect {shown(str(error.token))}", error.line, error.column)
-    if isinstance(error, UnexpectedCharacters):
-        return error_at(f"did not expect {shown(error.char)}", error.line, error.column)
-    return error_at("cannot be read", error.line, error.column)
+        return at(f"{what} ends too early", len(lines), len(lines[-1]) + 1)
+    read = text[error.pos_in_stream or 0] if token is None else str(token)
+    return at(f"did not expect {shown(read)}", error.line, error.column)
 
 
 def shown(token: str) -> str:

@@ -5,81 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import (
-    ONE,
-    Expr,
-    conditional,
-    less,
-    less_equal,
-    num,
-    sym,
-)
+from costdb.expr import ONE, ZERO, Expr, conditional, less, less_equal, num, sym
+from costdb.expr.nodes import multiply
 from costdb.lines.symbolic import by_pitch, magnitude, region_line_bounds
 from costdb.machines import Json, Machine, MachineError
 from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking
-from costdb.quantity import Provenance, Quantity
+from costdb.quantity import Quantity, anywhere
 from costdb.records import dataclass, field, replace
 from costdb.work import Region
 
 
-@dataclass(frozen=True, slots=True)
-class Marshalling:
-    """The copies between a region and a contiguous buffer, on either side of a message.
-
-    Attributes
-    ----------
-    staged : Expr
-        1 where there are any: the region is more than one run.
-    loops : Expr
-        Inner loops of one copy.
-    strided : Expr
-        Elements that are copied one by one, at a stride.
-    bytes : Expr
-        Of all elements.
-    lines : Expr
-        Touched, the mean of their bounds where the start is unknown.
-    """
-
-    staged: Expr
-    loops: Expr
-    strided: Expr
-    bytes: Expr
-    lines: Expr
-
-
 def elements_of(region: Region) -> Expr:
     """Return the number of elements of a region."""
-    elements = num(1)
-    for count in region.counts:
-        elements = elements * count
-    return elements
+    return multiply(region.counts)
 
 
 def bytes_of(region: Region) -> Expr:
     """Return the bytes of a region's elements, without what lies between them."""
     return elements_of(region) * region.itemsize_bytes
-
-
-def marshalling_of(region: Region, line_bytes: int) -> Marshalling:
-    """Return what staging a region takes.
-
-    Where the structure of sizes does not show that a dimension goes on where the one inside it
-    ends, it is taken not to.
-    """
-    run, outer = _run(region)
-    runs = ONE
-    for count, _ in outer:
-        runs = runs * count
-    single = less_equal(run, region.itemsize_bytes)
-    inner = outer[0][0] if outer else ONE
-    lower, upper = region_line_bounds(region, line_bytes)
-    return Marshalling(
-        staged=less(1, runs),
-        loops=conditional(single, _product(outer[1:]), runs),
-        strided=conditional(single, _product(outer[1:]) * inner, 0),
-        bytes=bytes_of(region),
-        lines=(lower + upper) / 2,
-    )
 
 
 def _run(region: Region) -> tuple[Expr, list[tuple[Expr, Expr]]]:
@@ -99,13 +42,6 @@ def _run(region: Region) -> tuple[Expr, list[tuple[Expr, Expr]]]:
         else:
             outer.append((count, pitch))
     return run, outer
-
-
-def _product(dimensions: list[tuple[Expr, Expr]]) -> Expr:
-    product = ONE
-    for count, _ in dimensions:
-        product = product * count
-    return product
 
 
 # Messages priced by grades: one formula with which a profile is read, and to which it is fitted.
@@ -140,11 +76,6 @@ class Amount:
     label: str
     place: Place
     units: Expr
-
-    @property
-    def name(self) -> str:
-        """The place as a name, its numbers as pieces counted from 1."""
-        return ".".join(f"piece{key + 1}" if isinstance(key, int) else key for key in self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,21 +136,34 @@ def scale_in(machine: Machine) -> Scale:
 
 
 def amounts(region: Region, by: Scale) -> Iterator[Amount]:
-    """Yield what one message that carries `region` takes of each coefficient."""
+    """Yield what one message that carries `region` takes of each coefficient.
+
+    Where the region is more than one run it is copied to a buffer and from one: in inner loops, of
+    elements at a stride one by one. Of the lines touched it is the mean of their bounds, as nobody
+    knows where the region starts.
+    """
     size = bytes_of(region)
     yield Amount("start-up", ("alpha_us",), ONE)
     for number, above in enumerate(by.protocols):
         yield Amount("start-up", ("protocols", number, "extra_us"), less(above, size))
     for number, grade in enumerate(by.bytes):
         yield Amount("bytes", ("bytes", number, "beta_us_per_byte"), grade.part(size))
-    copies = marshalling_of(region, by.line_bytes)
-    staged = copies.staged
-    yield Amount("staging", ("staging", "call_us"), staged)
-    yield Amount("staging", ("staging", "loop_us"), staged * copies.loops)
-    yield Amount("staging", ("staging", "element_us"), staged * copies.strided)
-    yield Amount("staging", ("staging", "copy_us_per_byte"), staged * copies.bytes)
+    run, outer = _run(region)
+    staged = less(1, multiply(count for count, _ in outer))
+    single = less_equal(run, region.itemsize_bytes)
+    around = multiply(count for count, _ in outer[1:])
+    inner = outer[0][0] if outer else ONE
+    for key, units in (
+        ("call_us", ONE),
+        ("loop_us", conditional(single, around, around * inner)),
+        ("element_us", conditional(single, around * inner, 0)),
+        ("copy_us_per_byte", size),
+    ):
+        yield Amount("staging", ("staging", key), staged * units)
+    lower, upper = region_line_bounds(region, by.line_bytes)
+    filled = (lower + upper) / 2 * by.line_bytes
     for number, grade in enumerate(by.lines):
-        units = staged * (grade.part(copies.lines * by.line_bytes) / by.line_bytes)
+        units = staged * (grade.part(filled) / by.line_bytes)
         yield Amount("lines", ("staging", "lines", number, "gamma_us_per_line"), units)
 
 
@@ -236,13 +180,8 @@ def _protocols(stated: Json, where: str) -> Iterator[float]:
 MODEL = "lines"
 
 SLACK = "lines.slack"
-SLACK_QUANTITY = Quantity(
-    0.5,
-    0.0,
-    1.0,
-    "1",
-    Provenance.DERIVED,
-    "where between its bounds the number of lines lies: their mean, as the published model takes",
+SLACK_QUANTITY = anywhere(
+    "where between its bounds the number of lines lies: their mean, as the published model takes"
 )
 
 _UNIT_SUFFIXES = ("_us_per_byte", "_us_per_line", "_us_per_operation", "_us")
@@ -255,52 +194,60 @@ class Bill:
     Attributes
     ----------
     machine : Machine
-        Where coefficients come from.
-    terms : list of Term
-        Named parts so far.
-    coefficients : dict of str to Quantity
-        Numbers used so far, by symbol.
-    absent : list of str
-        Places in the profile that were asked for and hold nothing.
-    domains : list of Domain
-        Ranges that the calibration covered.
     model : str
-        What terms of measured steps are told to be of.
+        Whose price it is, where it is not that of lines.
     """
 
     machine: Machine
+    model: str = MODEL
     terms: list[Term] = field(default_factory=list)
     coefficients: dict[str, Quantity] = field(default_factory=dict)
-    absent: list[str] = field(default_factory=list)
+    absent: dict[str, None] = field(default_factory=dict)
     domains: list[Domain] = field(default_factory=list)
-    model: str = MODEL
+
+    def stated(self, *path: str | int, name: str = "") -> Expr:
+        """Return the symbol of what the profile states at a path, and note it, or its absence."""
+        quantity = self.machine.quantity(*path)
+        if quantity is None:
+            self.absent[name or ".".join(map(str, path))] = None
+            return ZERO
+        parts = (f"piece{key + 1}" if isinstance(key, int) else key for key in path)
+        symbol = _without_unit(name or ".".join(parts))
+        self.coefficients[symbol] = quantity
+        return sym(symbol)
+
+    def factor(self, *path: str) -> Expr:
+        """Return the symbol of a factor at a path, 1 where the profile states none."""
+        return ONE if self.machine.quantity(*path) is None else self.stated(*path)
+
+    def add(self, label: str, time: Expr) -> None:
+        """Add a term, if it is any time."""
+        if time != ZERO:
+            self.terms.append(Term(label, self.model, time))
+
+    def correct(self, factor: Expr) -> None:
+        """Multiply all terms so far."""
+        self.terms = [replace(one, microseconds=one.microseconds * factor) for one in self.terms]
 
     def charge(self, label: str, section: str, key: str, amount: Expr) -> None:
         """Add `amount` times the coefficient ``lines.<section>.<key>`` as a term."""
-        if amount == num(0):
-            return
-        residual = self._residual(section)
-        self.terms.append(Term(label, MODEL, amount * self.coefficient(section, key) * residual))
+        if amount != ZERO:
+            residual = self.factor(MODEL, section, "residual")
+            self.add(label, amount * self.stated(MODEL, section, key) * residual)
 
     def charge_messages(self, times: Expr, region: Region) -> None:
         """Add `times` messages that carry a region: start-up, bytes and lines."""
-        if times == num(0):
+        if times == ZERO:
             return
         size = bytes_of(region)
         # Nothing is sent where there is nobody to send to, so nothing is out of range there.
-        sent = conditional(less_equal(1, times), size, self._lowest("message_bytes"))
-        self.within("message_bytes", sent)
-        if is_graded(self.machine.section(MODEL, "message")):
+        self.within(size, MODEL, "message_bytes", happens=less_equal(1, times))
+        if is_graded(self.machine.section(*SECTION)):
             self._charge_graded(times, region)
             return
-        for label, key, amount in (
-            ("start-up", "alpha_us", num(1)),
-            ("bytes", "beta_us_per_byte", size),
-            ("lines", "gamma_us_per_line", self.lines(region)),
-        ):
-            each = amount * self.coefficient("message", key) * self._residual("message")
-            if each != num(0):
-                self.terms.append(Term(label, MODEL, times * each))
+        self.charge("start-up", "message", "alpha_us", times)
+        self.charge("bytes", "message", "beta_us_per_byte", times * size)
+        self.charge("lines", "message", "gamma_us_per_line", times * self.lines(region))
 
     def charge_step(
         self,
@@ -311,137 +258,67 @@ class Bill:
         residual: tuple[str, ...] = (),
     ) -> None:
         """Add `times` a step that takes a call, and each byte by grade of the size."""
-        each = self._stated(self.machine.quantity(*path, "call_us"), *path, "call_us")
-        pieces = grades(self.machine, *path, "pieces") if size != num(0) else ()
-        if size != num(0) and not pieces:
-            self._lacks(".".join((*path, "pieces")))
+        each = self.stated(*path, "call_us")
+        where = ".".join(path)
+        pieces = grades(self.machine, *path, "pieces") if size != ZERO else ()
+        if size != ZERO and not pieces:
+            self.absent[f"{where}.pieces"] = None
         for number, piece in enumerate(pieces):
-            rate = piece.quantities.get("us_per_byte")
-            symbol = self._stated(rate, *path, f"piece{number + 1}")
-            each = each + piece.part(size) * symbol
-        time = times * each
-        if residual and (stated := self.machine.quantity(*residual)) is not None:
-            time = time * self._stated(stated, *residual)
-        if time != num(0):
-            self.terms.append(Term(label, self.model, time))
-
-    def _stated(self, quantity: Quantity | None, *path: str) -> Expr:
-        """Return the symbol of what stands at a path, and note it, or that it is absent."""
-        symbol = _without_unit(".".join(path))
-        if quantity is None:
-            self._lacks(".".join(path))
-            return num(0)
-        self.coefficients[symbol] = quantity
-        return sym(symbol)
+            rate = self.stated(
+                *path, "pieces", number, "us_per_byte", name=f"{where}.piece{number + 1}"
+            )
+            each = each + piece.part(size) * rate
+        self.add(label, times * each * (self.factor(*residual) if residual else ONE))
 
     def charge_staging(self, times: Expr, region: Region) -> None:
         """Add `times` the copies to and from a buffer, without the message between them."""
-        if is_graded(self.machine.section(MODEL, "message")) and not self._states_no_line():
+        if is_graded(self.machine.section(*SECTION)) and not self._states_no_line():
             self._charge_graded(times, region, only="staging")
-
-    def charge_each(self, label: str, amount: Expr, *path: str) -> None:
-        """Add `amount` times the coefficient that the profile states at a path."""
-        if amount == num(0):
-            return
-        time = amount * self._stated(self.machine.quantity(*path), *path)
-        if time != num(0):
-            self.terms.append(Term(label, self.model, time))
-
-    def correct_by(self, *path: str) -> None:
-        """Multiply all terms so far by the factor at a path, where the profile states one."""
-        stated = self.machine.quantity(*path)
-        if stated is not None:
-            self.correct(".".join(path), stated)
-
-    def correct(self, symbol: str, factor: Quantity) -> None:
-        """Multiply all terms so far by a factor, say of what is derived from something else."""
-        self.coefficients[symbol] = factor
-        self.terms = [
-            replace(term, microseconds=term.microseconds * sym(symbol)) for term in self.terms
-        ]
 
     def lines(self, region: Region) -> Expr:
         """Return the lines that a region touches, `lines.slack` of the way between bounds."""
         if self._states_no_line():
-            self._lacks("hardware.cache_line_bytes")
-            return num(0)
+            self.absent["hardware.cache_line_bytes"] = None
+            return ZERO
         lower, upper = region_line_bounds(region, self.machine.cache_line_bytes)
         if lower == upper:
             return lower
         self.coefficients[SLACK] = SLACK_QUANTITY
         return lower + sym(SLACK) * (upper - lower)
 
-    def coefficient(self, section: str, key: str) -> Expr:
-        """Return the symbol of a coefficient, and note its quantity or its absence."""
-        quantity = self.machine.quantity(MODEL, section, key)
-        symbol = f"{MODEL}.{section}.{_without_unit(key)}"
-        if quantity is None:
-            self._lacks(f"{MODEL}.{section}.{key}")
-        else:
-            self.coefficients[symbol] = quantity
-        return sym(symbol)
-
-    def within(self, what: str, size: Expr) -> None:
-        """Note that `size` should lie in the range that the profile states for `what`."""
-        calibrated = self._range(what)
-        if calibrated is not None:
-            self.domains.append(Domain(what.replace("_", " "), size, *calibrated))
-
-    def within_section(self, section: str, what: str, size: Expr, label: str) -> None:
-        """Note that `size`, where above 0, should lie in the range stated in another section."""
+    def within(
+        self, size: Expr, section: str, what: str, label: str = "", happens: Expr = ONE
+    ) -> None:
+        """Note that `size` should, where it happens, lie in the range that a section states."""
         calibrated = interval_of(self.machine, section, "range", what)
         if calibrated is not None:
-            inside = conditional(less(0, size), size, calibrated[0])
-            self.domains.append(Domain(label, inside, *calibrated))
+            inside = conditional(happens, size, calibrated[0])
+            self.domains.append(Domain(label or what.replace("_", " "), inside, *calibrated))
 
     def total(self) -> Priced | Missing:
         """Return the sum of all terms, or what the profile lacks for it."""
         if self.absent:
             return lacking(self.machine, ", ".join(self.absent))
-        total = sum((term.microseconds for term in self.terms), num(0))
+        total = sum((term.microseconds for term in self.terms), ZERO)
         return Priced(total, tuple(self.terms), self.coefficients, tuple(self.domains))
 
     def _states_no_line(self) -> bool:
         places = ("hardware", MODEL)
         return all(self.machine.quantity(place, "cache_line_bytes") is None for place in places)
 
-    def _lacks(self, place: str) -> None:
-        if place not in self.absent:
-            self.absent.append(place)
-
-    def _residual(self, section: str) -> Expr:
-        """Return the factor whose interval holds the calibration's residuals, if it has one."""
-        if self.machine.quantity(MODEL, section, "residual") is None:
-            return num(1)
-        return self.coefficient(section, "residual")
-
     def _charge_graded(self, times: Expr, region: Region, only: str = "") -> None:
         """Add messages priced by grades, amounts of one label as one term."""
         if self._states_no_line():
-            self._lacks("hardware.cache_line_bytes")
+            self.absent["hardware.cache_line_bytes"] = None
             return
         together: dict[str, Expr] = {}
         for amount in amounts(region, scale_in(self.machine)):
-            if amount.units == num(0) or (only and amount.place[0] != only):
-                continue
-            quantity = self.machine.quantity(*SECTION, *amount.place)
-            if quantity is None:
-                self._lacks(".".join(map(str, (MODEL, "message", *amount.place))))
-                continue
-            symbol = _without_unit(f"{MODEL}.message.{amount.name}")
-            self.coefficients[symbol] = quantity
-            so_far = together.get(amount.label, num(0))
-            together[amount.label] = so_far + amount.units * sym(symbol)
-        residual = self._residual("message")
+            if amount.units != ZERO and only in ("", amount.place[0]):
+                each = amount.units * self.stated(*SECTION, *amount.place)
+                together[amount.label] = together.get(amount.label, ZERO) + each
+        residual = self.factor(*SECTION, "residual")
         for label, each in together.items():
-            self.terms.append(Term(label, MODEL, times * each * residual))
-
-    def _lowest(self, what: str) -> float:
-        calibrated = self._range(what)
-        return 0.0 if calibrated is None else calibrated[0]
-
-    def _range(self, what: str) -> tuple[float, float] | None:
-        return interval_of(self.machine, MODEL, "range", what)
+            self.add(label, times * each * residual)
 
 
 def _without_unit(key: str) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from costdb.estimate import Missing, Priced
-from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
+from costdb.estimate import Missing, Priced, one_after_another
+from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num, sym
 from costdb.lines.coefficients import Bill, bytes_of, elements_of
 from costdb.machines import Machine
 from costdb.profile_parts import lacking
@@ -97,9 +97,8 @@ def step_region(kind: CollectiveKind, ranks: Expr, region: Region) -> Region:
     pieces = pieces_in_a_step(kind, ranks)
     if pieces == num(1):
         return region
-    for count in region.counts:
-        pieces = pieces * count
-    return Region(region.itemsize_bytes, (pieces,), (num(region.itemsize_bytes),))
+    item = region.itemsize_bytes
+    return Region(item, (pieces * elements_of(region),), (num(item),))
 
 
 # Collectives on machines that measured them: their own steps.
@@ -125,26 +124,12 @@ def charge_own_steps(bill: Bill, kind: CollectiveKind, steps: Expr, region: Regi
 
     A buffer is packed and unpacked once, however many steps it goes through; pieces each.
     """
-    size = bytes_of(region)
+    size, once = bytes_of(region), conditional(less(0, steps), 1, 0)
     path = (SECTION, "steps", kind.value)
-    bill.charge_step(f"{kind.value} steps", steps, path, size, residual=_RESIDUAL)
-    copies = steps if kind in _OF_PIECES else conditional(less(0, steps), 1, 0)
-    bill.charge_staging(copies, region)
-    bill.within_section(SECTION, "bytes", conditional(less(0, steps), size, 0), "collective bytes")
-
-
-def charge_prefix(bill: Bill, work: PrefixScan) -> None:
-    """Charge the prefix over ranks alone: measured steps, else messages."""
-    steps = doubling_steps(work.ranks)
-    if steps == num(0):
-        return
-    path = (SECTION, "steps", "prefix")
-    if not bill.machine.section(*path):
-        bill.charge_messages(steps, work.edge)
-        return
-    edge = bytes_of(work.edge)
-    bill.charge_step("prefix over ranks", steps, path, edge, residual=_RESIDUAL)
-    bill.charge_staging(conditional(less(0, steps), 1, 0), work.edge)
+    label = "prefix over ranks" if kind is CollectiveKind.PREFIX else f"{kind.value} steps"
+    bill.charge_step(label, steps, path, size, residual=_RESIDUAL)
+    bill.charge_staging(steps if kind in _OF_PIECES else once, region)
+    bill.within(size, SECTION, "bytes", "collective bytes", less(0, size * once))
 
 
 def price_message(work: Message, machine: Machine) -> Priced | Missing:
@@ -173,7 +158,7 @@ def price_scan(work: PrefixScan, machine: Machine) -> Priced | Missing:
     bill.charge("scan operations", "scan", "phi_us_per_operation", passes * elements)
     bill.charge("scan loads and stores", "scan", "access_us", passes * elements * 2)
     bill.charge("scan lines", "scan", "line_us", passes * bill.lines(work.block))
-    bill.within("scan_elements", elements)
+    bill.within(elements, "lines", "scan_elements")
     return bill.total()
 
 
@@ -182,28 +167,17 @@ def _scan_of_calls(work: PrefixScan, machine: Machine) -> Priced | Missing:
     from costdb.arrays.model import price_calls
 
     bill = Bill(machine)
-    if work.ranks != num(1):
-        charge_prefix(bill, work)
+    steps = doubling_steps(work.ranks)
+    if machine.section(SECTION, "steps", "prefix") and steps != num(0):
+        charge_own_steps(bill, CollectiveKind.PREFIX, steps, work.edge)
+    else:
+        bill.charge_messages(steps, work.edge)
     parts = [bill.total(), price_calls(work.calls or (), machine, work.ranks)]
     if work.ranks != num(1) and work.correction:
         added = price_calls(work.correction, machine, work.ranks)
         several = less(1, work.ranks)
         parts.append(added if isinstance(added, Missing) else _only_if(several, added))
-    return _together(parts)
-
-
-def _together(parts: list[Priced | Missing]) -> Priced | Missing:
-    lacking_parts = [part for part in parts if isinstance(part, Missing)]
-    if lacking_parts:
-        what = "; ".join(dict.fromkeys(part.what for part in lacking_parts))
-        return Missing(what, lacking_parts[0].remedy)
-    found = [part for part in parts if isinstance(part, Priced)]
-    return Priced(
-        sum((part.microseconds for part in found), num(0)),
-        tuple(term for part in found for term in part.terms),
-        {name: quantity for part in found for name, quantity in part.coefficients.items()},
-        tuple(domain for part in found for domain in part.domains),
-    )
+    return one_after_another(parts)
 
 
 def _only_if(test: Expr, priced: Priced) -> Priced:
@@ -238,7 +212,7 @@ def price_statement(work: Statement, machine: Machine) -> Priced | Missing:
     lines = (bill.lines(access.region) for access in work.accesses)
     bill.charge("lines", "statement", "line_us", sum(lines, num(0)))
     for elements in dict.fromkeys(touched):
-        bill.within("statement_elements", elements)
+        bill.within(elements, "lines", "statement_elements")
     return bill.total()
 
 
@@ -267,5 +241,7 @@ def price_collective(work: Collective, machine: Machine) -> Priced | Missing:
         operations = combined * elements_of(region)
         bill.charge("combining", "statement", "phi_us_per_operation", operations)
     if work.kind is CollectiveKind.REDUCE_SCATTER:
-        bill.correct(f"{SECTION}.{work.kind.value}.derived", HALVING)
+        derived = f"{SECTION}.{work.kind.value}.derived"
+        bill.coefficients[derived] = HALVING
+        bill.correct(sym(derived))
     return bill.total()

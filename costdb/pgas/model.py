@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import ONE, Expr, conditional, less, num, sym
+from costdb.estimate import Domain, Missing, Priced
+from costdb.expr import ONE, Expr, less, num, sym
 from costdb.lines.coefficients import Bill
 from costdb.machines import Machine, MachineError
-from costdb.profile_parts import counts_in_keys, interval_of, lacking, piecewise_linear
+from costdb.profile_parts import counts_in_keys, lacking, piecewise_linear
 from costdb.quantity import Quantity, exactly
-from costdb.records import dataclass, replace
+from costdb.records import dataclass
 from costdb.work import Pattern, Region, RemoteGroup
 
 # What one reference to shared data takes, by pattern, thread count, read or write.
@@ -84,17 +84,9 @@ def _time(machine: Machine, stated: Quantity, residual: Quantity, *, is_rate: bo
     if is_rate:
         if stated.low <= 0:
             raise MachineError(f"{machine.origin}: /{SECTION}/rates: a rate must be above 0")
-        low, value, high = (
-            _MICROSECONDS_PER_SECOND / end for end in (stated.high, stated.value, stated.low)
-        )
         source = f"reciprocal of the rate, {stated.value:g} {stated.unit}: {stated.source}"
-        stated = replace(stated, low=low, value=value, high=high, unit="us", source=source)
-    return replace(
-        stated,
-        low=stated.low * residual.low,
-        value=stated.value * residual.value,
-        high=stated.high * residual.high,
-    )
+        stated = stated.reciprocal(_MICROSECONDS_PER_SECOND, "us", source=source)
+    return stated.times(residual)
 
 
 def served_pattern(machine: Machine, admitted: Pattern, store: bool) -> Pattern:
@@ -158,29 +150,20 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
         each = (1 - own_share) * each + own_share * local.microseconds
         coefficients |= local.coefficients
         ranges.append(local.threads)
-    time_us = group.count * each
-    threads = Domain(
-        "threads",
-        group.threads,
-        max(fewest for fewest, _ in ranges),
-        min(most for _, most in ranges),
-    )
+    fewest, most = (list(ends) for ends in zip(*ranges, strict=True))
+    threads = Domain("threads", group.threads, max(fewest), min(most))
+    bill = Bill(machine, MODEL, coefficients=coefficients, domains=[threads])
     label = f"{group.label}: {_described(group, pattern)}"
-    terms = [Term(label, MODEL, time_us)]
-    domains = [threads]
-    remote_share = 1 - num(1) / group.threads if group.mixed else num(1)
+    bill.add(label, group.count * each)
     if group.calls != num(0) and pattern is not Pattern.LOCAL:
         each_call = _measured(machine, "call_us", pattern, group.store, group.threads)
         if each_call is not None:
             coefficients |= each_call.coefficients
-            calls_us = group.calls * remote_share * each_call.microseconds
-            terms.append(Term(f"{label}, calls", MODEL, calls_us))
-        measured = interval_of(machine, MODEL, "range", "call_words")
-        if measured is not None:
-            each_words = conditional(less(0, group.calls), group.count / group.calls, measured[0])
-            domains.append(Domain("words of a call", each_words, *measured))
-    total = sum((term.microseconds for term in terms), num(0))
-    return Priced(total, tuple(terms), coefficients, tuple(domains))
+            remote_share = 1 - num(1) / group.threads if group.mixed else num(1)
+            bill.add(f"{label}, calls", group.calls * remote_share * each_call.microseconds)
+        words = group.count / group.calls
+        bill.within(words, MODEL, "call_words", "words of a call", less(0, group.calls))
+    return bill.total()
 
 
 def _described(group: RemoteGroup, pattern: Pattern) -> str:

@@ -9,7 +9,7 @@ cost ``alpha + beta*bytes`` with the machine's own numbers (``phases/alpha_us``,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from costdb.choosing import SubjectError
 from costdb.estimate import Domain, Missing, Priced, Term
@@ -106,7 +106,8 @@ class _Lookup:
                 f"the phase counts in {RATE_UNITS[unit]}"
             )
         parts = (name, part, f"us_per_{unit}") if part else (name, f"us_per_{unit}")
-        return self.symbol(".".join(parts), _reciprocal(quantity, unit))
+        # A rate in MFlop/s or MByte/s is one in units per microsecond.
+        return self.symbol(".".join(parts), quantity.reciprocal(1, f"us/{unit}"))
 
     def message(self, key: str, pattern: str) -> Expr | Missing:
         """Return the symbol of ``alpha_us`` or ``beta_us_per_byte``, the pattern's own first."""
@@ -191,13 +192,6 @@ def _exchange_us(exchange: Exchange, lookup: _Lookup) -> Expr | Missing:
     cost = exchange.count * (alpha + beta * exchange.bytes)
     series = exchange.sum
     return cost if series is None else summation(series.index, series.from_, series.to, cost)
-
-
-def _reciprocal(rate: Quantity, unit: str) -> Quantity:
-    # A rate in MFlop/s or MByte/s is one in units per microsecond.
-    return replace(
-        rate, value=1 / rate.value, low=1 / rate.high, high=1 / rate.low, unit=f"us/{unit}"
-    )
 
 
 def _domains(

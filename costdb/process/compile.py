@@ -18,7 +18,6 @@ from costdb.expr import (
     ONE,
     ZERO,
     Expr,
-    ExprError,
     conditional,
     logical_not,
     maximum,
@@ -41,10 +40,6 @@ from costdb.work import (
     Use,
     constant_of,
 )
-
-
-class ProcessError(ValueError):
-    """A process that has no cost; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +91,13 @@ def compile_process(
 
     Raises
     ------
-    ProcessError
+    ExprError
         For a cost too large to write down.
     """
     tidy = knowing(positive, nonnegative)
-    try:
-        part = _Compiler(tidy).part(term)
-        omega = largest_element(part.delta, tidy)
-        return Cost(tidy(part.time), tidy(part.phi), part.delta, omega)
-    except ExprError as error:
-        raise ProcessError(str(error)) from None
+    part = _Compiler(tidy).part(term)
+    omega = largest_element(part.delta, tidy)
+    return Cost(tidy(part.time), tidy(part.phi), part.delta, omega)
 
 
 def knowing(positive: Iterable[str], nonnegative: Iterable[str]) -> Tidy:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from costdb.choosing import Bound, Chosen, PlacedError, Sized
+from costdb.choosing import Bound, Chosen, Sized
 from costdb.estimate import Priced, Term
-from costdb.expr import ZERO, Expr, to_text
+from costdb.expr import ZERO, Expr, ExprError, to_text
 from costdb.expr.nodes import Rational
-from costdb.process.compile import Cost, ProcessError, compile_process, knowing
+from costdb.process.compile import Cost, compile_process, knowing
 from costdb.process.servers import Vector, largest_element
 from costdb.process.substitution import RESERVED, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
@@ -92,7 +92,7 @@ def compile_model(model: Model) -> Cost:
     try:
         positive, nonnegative = model.sizes, model.parameters.keys() - model.sizes
         return compile_process(model.process, positive, nonnegative)
-    except ProcessError as error:
+    except ExprError as error:
         raise ModelError(f"{model.files[0]}:1:1: {error}") from None
 
 
@@ -142,20 +142,6 @@ def _main(equations: Iterable[Equation], file: str) -> Equation:
 # Process models as subjects of predictions; they state all times, so they need no machine.
 
 
-def load_process(paths: Sequence[Path]) -> ProcessSubject:
-    """Return the model that the files at `paths` make together.
-
-    Raises
-    ------
-    PlacedError
-        One line with the place of whatever is wrong.
-    """
-    try:
-        return ProcessSubject(load_model(paths))
-    except ProcessError as error:
-        raise PlacedError(str(error)) from error
-
-
 @dataclass(frozen=True, slots=True)
 class ProcessSubject(Sized):
     """A process model; see :class:`costdb.choosing.Subject`."""
@@ -183,20 +169,14 @@ class ProcessSubject(Sized):
 
     def price(self, words: Mapping[str, str]) -> Priced:
         """Return the cost of the model in microseconds."""
-        try:
-            return price_model(self.model)
-        except ProcessError as error:
-            raise PlacedError(str(error)) from error
+        return price_model(self.model)
 
     def formula(self) -> str:
         """Return the cost in seconds over the parameters, as text that parses.
 
         Raises
         ------
-        PlacedError
+        ModelError
             It is too large to write down.
         """
-        try:
-            return to_text(compile_model(self.model).T)
-        except ProcessError as error:
-            raise PlacedError(str(error)) from error
+        return to_text(compile_model(self.model).T)

@@ -15,7 +15,6 @@ from costdb.expr import ONE, ZERO, Expr, ExprError, num, sym
 from costdb.expr.functions import fresh_name
 from costdb.expr.nodes import Rational
 from costdb.expr.parse import ExprBuilder, number_text
-from costdb.expr.parse import Place as TokenPlace
 from costdb.process.servers import Entry, Loop, Vector, largest_element
 from costdb.process.syntax import Equation, Kind, Place, first_word, parts_of, place_of, words_of
 from costdb.records import dataclass, replace
@@ -62,12 +61,12 @@ class Builder(ExprBuilder):
     def __init__(self, file: str) -> None:
         self.file = file
 
-    def place(self, word: TokenPlace) -> Place:
+    def place(self, word: Token) -> Place:
         """Return where `word` stands."""
         return place_of(word, self.file)
 
     def located(
-        self, token: TokenPlace, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+        self, token: Token, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Return ``build(...)``, with the place of `token` added to an error from it."""
         try:
@@ -117,7 +116,7 @@ class Builder(ExprBuilder):
             raise self.place(operators[-1]).error("a vector is needed here")
         return result
 
-    def amount(self, amount: Expr, word: TokenPlace) -> Expr:
+    def amount(self, amount: Expr, word: Token) -> Expr:
         """Return `amount`, or refuse a constant that is negative."""
         known = constant_of(amount)
         if known is not None and known < 0:

@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from costdb.expr.parse import APART, EXPRESSION_RULES, MAX_NESTING, shown
-from costdb.expr.parse import Place as TokenPlace
-from costdb.process.compile import ProcessError
+from costdb.choosing import PlacedError
+from costdb.expr.parse import APART, EXPRESSION_RULES, check_text, syntax_error
 from costdb.records import dataclass
 
 if TYPE_CHECKING:
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
     Node: TypeAlias = Tree[Token]
 
-MAX_SOURCE = 50_000
-"""Characters of one file beside comments, so that refusing nonsense takes no time."""
-
-MAX_BYTES = 8 * MAX_SOURCE
+MAX_BYTES = 400_000
 """Bytes of one file with its comments."""
 
 MAX_DEPTH = 100
@@ -60,11 +56,9 @@ formals: "(" NAME ("," NAME)* ")"
 """
 )
 _COMMENT = re.compile(r"%[^\n]*")
-_BRACKET = re.compile(r"[(){}\[\]]")
-_PARTNER = {")": "(", "}": "{", "]": "["}
 
 
-class ModelError(ProcessError):
+class ModelError(PlacedError):
     """A model that cannot be read; one line, ``file:line:column: message``."""
 
 
@@ -89,7 +83,7 @@ class Place:
         return ModelError(f"{self.file}:{self.line}:{self.column}: {message}")
 
 
-def place_of(word: TokenPlace, file: str) -> Place:
+def place_of(word: Token, file: str) -> Place:
     """Return where a token of a file stands."""
     return Place(file, word.line or 1, word.column or 1)
 
@@ -143,29 +137,18 @@ def read_equations(path: Path) -> tuple[Equation, ...]:
         line = data.count(b"\n", 0, error.start) + 1
         raise Place(file, line).error("is not UTF-8 text") from None
     text = _COMMENT.sub("", text)
-    _check_brackets(text, file)
-    if len(text) > MAX_SOURCE:
-        raise Place(file).error(f"has more than {MAX_SOURCE} characters beside comments")
-    return tuple(_equation(tree, file) for tree in parts_of(_parse(text, file)))
 
+    def at(message: str, line: int, column: int) -> ModelError:
+        return Place(file, line, column).error(message)
 
-def _check_brackets(text: str, file: str) -> None:
-    def place(offset: int) -> Place:
-        line = text.count("\n", 0, offset) + 1
-        return Place(file, line, offset - text.rfind("\n", 0, offset))
+    check_text(text, at)
+    from lark.exceptions import UnexpectedInput
 
-    opened: list[tuple[str, int]] = []
-    for match in _BRACKET.finditer(text):
-        bracket, offset = match.group(), match.start()
-        if bracket not in _PARTNER:
-            opened.append((bracket, offset))
-            if len(opened) > MAX_NESTING:
-                raise place(offset).error(f"brackets nest more than {MAX_NESTING} levels deep")
-        elif not opened or opened.pop()[0] != _PARTNER[bracket]:
-            raise place(offset).error(f"{bracket!r} closes nothing")
-    if opened:
-        bracket, offset = opened[-1]
-        raise place(offset).error(f"{bracket!r} is never closed")
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as error:
+        raise syntax_error(error, text, "the model", at) from None
+    return tuple(_equation(one, file) for one in parts_of(tree))
 
 
 @cache
@@ -173,23 +156,6 @@ def _parser() -> Lark:
     from lark import Lark
 
     return Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
-
-
-def _parse(text: str, file: str) -> Node:
-    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-
-    try:
-        return _parser().parse(text)
-    except UnexpectedToken as error:
-        if error.token.type == "$END":
-            lines = text.rstrip().split("\n")
-            place = Place(file, len(lines), len(lines[-1]) + 1)
-            raise place.error("the model ends too early") from None
-        message = f"did not expect {shown(str(error.token))}"
-        raise Place(file, error.line, error.column).error(message) from None
-    except UnexpectedCharacters as error:
-        message = f"did not expect {shown(text[error.pos_in_stream :].split()[0])}"
-        raise Place(file, error.line, error.column).error(message) from None
 
 
 def _equation(tree: Node, file: str) -> Equation:

@@ -1,5 +1,7 @@
 """The heading of profiles that tests make up, and their quantities."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +21,37 @@ def quantity(value: float, unit: str, spread: float = 0.0) -> Json:
     """Return a measured number as a profile states it."""
     ends: dict[str, Json] = {"low": value * (1 - spread), "high": value * (1 + spread)}
     return {"value": value, **ends, "unit": unit, "provenance": "measured", "source": "test"}
+
+
+MESSAGE: dict[str, Json] = {
+    "alpha_us": quantity(10, "us", 0.1),
+    "beta_us_per_byte": quantity(0.01, "us/byte"),
+    "gamma_us_per_line": quantity(0.5, "us/line"),
+}
+LOCAL: dict[str, Json] = {
+    "phi_us_per_operation": quantity(0.003, "us/operation"),
+    "access_us": quantity(0.002, "us/access"),
+    "line_us": quantity(0.1, "us/line"),
+}
+"""Of ``lines``: messages, and what a rank does by itself."""
+
+Grades = Sequence[tuple[float | None, float]]
+"""Rates of bytes, each up to a size."""
+
+
+def graded(grades: Grades, key: str = "us_per_byte", unit: str = "us/byte") -> Json:
+    """Return grades as a profile states them."""
+    return [{"max_bytes": limit, key: quantity(rate, unit)} for limit, rate in grades]
+
+
+def by_grade(size: float, grades: Grades) -> float:
+    """Return what a size takes, grade by grade."""
+    time, above = 0.0, 0.0
+    for limit, rate in grades:
+        most = size if limit is None else min(size, limit)
+        time += rate * max(0.0, most - above)
+        above = math.inf if limit is None else limit
+    return time
 
 
 def quantities(stated: dict[str, Any], unit: str = "us") -> dict[str, Any]:

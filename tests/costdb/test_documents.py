@@ -37,30 +37,6 @@ def test_examples_keep_to_their_schema(path: Path) -> None:
     assert description_problems(path) == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "after", "said"),
-    [
-        ("pstswm/pstswm.toml", "count =", "coutn =", "/phases/0/coutn: unknown key"),
-        ("sorts/sorts.toml", "reads =", "raeds =", "/supersteps/0/raeds: unknown key"),
-        ("pgas/matmul.toml", "trips =", "trisp =", "/loops/0/trisp: unknown key"),
-        ("pgas/matmul.toml", 'affinity = "', 'affinity = "no', "no"),
-        ("sorts/sorts.toml", 'kind = "supersteps"', 'kind = "superstpes"', "/kind: expected one"),
-        ("sorts/sorts.toml", 'kind = "supersteps"', "kind = 3", "/kind: expected one"),
-    ],
-)
-def test_what_is_wrong_with_a_description_is_told_with_its_place(
-    tmp_path: Path, name: str, before: str, after: str, said: str
-) -> None:
-    text = (EXAMPLES / name).read_text()
-    assert before in text
-    wrong = tmp_path / "wrong.toml"
-    wrong.write_text(text.replace(before, after))
-    problems = description_problems(wrong)
-    assert problems
-    assert all(problem.startswith(f"{wrong}: /") for problem in problems)
-    assert any(said in problem for problem in problems), problems
-
-
 def changed(document: object) -> Iterator[object]:
     """Yield a document with a key too many, and with one too few, in each of its tables."""
     if isinstance(document, dict):

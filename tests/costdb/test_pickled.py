@@ -14,19 +14,10 @@ from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import PICKLED_KINDS, CollectiveKind, PickledCollective, PickledMessage, Region
-from tests.costdb.made_up import HEADING, microseconds, quantity
+from tests.costdb.made_up import HEADING, Grades, by_grade, graded, microseconds, quantity
 
 N, P = sym("N"), sym("P")
 ARRAY = Region(8, (N,), (num(8),))
-
-
-def step(call_us: float, *pieces: tuple[float | None, float]) -> Json:
-    return {
-        "call_us": quantity(call_us, "us"),
-        "pieces": [
-            {"max_bytes": limit, "us_per_byte": quantity(rate, "us/byte")} for limit, rate in pieces
-        ],
-    }
 
 
 DUMP = (2.0, ((1000, 0.002), (None, 0.005)))
@@ -35,21 +26,20 @@ LOAD = (3.0, ((500, 0.004), (4000, 0.003), (None, 0.006)))
 COMBINE = (1.0, ((None, 0.0005),))
 
 
-def by_hand(stated: tuple[float, tuple[tuple[float | None, float], ...]], size: float) -> float:
-    time, above = stated[0], 0.0
-    for limit, rate in stated[1]:
-        most = size if limit is None else min(size, limit)
-        time += rate * max(0.0, most - above)
-        above = math.inf if limit is None else limit
-    return time
+def by_hand(stated: tuple[float, Grades], size: float) -> float:
+    return stated[0] + by_grade(size, stated[1])
+
+
+def step(call_us: float, grades: Grades) -> Json:
+    return {"call_us": quantity(call_us, "us"), "pieces": graded(grades)}
 
 
 def document(**changes: Json) -> dict[str, Json]:
     section: dict[str, Json] = {
-        "dump": step(DUMP[0], *DUMP[1]),
-        "transfer": step(TRANSFER[0], *TRANSFER[1]),
-        "load": step(LOAD[0], *LOAD[1]),
-        "combine": step(COMBINE[0], *COMBINE[1]),
+        "dump": step(*DUMP),
+        "transfer": step(*TRANSFER),
+        "load": step(*LOAD),
+        "combine": step(*COMBINE),
         "object_us": quantity(0.1, "us"),
         "range": {"bytes": [8, 1_000_000]},
     }
@@ -132,4 +122,4 @@ def test_malformed_grades_are_named(
     pieces: tuple[tuple[float | None, float], ...], complaint: str
 ) -> None:
     with pytest.raises(MachineError, match=complaint):
-        price_work(PickledMessage(ARRAY), machine(dump=step(1.0, *pieces)))
+        price_work(PickledMessage(ARRAY), machine(dump=step(1.0, pieces)))

@@ -155,22 +155,6 @@ def test_side_by_side_the_longest_counts():
     assert microseconds(spread, P=5)[0] == 10
 
 
-def test_equal_work_is_priced_once(monkeypatch):
-    priced = []
-
-    def count(work, machine):
-        priced.append(work)
-        return Priced(num(1))
-
-    monkeypatch.setattr("costdb.common.price_fixed", count)
-    machine = bare_machine()
-    leaves = [Leaf(Fixed(N + 1, "a")), Leaf(Fixed(1 + N, "a")), Leaf(Fixed(N + 1, "b"))]
-    process = Sequential((*leaves, SeqLoop("i", num(1), N, leaves[0])))
-    price_process(process, machine)
-    price_process(process, machine)
-    assert len(priced) == 2
-
-
 def test_a_profile_of_the_wrong_shape_is_refused_with_the_place():
     machine = machine_of(
         {

@@ -27,6 +27,10 @@ def at_corner(priced, values, bindings):
     return float(evaluate(priced.microseconds, {**bindings, **values}))
 
 
+def ratio_at(values, before, after, size):
+    return at_corner(before, values, {"N": size}) / at_corner(after, values, {"N": size})
+
+
 def corners(coefficients):
     names = sorted(coefficients)
     ends = [(coefficients[name].low, coefficients[name].high) for name in names]
@@ -68,13 +72,14 @@ PRODUCTS = [
     "m.c*(m.a*N + m.b) + (50 - m.c)*(m.d*N)",
     "if(N < 10, m.a - m.b*m.c, m.d)",
     "sum(i = 1, N, i*m.a*m.b + m.c)",
+    "max(m.a*N, m.b*N*2 - m.c, min(m.d, N))",
 ]
 
 
 @pytest.mark.parametrize("text", PRODUCTS)
 @given(box=boxes(0))
 @settings(max_examples=25, deadline=None)
-def test_ends_of_a_price_with_products_are_those_of_all_corners(text, box):
+def test_ends_of_a_price_with_products_or_pieces_are_those_of_all_corners(text, box):
     priced = Priced(parse(text) + 10_000_000, (), box)
     estimate = evaluate_price(priced, {"N": 7})
     values = [at_corner(priced, corner, {"N": 7}) for corner in corners(box)]
@@ -83,25 +88,12 @@ def test_ends_of_a_price_with_products_are_those_of_all_corners(text, box):
     )
 
 
-@given(boxes(0))
-@settings(max_examples=30, deadline=None)
-def test_ends_of_a_monotone_piecewise_price_are_those_of_all_corners(box):
-    priced = Priced(parse("max(m.a*N, m.b*N*2 - m.c, min(m.d, N)) + 200"), (), box)
-    estimate = evaluate_price(priced, {"N": 7})
-    values = [at_corner(priced, corner, {"N": 7}) for corner in corners(box)]
-    assert (estimate.low, estimate.high) == pytest.approx((min(values) * 1e-6, max(values) * 1e-6))
-    assert estimate.low <= estimate.mid <= estimate.high
-
-
 @given(boxes(0), amounts, amounts, st.integers(1, 30), st.integers(1, 30))
 @settings(max_examples=80, deadline=None)
 def test_ends_of_a_ratio_are_those_of_all_corners(box, above, below, base, other):
     before, after = Priced(affine(above, base), (), box), Priced(affine(below, other), (), box)
     ratio = compare(before, after, {"N": 2})
-    values = [
-        at_corner(before, corner, {"N": 2}) / at_corner(after, corner, {"N": 2})
-        for corner in corners(box)
-    ]
+    values = [ratio_at(corner, before, after, 2) for corner in corners(box)]
     assert ratio.low == pytest.approx(min(values), rel=1e-12)
     assert ratio.high == pytest.approx(max(values), rel=1e-12)
     assert ratio.low <= ratio.mid <= ratio.high
@@ -121,10 +113,7 @@ def test_ends_of_a_ratio_with_products_are_those_of_all_corners(above, below, bo
     before = Priced(parse(above), (), box)
     after = Priced(parse(below) + 1, (), box)
     ratio = compare(before, after, {"N": 2})
-    values = [
-        at_corner(before, corner, {"N": 2}) / at_corner(after, corner, {"N": 2})
-        for corner in corners(box)
-    ]
+    values = [ratio_at(corner, before, after, 2) for corner in corners(box)]
     assert (ratio.low, ratio.high) == pytest.approx((min(values), max(values)), rel=1e-12)
 
 
@@ -135,7 +124,7 @@ def test_a_ratio_of_piecewise_prices_holds_all_corners_and_the_middle(box):
     after = Priced(parse("max(m.c*N, m.d)"), (), box)
     ratio = compare(before, after, {"N": 5})
     for point in (*corners(box), middle(box)):
-        value = at_corner(before, point, {"N": 5}) / at_corner(after, point, {"N": 5})
+        value = ratio_at(point, before, after, 5)
         assert ratio.low - 1e-12 <= value <= ratio.high + 1e-12
 
 

@@ -23,11 +23,6 @@ from costdb.quantity import Provenance, Quantity
 TIMES = st.floats(0.1, 1e6)
 
 
-@given(st.lists(TIMES, min_size=1, max_size=4))
-def test_of_few_visits_all_count(times: list[float]) -> None:
-    assert typical([us] for us in times) == fmean(sorted(times))
-
-
 @given(st.lists(TIMES, min_size=5, max_size=30), TIMES)
 def test_of_five_no_single_one_can_carry_it_away(times: list[float], far: float) -> None:
     others = times[1:]
@@ -136,14 +131,6 @@ def test_ends_lie_between_each_deviation_alone_and_all_of_them_together(shares, 
         assert alone.high <= found.high * (1 + 1e-12)
 
 
-@given(st.integers(1, 20), residuals)
-@settings(max_examples=20, deadline=None)
-def test_one_class_keeps_its_quantiles_however_often_it_is_called(times, residuals) -> None:
-    found = evaluate_price(priced((times, 0, 0), residuals, certain), {})
-    assert found.low == pytest.approx(2e-6 * times * residuals["a"].low)
-    assert found.high == pytest.approx(2e-6 * times * residuals["a"].high)
-
-
 @given(shares, shares, residuals)
 @settings(max_examples=40, deadline=None)
 def test_a_ratio_is_narrower_than_at_its_worst_corner_and_one_of_equals_is_one(
@@ -223,9 +210,6 @@ def test_one_launch_says_nothing_of_others() -> None:
 
 
 def test_of_a_single_launch_its_visits_tell() -> None:
-    from costdb.calibration.fitting import repetition_of
-    from costdb.calibration.section import Point, Timing
-
     point = Point("wait", {})
     alone = repetition_of([Timing(point, (((1.0, 1.0), (1.5,)),))])
     apart = repetition_of([Timing(point, (((1.0,),), ((1.5,),)))])

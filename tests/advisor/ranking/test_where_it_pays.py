@@ -6,8 +6,9 @@ from pathlib import Path
 
 from advisor.engine import Options, check_source
 from advisor.finding import REPORTED_FROM
-from advisor.ranking.compare import crossing, time_s
+from advisor.ranking.compare import time_s
 from advisor.transform_registry import transforms
+from costdb.crossovers import crossover
 from tests.advisor.ranking.priced_kernels import BOX, HALO, kernel_of, priced
 
 
@@ -29,7 +30,8 @@ def test_what_is_said_of_a_size_is_what_would_be_reported_there() -> None:
         for variant in variants[:4]:
             after = priced(variant)
             for variable in sorted(before.sizes | after.sizes):
-                found = crossing(before, after, variable, sizes, 1, 600)
+                prices, least = (before.priced, after.priced), REPORTED_FROM
+                found = crossover(*prices, variable, sizes, 1, 600, least)
                 for value in range(1, 601, 7):
                     point = {**sizes, variable: value}
                     gain = time_s(before, point) / time_s(after, point)
@@ -47,14 +49,14 @@ def test_a_finding_never_contradicts_itself() -> None:
         result = check_source(str(path), path.read_text(), Options("e5000", {}, (), (), None))
         for finding in result.findings:
             bound = {one.name: one.value for one in finding.assumptions}
-            for crossover in finding.crossovers:
-                if finding.prediction is None or not isinstance(bound[crossover.variable], int):
+            for one in finding.crossovers:
+                if finding.prediction is None or not isinstance(bound[one.variable], int):
                     continue
                 told += 1
-                value = int(bound[crossover.variable])
-                flips = sum(flip <= value for flip in crossover.values)
-                ends = "or N >=" in crossover.pays or ">=" in crossover.pays
+                value = int(bound[one.variable])
+                flips = sum(flip <= value for flip in one.values)
+                ends = "or N >=" in one.pays or ">=" in one.pays
                 # it pays here, so an even number of changes is above where it pays in the end
-                above = len(crossover.values) - flips
-                assert (above % 2 == 0) == ends, (path.name, finding.code, crossover)
+                above = len(one.values) - flips
+                assert (above % 2 == 0) == ends, (path.name, finding.code, one)
     assert told > 3

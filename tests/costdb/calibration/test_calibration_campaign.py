@@ -115,25 +115,17 @@ def test_samples_of_all_launches_are_kept_and_make_a_checked_profile():
             assert (said["ranks"], said["library"]) == ((2, "MPICH") if with_mpi else (1, "numpy"))
             assert len(launch["visits"]) == pace.rounds * 4
         assert len(known.launches) == LAUNCHES[Effort.QUICK]
+    timings = made.sections[0].timings
+    assert [one.point.features["elements"] for one in timings if one.point.held_out] == [300]
+    visit = pace.samples_of(slow=False)
+    for one in timings:
+        shape = [[len(taken) for taken in launch] for launch in one.launches_us]
+        assert shape == [[visit] * pace.rounds] * 2
     machine = load_machine("here")
     assert machine.library.startswith("MPICH ")
     slope = machine.quantity("hardware", "sum_together_us")
     assert slope is not None
     assert "advise calibrate --name here --quick" in slope.source
-
-
-@pytest.mark.usefixtures("two_launches")
-def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
-    made = calibrate(quick(ALONE), Told())
-    (section,) = made.sections
-    by_size = {timing.point.features["elements"]: timing for timing in section.timings}
-    assert [size for size, timing in by_size.items() if timing.point.held_out] == [300]
-    pace = PACES[Effort.QUICK]
-    for timing in section.timings:
-        assert [[len(visit) for visit in launch] for launch in timing.launches_us] == [
-            [pace.samples_of(slow=False)] * pace.rounds
-        ] * 2
-        assert timing.point.features["ranks"] == HOST.cores
 
 
 @pytest.mark.usefixtures("two_launches")

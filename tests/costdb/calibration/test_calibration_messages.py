@@ -16,12 +16,10 @@ from costdb.calibration.section import Effort, Fitted, Point, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.lines.coefficients import scale
-from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
-from costdb.profile_check import check_profile
 from costdb.work import Message
+from tests.costdb.calibration.simulated import profile_of, timings
 from tests.costdb.hosts import EPYC
-from tests.costdb.made_up import HEADING
 
 TRUTH = {
     "alpha_us": 1.7,
@@ -48,37 +46,19 @@ SCALE = scale(
 )
 
 
-def timings(noise: float, seed: int = 1, effort: Effort = Effort.FULL) -> list[Timing]:
-    draw = np.random.default_rng(seed)
-    points = SECTION.points(effort, 2, EPYC)
-    columns = columns_of([region_of(point) for point in points], SCALE)
-    made = []
-    for number, point in enumerate(points):
-        exact = sum(TRUTH[name] * column[number] for name, column in columns.items())
-        launches = exact * np.exp(noise * draw.standard_normal((3, 10)))
-        made.append(Timing(point, tuple((tuple(launch),) for launch in launches.tolist())))
-    return made
-
-
-def machine(fitted: Fitted) -> Machine:
-    line = {"value": 64, "unit": "byte", "provenance": "measured", "source": "calibration"}
-    stated = {
-        **HEADING,
-        "hardware": {"cache_line_bytes": line},
-        **fitted.parts,
-    }
-    assert check_profile(stated, "here.json") == []
-    return machine_of(stated, "here.json")
+def time_us(point: Point) -> float:
+    columns = columns_of([region_of(point)], SCALE)
+    return sum(TRUTH[name] * column[0] for name, column in columns.items())
 
 
 @pytest.fixture(scope="module")
 def exact() -> Fitted:
-    return SECTION.fit(timings(0.0), EPYC)
+    return SECTION.fit(timings(SECTION, time_us), EPYC)
 
 
 @pytest.fixture(scope="module")
 def noisy() -> Fitted:
-    return SECTION.fit(timings(0.05), EPYC)
+    return SECTION.fit(timings(SECTION, time_us, 0.05), EPYC)
 
 
 def test_coefficients_are_recovered(exact: Fitted) -> None:
@@ -103,8 +83,8 @@ def flat(stated: object, path: str = "") -> dict[str, float]:
 
 
 def test_noise_leaves_held_out_points_within_the_interval(noisy: Fitted) -> None:
-    here, inside, total = machine(noisy), 0, 0
-    for timing in timings(0.05, seed=2):
+    here, inside, total = profile_of(noisy.parts), 0, 0
+    for timing in timings(SECTION, time_us, 0.05, seed=2):
         priced = price_work(Message(region_of(timing.point)), here)
         assert isinstance(priced, Priced)
         estimate = evaluate_price(priced, {})
@@ -115,8 +95,8 @@ def test_noise_leaves_held_out_points_within_the_interval(noisy: Fitted) -> None
 
 
 def test_prices_of_the_new_profile_equal_the_fitted_model(noisy: Fitted) -> None:
-    here = machine(noisy)
-    taken = timings(0.05)
+    here = profile_of(noisy.parts)
+    taken = timings(SECTION, time_us, 0.05)
     quality = next(q for q in noisy.qualities if q.operation == "message")
     errors = []
     for timing in taken:

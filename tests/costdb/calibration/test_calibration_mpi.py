@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
 from costdb.calibration import pickled, remote
 from costdb.calibration.fitting import fit_graded, graded_columns, predict
 from costdb.calibration.pickled import COLLECTIVES, LIMITS, STEP_LIMITS
-from costdb.calibration.section import Effort, Fitted, Point, Timing
+from costdb.calibration.section import Point
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import num
-from costdb.machines import Machine, machine_of
+from costdb.machines import Machine
 from costdb.pricing import price_work
-from costdb.profile_check import check_profile
 from costdb.work import (
     PICKLED_KINDS,
     Barrier,
@@ -30,27 +26,9 @@ from costdb.work import (
     RemoteGroup,
     Work,
 )
+from tests.costdb.calibration.simulated import profile_of, timings
 from tests.costdb.hosts import EPYC
-from tests.costdb.made_up import HEADING
 from tests.ranks import on_ranks
-
-
-def machine(fitted: Fitted) -> Machine:
-    stated: dict[str, Any] = {
-        **HEADING,
-        **fitted.parts,
-    }
-    assert check_profile(stated, "here.json") == []
-    return machine_of(stated, "here.json")
-
-
-def timings(section: Any, exact: Callable[[Point], float], noise: float) -> list[Timing]:
-    draw = np.random.default_rng(3)
-    made = []
-    for point in section.points(Effort.FULL, 2, EPYC):
-        launches = exact(point) * np.exp(noise * draw.standard_normal((3, 9)))
-        made.append(Timing(point, tuple((tuple(launch),) for launch in launches.tolist())))
-    return made
 
 
 def microseconds(work: Work, here: Machine) -> float:
@@ -122,7 +100,7 @@ def pickled_us(point: Point) -> float:
 def test_pickled_steps_and_factors_are_recovered(noise: float, tolerance: float) -> None:
     made = timings(pickled.SECTION, pickled_us, noise)
     fitted = pickled.SECTION.fit(made, EPYC)
-    here = machine(fitted)
+    here = profile_of(fitted.parts)
     for kind in PICKLED_KINDS:
         factor = here.quantity("pickle", "collectives", kind)
         assert factor is not None
@@ -164,7 +142,7 @@ def remote_us(point: Point) -> float:
 
 def test_rates_and_calls_are_recovered() -> None:
     fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.02), EPYC)
-    here = machine(fitted)
+    here = profile_of(fitted.parts)
     for store, dearer in ((False, 1.0), (True, 1.1)):
         for pattern in Pattern:
             call, word = RATES.get(pattern.value, (0.0, 0.03))
@@ -177,7 +155,7 @@ def test_rates_and_calls_are_recovered() -> None:
 
 
 def test_calls_of_a_mixed_group_go_to_other_ranks_only() -> None:
-    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0), EPYC))
+    here = profile_of(remote.SECTION.fit(timings(remote.SECTION, remote_us), EPYC).parts)
     work = RemoteGroup(num(1000), num(2), Pattern.VECTOR, mixed=True, calls=num(10))
     expected = (1000 * 1e-4 + 10 * 1.2) / 2 + 1000 * 0.03 / 2
     assert microseconds(work, here) == pytest.approx(expected, rel=0.01)
@@ -194,7 +172,7 @@ def collective_us(point: Point) -> float:
 
 def test_steps_of_collectives_are_recovered() -> None:
     made = timings(COLLECTIVES, collective_us, 0.02)
-    here = machine(COLLECTIVES.fit(made, EPYC))
+    here = profile_of(COLLECTIVES.fit(made, EPYC).parts)
     for kind in CollectiveKind:
         work = Collective(kind, num(2), array(50_000))
         expected = graded(50_000.0 / (2 if kind == "reduce_scatter" else 1), *STEP, STEP_LIMITS)

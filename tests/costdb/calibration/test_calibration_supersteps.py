@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
 
 from costdb.calibration.fitting import cache_levels
-from costdb.calibration.section import SECTIONS, Effort, Host, Need, Timing, World
+from costdb.calibration.section import Effort, Feature, Host, Point, Timing, World
 from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
 from costdb.calibration.supersteps import SECTION
 from costdb.estimate import Missing
 from costdb.expr import evaluate, num
-from costdb.machines import machine_of
-from costdb.profile_check import check_profile
 from costdb.smp import superstep_interval
+from tests.costdb.calibration.simulated import profile_of, timings
 from tests.costdb.hosts import EPYC, LAPTOP
-from tests.costdb.made_up import HEADING
 
 BEYOND_BYTES = 16 << 20
+Truth = Callable[[Mapping[str, Feature], Host], float]
 
 
-def timings(
-    time_of, host: Host = EPYC, noise: float = 0.0, effort: Effort = Effort.FULL
+def taken(
+    truth: Truth, host: Host = EPYC, noise: float = 0.0, effort: Effort = Effort.FULL
 ) -> list[Timing]:
-    source = random.Random(1)
-    return [
-        Timing(
-            point,
-            tuple(
-                (
-                    tuple(
-                        time_of(point.features, host) * source.uniform(1 - noise, 1 + noise)
-                        for _ in "123"
-                    ),
-                )
-                for _ in "12"
-            ),
-        )
-        for point in SECTION.points(effort, 2, host)
-    ]
+    def exact_us(point: Point) -> float:
+        return truth(point.features, host)
+
+    return timings(SECTION, exact_us, noise, effort=effort, host=host)
 
 
 def linear(features, host: Host) -> float:
@@ -65,15 +52,6 @@ def by_level(features, host: Host) -> float:
     return 5 + walk(features["hr"]) + 1.5 * walk(features["hw"])
 
 
-def machine(part):
-    document = {
-        **HEADING,
-        "smp": part,
-    }
-    assert check_profile(document, "made-up") == []
-    return machine_of(document, "test")
-
-
 def prediction(made_up, features) -> float:
     counts = [num(features[key]) for key in ("hr", "hw", "accesses", "processors")]
     found = superstep_interval(*counts, made_up)
@@ -84,9 +62,9 @@ def prediction(made_up, features) -> float:
 
 @pytest.mark.parametrize("truth", [linear, by_level])
 def test_the_profile_predicts_what_made_the_times(truth, host: Host) -> None:
-    fitted = SECTION.fit(timings(truth, host, noise=0.01), host)
+    fitted = SECTION.fit(taken(truth, host, noise=0.01), host)
     part = fitted.parts["smp"]
-    made_up = machine(part)
+    made_up = profile_of(fitted.parts)
     for point in SECTION.points(Effort.FULL, 2, host):
         expected = truth(point.features, host)
         assert prediction(made_up, point.features) == pytest.approx(expected, rel=0.02)
@@ -98,14 +76,14 @@ def test_the_profile_predicts_what_made_the_times(truth, host: Host) -> None:
 
 
 def test_the_interval_owns_what_no_form_explains(host: Host) -> None:
-    fitted = SECTION.fit(timings(linear, host, noise=0.4), host)
+    fitted = SECTION.fit(taken(linear, host, noise=0.4), host)
     residual = fitted.parts["smp"]["residual"]
     assert residual["low"] < 0.85
     assert residual["high"] > 1.15
 
 
 def test_predictions_grow_with_accesses(host: Host) -> None:
-    made_up = machine(SECTION.fit(timings(by_level, host, noise=0.3), host).parts["smp"])
+    made_up = profile_of(SECTION.fit(taken(by_level, host, noise=0.3), host).parts)
     for family in ("good", "bad"):
         last = 0.0
         for h in np.geomspace(5000, 1_900_000, 60).astype(int).tolist():
@@ -116,29 +94,17 @@ def test_predictions_grow_with_accesses(host: Host) -> None:
 
 
 def test_the_quick_points_can_be_fitted_too(host: Host) -> None:
-    fitted = SECTION.fit(timings(linear, host, effort=Effort.QUICK), host)
+    fitted = SECTION.fit(taken(linear, host, effort=Effort.QUICK), host)
     assert fitted.parts["smp"]["range"]["h"] == [5000, 600_000]
-    machine(fitted.parts["smp"])
+    profile_of(fitted.parts)
 
 
 def test_too_few_points_are_no_fit() -> None:
     with pytest.raises(ValueError, match="two cores"):
         SECTION.fit([], EPYC)
     with pytest.raises(ValueError, match="too few"):
-        SECTION.fit(timings(linear)[:4], EPYC)
+        SECTION.fit(taken(linear)[:4], EPYC)
     assert SECTION.points(Effort.FULL, 1, EPYC) == []
-
-
-def test_points_are_the_same_every_time_and_half_of_them_are_kept_from_the_fit() -> None:
-    points = SECTION.points(Effort.FULL, 2, EPYC)
-    assert points == SECTION.points(Effort.FULL, 2, EPYC)
-    assert 2 * sum(point.held_out for point in points) == len(points)
-    assert {point.features["processors"] for point in SECTION.points(Effort.QUICK, 4, EPYC)} == {
-        2,
-        4,
-    }
-    assert SECTION.needs == {Need.NUMBA}
-    assert "supersteps" in SECTIONS
 
 
 def test_near_processors_use_elements_of_their_own_that_follow_one_another() -> None:
@@ -177,23 +143,6 @@ def test_far_processors_never_share_a_line_nor_come_back_to_one_and_change_place
             assert sorted(lines[share, 0]) == [0, *range(2, count)]
             assert np.diff(np.sort(share)).min() > 100
     assert step.arena.nbytes == 2 * BEYOND_BYTES
-
-
-@pytest.mark.parametrize(("reads", "writes"), [((5, 30), (40, 7)), ((50, 3), (2, 50))])
-def test_far_processors_write_no_line_that_any_has_read_in_the_superstep(reads, writes) -> None:
-    step = Far(reads, writes, BEYOND_BYTES)
-    lines = step.arena.reshape(-1, ELEMENTS_IN_LINE)
-    for _ in range(3):
-        step.move()
-        step.arena[:] = 1
-        step()
-        written = np.flatnonzero((lines != 1).any(axis=1))
-        assert len(written) >= sum(writes) - 2  # the element numbered 1 was 1 before
-        # once more at the same places: what was written would show in the sums of what is read
-        step.arena[:] = 1
-        lines[written, 0] = 1000
-        step()
-        assert step.sums[::ELEMENTS_IN_LINE][:2].tolist() == list(reads)
 
 
 def test_a_point_of_each_family_runs() -> None:

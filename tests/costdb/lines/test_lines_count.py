@@ -9,10 +9,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from costdb.expr import evaluate, num
-from costdb.lines.coefficients import Marshalling, marshalling_of
+from costdb.expr.nodes import Value
+from costdb.lines.coefficients import amounts, scale
 from costdb.work import Region
 
-LINE = 64
+PLAIN = scale(64, (), (), ())
 
 Block = tuple[int, tuple[int, ...], tuple[int, ...]]
 
@@ -34,9 +35,11 @@ def blocks_of_region(draw: st.DrawFn) -> Block:
     return itemsize, counts, tuple(pitches)
 
 
-def of(block: Block) -> Marshalling:
+def of(block: Block) -> dict[str | int, Value]:
+    """Return what a message takes of each coefficient of its copies."""
     itemsize, counts, pitches = block
-    return marshalling_of(Region(itemsize, tuple(map(num, counts)), tuple(map(num, pitches))), LINE)
+    region = Region(itemsize, tuple(map(num, counts)), tuple(map(num, pitches)))
+    return {one.place[-1]: evaluate(one.units, {}) for one in amounts(region, PLAIN)}
 
 
 def addresses(block: Block) -> set[int]:
@@ -57,12 +60,13 @@ def test_runs_and_loops_equal_enumeration(block: Block) -> None:
     runs = began(found, itemsize)
     single = runs == len(found) > 1
     event("single elements" if single else "runs" if runs > 1 else "one run")
-    assert evaluate(made.bytes, {}) == itemsize * prod(counts)
-    assert evaluate(made.staged, {}) == (runs > 1)
+    assert made["beta_us_per_byte"] == itemsize * prod(counts)
+    assert made["copy_us_per_byte"] == (runs > 1) * itemsize * prod(counts)
+    assert made["call_us"] == (runs > 1)
     if single:
         step = min(address for address in found if address)
-        assert evaluate(made.strided, {}) == len(found)
-        assert evaluate(made.loops, {}) == began(found, step)
+        assert made["element_us"] == len(found)
+        assert made["loop_us"] == began(found, step)
     elif runs > 1:
-        assert evaluate(made.strided, {}) == 0
-        assert evaluate(made.loops, {}) == runs
+        assert made["element_us"] == 0
+        assert made["loop_us"] == runs

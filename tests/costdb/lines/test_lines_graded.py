@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -13,28 +12,20 @@ from hypothesis import strategies as st
 from costdb.arrays.model import price_calls
 from costdb.estimate import Missing
 from costdb.expr import Expr, evaluate, num, sym
-from costdb.lines.coefficients import marshalling_of
 from costdb.lines.model import price_message, price_scan
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import ArrayCall, ArrayOperation, Message, PrefixScan, Region, Visit
-from tests.costdb.made_up import HEADING, microseconds, quantity
+from tests.costdb.made_up import HEADING, LOCAL, MESSAGE, by_grade, graded, microseconds, quantity
 
 LINE = 64
 N = sym("N")
 
 
-def graded(limits: list[int], key: str, unit: str, rates: list[float]) -> Json:
-    return [
-        {"max_bytes": limit, key: quantity(rate, unit)}
-        for limit, rate in zip([*limits, None], rates, strict=True)
-    ]
-
-
-BYTE_LIMITS, BYTE_RATES = [1000, 50_000], [0.001, 0.0002, 0.0005]
-LINE_LIMITS, LINE_RATES = [4096, 100_000], [0.001, 0.002, 0.004]
+BYTES = (1000, 0.001), (50_000, 0.0002), (None, 0.0005)
+LINES = (4096, 0.001), (100_000, 0.002), (None, 0.004)
 STEP_BYTES = 2000
 
 
@@ -46,13 +37,13 @@ def document() -> dict[str, Any]:
             "message": {
                 "alpha_us": quantity(2, "us"),
                 "protocols": [{"above_bytes": STEP_BYTES, "extra_us": quantity(3, "us")}],
-                "bytes": graded(BYTE_LIMITS, "beta_us_per_byte", "us/byte", BYTE_RATES),
+                "bytes": graded(BYTES, "beta_us_per_byte"),
                 "staging": {
                     "call_us": quantity(0.3, "us"),
                     "loop_us": quantity(0.006, "us"),
                     "element_us": quantity(0.0001, "us"),
                     "copy_us_per_byte": quantity(0.00007, "us/byte"),
-                    "lines": graded(LINE_LIMITS, "gamma_us_per_line", "us/line", LINE_RATES),
+                    "lines": graded(LINES, "gamma_us_per_line", "us/line"),
                 },
                 "residual": {**quantity(1, "1"), "low": 0.9, "high": 1.2},  # type: ignore[dict-item]
             },
@@ -69,17 +60,9 @@ def region(runs: int, width: int, pitch: int, item: int) -> Region:
     return Region(item, (num(runs), num(width)), (num(pitch), num(item)))
 
 
-def by_grade(amount: float, limits: list[int], rates: list[float]) -> float:
-    time, above = 0.0, 0
-    for limit, rate in zip([*limits, 10**12], rates, strict=True):
-        time += rate * max(0.0, min(amount, limit) - above)
-        above = limit
-    return time
-
-
 def by_hand(runs: int, width: int, pitch: int, item: int) -> float:
     size = runs * width * item
-    time = 2 + by_grade(size, BYTE_LIMITS, BYTE_RATES) + (3 if size > STEP_BYTES else 0)
+    time = 2 + by_grade(size, BYTES) + (3 if size > STEP_BYTES else 0)
     if runs == 1 or pitch == width * item:
         return time
     lower, upper = region_line_bounds(region(runs, width, pitch, item), LINE)
@@ -88,7 +71,7 @@ def by_hand(runs: int, width: int, pitch: int, item: int) -> float:
     time += 0.0001 * runs if width == 1 else 0.006 * runs
     if width == 1:
         time += 0.006
-    return time + by_grade(lines * LINE, LINE_LIMITS, LINE_RATES) / LINE
+    return time + by_grade(lines * LINE, LINES) / LINE
 
 
 def test_the_test_profile_is_sound() -> None:
@@ -107,40 +90,6 @@ def test_closed_forms_equal_prices_of_numbers(runs: int, width: int, pitch: int)
     symbolic = Region(8, (N, num(width)), (num(pitch), num(8)))
     closed = microseconds(price_work(Message(symbolic), machine()), N=runs)
     assert closed == pytest.approx(by_hand(runs, width, pitch, 8))
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=3),
-    st.sampled_from([4, 8]),
-)
-def test_runs_and_loops_against_enumeration(shape: list[tuple[int, int]], item: int) -> None:
-    """An array of `extent` elements along each dimension, of which `count` are sent."""
-    counts = [count for count, _ in shape]
-    extents = [count + gap for count, gap in shape]
-    pitches = [item] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        pitches[axis] = pitches[axis + 1] * extents[axis + 1]
-    found = marshalling_of(Region(item, tuple(map(num, counts)), tuple(map(num, pitches))), LINE)
-    offsets = sorted(
-        sum(i * pitch for i, pitch in zip(index, pitches, strict=True))
-        for index in product(*map(range, counts))
-    )
-    breaks = [b for a, b in pairwise(offsets) if b != a + item]
-    runs = len(breaks) + 1
-    assert bool(evaluate(found.staged, {})) == (runs > 1)
-    assert evaluate(found.bytes, {}) == len(offsets) * item
-    if runs == 1:
-        return
-    if runs == len(offsets):
-        # an inner loop goes on while elements are equally spaced
-        inner = 1
-        while inner < runs and offsets[inner] == inner * offsets[1]:
-            inner += 1
-        assert evaluate(found.strided, {}) == runs
-        assert evaluate(found.loops, {}) == runs / inner
-    else:
-        assert evaluate(found.strided, {}) == 0
-        assert evaluate(found.loops, {}) == runs
 
 
 @pytest.mark.parametrize(
@@ -193,20 +142,10 @@ def scanning(*, scans: bool = True, additions: bool = True, arrays: bool = True)
             element = {"element_us": quantity(0.25 * (number + 1), "us")}
             lines = {"line_us": {"b100000": quantity(0.5, "us"), "beyond": quantity(4.0, "us")}}
             rates[name] = {"float64": {**call, "run_us": quantity(0.5, "us"), **element, **lines}}
-    local: dict[str, Json] = {
-        "phi_us_per_operation": quantity(0.003, "us/operation"),
-        "access_us": quantity(0.002, "us/access"),
-        "line_us": quantity(0.1, "us/line"),
-    }
-    message: dict[str, Json] = {
-        "alpha_us": quantity(10, "us"),
-        "beta_us_per_byte": quantity(0.01, "us/byte"),
-        "gamma_us_per_line": quantity(0.5, "us/line"),
-    }
     document: dict[str, Json] = {
         **HEADING,
         "hardware": {"cache_line_bytes": quantity(64, "byte")},
-        "lines": {"message": message, "scan": local, "statement": local},
+        "lines": {"message": MESSAGE, "scan": LOCAL, "statement": LOCAL},
     }
     if arrays:
         levels = {"b100000": quantity(100_000, "byte")}

@@ -18,26 +18,14 @@ from costdb.lines.model import (
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.quantity import Provenance
 from costdb.work import Collective, CollectiveKind, Message, Region
-from tests.costdb.made_up import HEADING, microseconds, quantity
+from tests.costdb.made_up import HEADING, LOCAL, MESSAGE, graded, microseconds, quantity
 
 N, P = sym("N"), sym("P")
 
 
-MESSAGE: dict[str, Json] = {
-    "alpha_us": quantity(10, "us", 0.1),
-    "beta_us_per_byte": quantity(0.01, "us/byte"),
-    "gamma_us_per_line": quantity(0.5, "us/line"),
-}
-LOCAL: dict[str, Json] = {
-    "phi_us_per_operation": quantity(0.003, "us/operation"),
-    "access_us": quantity(0.002, "us/access"),
-    "line_us": quantity(0.1, "us/line"),
-}
-
-
 STEP: dict[str, Json] = {
     "call_us": quantity(3, "us"),
-    "pieces": [{"max_bytes": None, "us_per_byte": quantity(0.002, "us/byte")}],
+    "pieces": graded([(None, 0.002)]),
 }
 
 

@@ -10,10 +10,7 @@ from costdb.expr import Expr, ceil_div, evaluate, num, sym
 from costdb.lines.symbolic import region_line_bounds
 from costdb.work import Region
 from tests.costdb.lines.published import (
-    column_bounds,
     enumerate_lines,
-    lines_per_period,
-    row_bounds,
 )
 
 N, M, K = sym("N"), sym("M"), sym("K")
@@ -112,37 +109,6 @@ def test_bounds_bracket_every_start_of_a_slice(block: Region, line: int) -> None
     lower, upper = (evaluate(end, {}) for end in region_line_bounds(block, line))
     assert lower <= min(exact)
     assert max(exact) <= upper
-
-
-@pytest.mark.parametrize("line", [32, 64])
-def test_published_row_bounds(line: int) -> None:
-    for run in range(1, 200):
-        fewest, most = row_bounds(run, line)
-        exact = exact_counts(region(1, [run], [1]), {}, line)
-        assert fewest == min(exact)
-        assert max(exact) <= most
-
-
-def test_worked_period() -> None:
-    assert lines_per_period(36, 4, 32) == (8, 8)
-    assert lines_per_period(36, 12, 32) == (8, 10)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    line=st.sampled_from([16, 32, 64]),
-    rows=st.integers(1, 60),
-    width=st.integers(1, 100),
-    beyond=st.integers(0, 200),
-)
-def test_published_column_bounds(line: int, rows: int, width: int, beyond: int) -> None:
-    pitch = width + line - 1 + beyond
-    fewest, most = column_bounds(rows, pitch, width, line)
-    exact = exact_counts(region(1, [rows, width], [pitch, 1]), {}, line)
-    assert fewest <= min(exact)
-    assert max(exact) <= most
-    period, lines = lines_per_period(pitch, width, line)
-    assert enumerate_lines(1, (rows * period, width), (pitch, 1), 0, line) == rows * lines
 
 
 def test_huge_regions_are_not_enumerated() -> None:

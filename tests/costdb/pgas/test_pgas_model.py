@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
-from costdb.expr import evaluate, num, sym
+from costdb.expr import num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
-from costdb.pgas.model import gap, price_remote_group, served_pattern
+from costdb.pgas.model import price_remote_group, served_pattern
 from costdb.pricing import price_process
 from costdb.quantity import Provenance
 from costdb.work import Leaf, Pattern, RemoteGroup
@@ -35,29 +35,13 @@ def priced(group: RemoteGroup, machine: Machine) -> Priced:
     return found
 
 
-@pytest.mark.parametrize("kind", ["read", "write"])
-@pytest.mark.parametrize("pattern", list(Pattern))
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_gaps_are_reciprocals_of_the_printed_rates_and_linear_between(
-    platform: str, pattern: Pattern, kind: str
-) -> None:
-    found = gap(MACHINES[platform], pattern, kind == "write", T)
-    assert not isinstance(found, Missing)
-    assert found.threads == (2, 12)
-    values = {name: quantity.value for name, quantity in found.coefficients.items()}
-    for threads in range(1, 20):
-        expected = float(gap_by_hand(platform, pattern, kind, threads))
-        assert evaluate(found.microseconds, {**values, "T": threads}) == pytest.approx(expected)
-    assert {q.provenance for q in found.coefficients.values()} == {Provenance.PUBLISHED}
-
-
 @given(
     platform=st.sampled_from(PLATFORMS),
     pattern=st.sampled_from(list(Pattern)),
     store=st.booleans(),
     mixed=st.booleans(),
     count=st.integers(0, 10**9),
-    threads=st.integers(2, 12),
+    threads=st.integers(1, 20),
 )
 @settings(max_examples=120, deadline=None)
 def test_a_group_takes_its_count_times_its_gap(
@@ -75,7 +59,7 @@ def test_a_group_takes_its_count_times_its_gap(
     assert estimate.mid == pytest.approx(float(each * count) * 1e-6, rel=1e-9)
     assert estimate.low <= estimate.mid <= estimate.high
     assert (estimate.low < estimate.high) is (count > 0)
-    assert estimate.in_range
+    assert estimate.in_range is (2 <= threads <= 12)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -92,14 +76,6 @@ def test_the_interval_is_the_worst_published_precision(platform: str) -> None:
     assert estimate.mid / estimate.low == pytest.approx(1 + worst / 100, abs=1e-3)
     assert estimate.mid / estimate.high == pytest.approx(1 - worst / 100, abs=1e-3)
     assert estimate.provenance is Provenance.PUBLISHED
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_profile_keeps_the_published_precisions(platform: str) -> None:
-    kept = MACHINES[platform].section("pgas", "published_precision_percent")
-    assert kept["matmul_greatest"] == PUBLISHED["precision"]["matmul"][platform]
-    assert kept["sobel_greatest"] == PUBLISHED["precision"]["sobel"][platform]
-    assert kept.get("histogram_12_threads") == PUBLISHED["precision"]["histogram"].get(platform)
 
 
 def test_a_machine_without_rates_says_what_is_missing() -> None:

@@ -299,40 +299,6 @@ def test_more_threads_help_the_shared_loops_and_slow_the_random_updates(
     assert times == sorted(times, reverse=application != "histogram")
 
 
-def rate(platform: str, pattern: str, threads: str, kind: str) -> float:
-    return float(PUBLISHED["rates"][platform][pattern][threads][kind])
-
-
-def test_histogram_by_hand() -> None:
-    # 12 threads, MuPC: 100 000 increments, 11/12 remote at 12 000 reads and 30 800 writes a second.
-    remote = 1 / 12_000 + 1 / 30_800
-    local = 2 / 8_300_000
-    expected = 100_000 * (11 / 12 * remote + 1 / 12 * local)
-    assert seconds("histogram", "mupc", 12) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("spread", ["matmul cyclic", "matmul block"])
-def test_matrix_product_by_hand(spread: str) -> None:
-    # 2 threads with MuPC's cache: 120 rows each; B half vector, half local.
-    references = 120 * 240 * 240
-    local = 1 / 8_300_000
-    expected = references * (3 * local + 0.5 / 1_000_000 + 0.5 * local)
-    assert seconds(spread, "mupc-cache", 2) == pytest.approx(expected, rel=1e-12)
-
-
-def test_sobel_by_hand() -> None:
-    # 12 threads, Berkeley UPC: 167 rows of 1998 points; 8 reads of O at each, 3 of them remote
-    # in the block's first and 3 in its last row, coalesced.
-    points = 167 * 1998
-    remote = 2 * 3 * 1998
-    expected = (
-        (8 * points - remote) / rate("bupc", "local", "12", "read")
-        + remote / rate("bupc", "coalesce", "12", "read")
-        + points / rate("bupc", "local", "12", "write")
-    )
-    assert seconds("sobel", "bupc", 12) == pytest.approx(expected, rel=1e-12)
-
-
 def test_the_cache_wins_where_it_can_and_loses_on_random_updates() -> None:
     for threads in (2, 6, 12):
         assert seconds("sobel", "mupc-cache", threads) < seconds("sobel", "mupc", threads)

@@ -19,7 +19,6 @@ from tests.papers.pstswm_fit import Printed
 ROOT = Path(__file__).parents[3]
 APPLICATION_PATH = ROOT / "examples" / "pstswm" / "pstswm.toml"
 FIGURES = json.loads((ROOT / "tests" / "data" / "pstswm_paragon.json").read_text())
-ALGORITHMS = ("DH", "DR", "DT", "TH", "TR", "TT")
 PROBLEMS = ("T42", "T85")
 PROCESSORS = (8, 16, 32, 64, 128, 256, 512)
 FITTED = ("message.alpha_us", "message.beta_us_per_byte", "message.transpose.beta_us_per_byte")

@@ -14,6 +14,7 @@ from costdb.estimate import Estimate, Missing
 from costdb.expr import parse
 from costdb.machines import Machine, machine_of
 from costdb.phases.application import bind
+from tests.costdb.made_up import HEADING, quantity
 from tests.costdb.phases.choices import parse_application, predict, price_application, rank_choices
 
 TEXT = """
@@ -62,38 +63,31 @@ bytes = "8*half"
 """
 
 
-def quantity(value: float, low: float, high: float, unit: str, **more: str) -> dict[str, object]:
+def between(value: float, low: float, high: float, unit: str, **more: str) -> dict[str, object]:
     known = {"provenance": "measured", "source": "s"} | more
     return {"value": value, "low": low, "high": high, "unit": unit, **known}
 
 
 def machine(**changes: object) -> Machine:
     phases: dict[str, object] = {
-        "alpha_us": quantity(100, 90, 120, "us"),
-        "beta_us_per_byte": quantity(0.5, 0.4, 0.6, "us/byte"),
-        "patterns": {"transpose": {"beta_us_per_byte": quantity(0.75, 0.7, 0.9, "us/byte")}},
+        "alpha_us": between(100, 90, 120, "us"),
+        "beta_us_per_byte": between(0.5, 0.4, 0.6, "us/byte"),
+        "patterns": {"transpose": {"beta_us_per_byte": between(0.75, 0.7, 0.9, "us/byte")}},
         "applications": {
             "toy": {
                 "ranges": {"processors": {"quantity": "P", "low": 2, "high": 16}},
                 "rates": {
-                    "single": quantity(4, 2, 5, "MFlop/s"),
+                    "single": between(4, 2, 5, "MFlop/s"),
                     "double": {
-                        "outer": quantity(8, 8, 8, "MByte/s"),
-                        "inner": quantity(16, 10, 20, "MByte/s", provenance="published"),
+                        "outer": between(8, 8, 8, "MByte/s"),
+                        "inner": between(16, 10, 20, "MByte/s", provenance="published"),
                     },
                 },
             }
         },
     }
     phases.update(changes)
-    document = {
-        "schema_version": 1,
-        "name": "toybox",
-        "title": "Toybox",
-        "library": "none",
-        "sources": {"s": "made up"},
-        "phases": phases,
-    }
+    document = {**HEADING, "name": "toybox", "title": "Toybox", "phases": phases}
     return machine_of(document, "toybox.json")
 
 
@@ -144,8 +138,8 @@ def test_what_a_machine_lacks_is_named_with_a_remedy() -> None:
 
 def test_a_rate_in_another_unit_or_of_zero_is_refused() -> None:
     for rate, problem in (
-        (quantity(4, 2, 5, "MByte/s"), "is in MByte/s, the phase counts in MFlop/s"),
-        (quantity(4, 0, 5, "MFlop/s"), "must be positive"),
+        (between(4, 2, 5, "MByte/s"), "is in MByte/s, the phase counts in MFlop/s"),
+        (between(4, 0, 5, "MFlop/s"), "must be positive"),
     ):
         wrong = machine(applications={"toy": {"rates": {"single": rate}}})
         with pytest.raises(SubjectError, match=problem):
@@ -162,7 +156,7 @@ def test_a_rate_in_another_unit_or_of_zero_is_refused() -> None:
     ],
 )
 def test_a_wrong_range_of_a_profile_is_refused(stated: dict[str, object]) -> None:
-    rates = {"single": quantity(4, 2, 5, "MFlop/s")}
+    rates = {"single": between(4, 2, 5, "MFlop/s")}
     wrong = machine(applications={"toy": {"rates": rates, "ranges": {"size": stated}}})
     with pytest.raises(SubjectError, match=r"toybox.json: .*/ranges/size"):
         price_application(APPLICATION, wrong, {"kind": "x"})
@@ -252,16 +246,9 @@ count = "X + Y"
 bytes = "N"
 """
 CHOSEN_FROM = parse_application(CHOOSING.encode(), "grid.toml")
-COST = {"value": 2, "unit": "us", "provenance": "measured", "source": "s"}
-HEAD = {"schema_version": 1, "name": "m", "title": "M", "library": "l", "sources": {"s": "x"}}
-RATES = {"applications": {"grid": {"rates": {"r": {**COST, "unit": "MFlop/s"}}}}}
-MACHINE = machine_of(
-    {
-        **HEAD,
-        "phases": {**RATES, "alpha_us": COST, "beta_us_per_byte": {**COST, "unit": "us/byte"}},
-    },
-    "m.json",
-)
+RATES = {"applications": {"grid": {"rates": {"r": quantity(2, "MFlop/s")}}}}
+COSTS = {"alpha_us": quantity(2, "us"), "beta_us_per_byte": quantity(2, "us/byte")}
+MACHINE = machine_of({**HEADING, "phases": {**RATES, **COSTS}}, "m.json")
 
 
 def rank(over: list[str], fixed: dict[str, str | int], where: str = "") -> tuple[Choice, ...]:
@@ -297,7 +284,7 @@ def test_a_wrong_question_is_refused_in_one_line(
 
 
 def test_a_machine_without_message_costs_cannot_rank() -> None:
-    mute = machine_of({**HEAD, "phases": RATES}, "m.json")
+    mute = machine_of({**HEADING, "phases": RATES}, "m.json")
     missing = rank_choices(CHOSEN_FROM, mute, ["X"], {"method": "fast", "N": 8, "Y": 1})
     assert isinstance(missing, Missing)
     assert "alpha_us" in missing.what

@@ -157,7 +157,7 @@ def test_an_unreadable_path_is_named(tmp_path: Path) -> None:
         (tmp_path, "Is a directory"),
     ):
         for read in (load_application, description_problems):
-            with pytest.raises((SubjectError, SubjectError)) as refusal:
+            with pytest.raises(SubjectError) as refusal:
                 read(path)
             assert str(refusal.value) == f"{path}: {reason}"
 

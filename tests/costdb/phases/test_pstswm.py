@@ -6,26 +6,19 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import pytest
 
 from costdb.documents import description_problems
 from costdb.estimate import Estimate, Priced
-from costdb.expr import evaluate, parse, substitute
-from costdb.machines import machine_of
-from costdb.phases.pricing import derived_quantities
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
 from tests.costdb.phases.choices import predict, price_application
 from tests.costdb.phases.pstswm_published import (
-    ALGORITHMS,
     APPLICATION_PATH,
     DEVIATIONS,
     FIGURES,
     FITTED,
-    PROBLEMS,
-    PROCESSORS,
     ROOT,
     Run,
     application,
@@ -33,7 +26,6 @@ from tests.costdb.phases.pstswm_published import (
     fitted_predictions,
     loss_percent,
     measurements,
-    mesh_of,
     mesh_text,
     mesh_text_of,
     paragon,
@@ -60,15 +52,6 @@ def test_description_and_profile_are_sound() -> None:
     assert description_problems(APPLICATION_PATH) == ()
     profile = json.loads((ROOT / "machine_profiles" / "paragon.json").read_text())
     assert check_profile(profile, "paragon") == []
-
-
-def test_every_printed_run_is_here() -> None:
-    assert len(list(th_runs())) == 46
-    assert len(list(best_runs())) == 14
-    misses = FIGURES["aspect_ratio_misses"]["rows"].values()
-    right, of_all = FIGURES["aspect_ratio_misses"]["right_of_all"]
-    assert of_all == len(ALGORITHMS) * len(PROBLEMS) * len(PROCESSORS)
-    assert sum(map(len, misses)) == of_all - right
 
 
 @pytest.mark.parametrize("run", RUNS, ids=name)
@@ -107,31 +90,6 @@ def test_the_misses_table_has_the_meshes_of_the_two_problems_exchanged(
     assert best[problem] == ["TR", mesh_text_of(ranked_meshes("TR", problem, processors)[0])]
 
 
-def test_a_deviating_mesh_is_close_to_the_best() -> None:
-    for key in DEVIATIONS:
-        assert loss_percent(ranked_meshes(*key), printed_meshes()[key]) < 4.5
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("processors", [8, 64, 128, 256])
-def test_meshes_of_th_come_out_in_the_printed_order(problem: str, processors: int) -> None:
-    runs = [
-        run
-        for run in th_runs()
-        if run.problem == problem and run.mesh[0] * run.mesh[1] == processors
-    ]
-    printed = [run.mesh for run in sorted(runs, key=lambda run: run.predicted_s)]
-    ranked = [mesh_of(mesh_text_of(c)) for c in ranked_meshes("TH", problem, processors)]
-    tied = [m for m in ranked if m in printed]
-    seconds = {run.mesh: run for run in runs}
-    for first, second in pairwise(tied):
-        slack = seconds[first].predicted_half_width_s + seconds[second].predicted_half_width_s
-        assert seconds[first].predicted_s <= seconds[second].predicted_s + slack
-    assert tied[0] == printed[0]
-    # The measured optimum too: the study counts these choices among those that were right.
-    assert tied[0] == min(runs, key=lambda run: run.measured_s).mesh
-
-
 def test_outside_the_published_range_the_estimate_says_so() -> None:
     for more, remark in (
         ({"PX": 2, "PY": 2}, "processors"),
@@ -143,24 +101,6 @@ def test_outside_the_published_range_the_estimate_says_so() -> None:
         assert isinstance(estimate, Estimate)
         assert not estimate.in_range
         assert any(remark in line for line in estimate.remarks)
-
-
-FOLDED = "(MM + 2)*(MM + 1)/(2*PY) + 2*PY*phi*(1 - phi) - phi"
-
-
-@pytest.mark.parametrize("wavenumbers", [1, 5, 43, 86])
-@pytest.mark.parametrize("columns", [1, 2, 8, 32])
-def test_folding_wavenumbers_gives_the_formula_that_the_documentation_states(
-    wavenumbers: int, columns: int
-) -> None:
-    # Wavenumber m has wavenumbers - m coefficients; folds run up and down over the columns.
-    load = [0] * columns
-    for m in range(wavenumbers):
-        fold, step = divmod(m, columns)
-        load[columns - 1 - step if fold % 2 else step] += wavenumbers - m
-    derived = derived_quantities(application(), {"algorithm": "TT"})
-    formula = substitute(parse(FOLDED), {"phi": derived["phi"]})
-    assert evaluate(formula, {"MM": wavenumbers - 1, "PY": columns}) == max(load)
 
 
 # The Paragon profile's estimated numbers are what the fits give, and the fits find the truth.
@@ -182,27 +122,6 @@ def test_the_committed_message_costs_are_the_fit() -> None:
         assert committed.fitted_to
     rms = math.sqrt(sum(r * r for r in fit.relative_residuals) / len(fit.relative_residuals))
     assert rms < 0.002
-
-
-def test_one_byte_cost_for_all_messages_fits_worse_than_the_digits_allow() -> None:
-    document = {**paragon().document}
-    phases = {**paragon().section("phases")}
-    phases.pop("patterns")
-    common = machine_of({**document, "phases": phases}, "paragon without patterns")
-    printed = fitted_predictions()
-
-    def within_digits(residuals: tuple[float, ...]) -> int:
-        return sum(
-            abs(residual) * p.seconds <= p.half_width_s
-            for residual, p in zip(residuals, printed, strict=True)
-        )
-
-    two = fit_costs(application(), paragon(), FITTED, printed)
-    one = fit_costs(application(), common, FITTED[:2], printed)
-    assert len(printed) == 54
-    assert within_digits(two.relative_residuals) == 44
-    assert within_digits(one.relative_residuals) == 11
-    assert max(map(abs, one.relative_residuals)) > 0.02
 
 
 def test_the_committed_intervals_are_the_spread_of_the_measured_times() -> None:

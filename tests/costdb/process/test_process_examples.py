@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.expr import Expr, evaluate, free_symbols, parse, to_text
+from costdb.expr import Expr, evaluate, parse, to_text
 from costdb.expr.functions import Reduction
 from costdb.process.model import Model, compile_model, load_model, price_model
 
@@ -45,17 +45,8 @@ def test_machine_repair_is_the_published_closed_form() -> None:
     assert parse("max(N*10.1, P*N*0.1)") == cost.T
     assert cost.phi == parse("N*10.1")
     assert cost.omega == parse("P*N*0.1")
-    assert evaluate(cost.T, {"P": 1000, "N": 1_000_000}) == 100_000_000
-    assert evaluate(cost.T, {"P": 10, "N": 1_000_000}) == 10_100_000
     priced = price_model(load_model([MODELS / "machine_repair.pam"]))
     assert evaluate(priced.microseconds, {"P": 1000, "N": 1_000_000}) == 10**14
-
-
-def test_saturation_of_machine_repair_is_where_the_bounds_meet() -> None:
-    time_s = compile_model(load_model([MODELS / "machine_repair.pam"])).T
-    at_100, at_101, at_102 = (evaluate(time_s, {"P": p, "N": 1000}) for p in (100, 101, 102))
-    assert at_100 == at_101 == 10_100
-    assert at_102 == 10_200
 
 
 @pytest.mark.parametrize("name", ["matmul", "psrs"])
@@ -149,11 +140,6 @@ def test_gauss_equals_elimination_by_hand(size: int, nodes: int) -> None:
     ]
     by_hand = [float(time) for time in gauss_by_hand(size, nodes, machine)]
     assert computed == pytest.approx(by_hand, rel=1e-12)
-
-
-def test_every_example_compiles_to_a_time_over_its_sizes() -> None:
-    for name in CHOICES:
-        assert "N" in free_symbols(compile_model(on_cluster(name)).T), name
 
 
 def test_the_page_about_process_models_is_true(tmp_path: Path) -> None:

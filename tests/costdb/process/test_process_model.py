@@ -180,9 +180,9 @@ BACKWARDS = "\n".join(f"numeric a{i} = a{i - 1} + 1" for i in range(1000, 0, -1)
         ("numeric a = 1\nnumeric a = 2\nprocess main = {}", "2:9: 'a' is defined in line 1"),
         ("numeric f(x, x) = 1\nprocess main = {}", "1:9: two formals of 'f'"),
         ("numeric max(x) = 1\nprocess main = {}", "1:9: 'max' is a word of the language"),
-        ("process main = { delay(1) ; { delay(2) }", "1:16: '{' is never closed"),
-        ("process main = delay(1) }", "1:25: '}' closes nothing"),
-        ("process main = { delay(1) )", r"1:27: .\). closes nothing"),
+        ("process main = { delay(1) ; { delay(2) }", "1:41: the model ends too early"),
+        ("process main = delay(1) }", "1:25: did not expect '}'"),
+        ("process main = { delay(1) )", r"1:27: did not expect .\)."),
         ("process main = delay(1) ;", "1:26: the model ends too early"),
         ("process main = delay(1) ; ; delay(1)", "1:27: did not expect ';'"),
         ("process main = \x00", "1:16: did not expect '.x00'"),
@@ -208,7 +208,7 @@ BACKWARDS = "\n".join(f"numeric a{i} = a{i - 1} + 1" for i in range(1000, 0, -1)
         ("process parameter main", "1:19: a process cannot be a parameter"),
         ("numeric a\nprocess main = {}", "1:9: 'a' is neither defined nor a parameter"),
         ("numeric parameter a = b\nnumeric parameter b\nprocess main = {}", "1:19: .*constant"),
-        ("% " + "x" * 10 + "\n" + "process main = {}\n" * 6000, "more than 50000 characters"),
+        ("% " + "x" * 10 + "\n" + "process main = {}\n" * 6000, "longer than 50000 characters"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(model: Loader, text: str, message: str) -> None:

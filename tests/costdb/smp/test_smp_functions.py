@@ -104,20 +104,6 @@ def test_the_profile_holds_every_printed_validation_error() -> None:
                     assert (kept.value, kept.provenance) == (error, Provenance.PUBLISHED)
 
 
-def test_every_printed_good_coefficient_is_below_its_bad_counterpart() -> None:
-    # With counts that are not negative this proves Good <= Bad for all sizes, at the printed
-    # processor counts and, both being interpolated alike, between them.
-    counterpart = {"ghrc": "ghr", "ghrm": "ghr", "ghwc": "ghw", "ghwm": "ghw"}
-    compared = 0
-    for processors in PRINTED_COUNTS:
-        good_table, bad_table = printed(processors)
-        for piece in good_table.values():
-            for name, coefficient in piece.items():
-                assert coefficient <= bad_table[counterpart.get(name, name)]
-                compared += 1
-    assert compared == 2 * 4 * 6
-
-
 def test_between_printed_processor_counts_both_are_interpolated() -> None:
     point = (300_000, 200_000, 1_000_000)
     for below, above in ((2, 4), (4, 8), (8, 12)):
@@ -126,20 +112,6 @@ def test_between_printed_processor_counts_both_are_interpolated() -> None:
             share = (count - below) / (above - below)
             expected = [a * (1 - share) + b * share for a, b in zip(*ends, strict=True)]
             assert both(*point, count) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 6, 8, 11, 12, 16])
-def test_a_constant_processor_count_gives_the_same_with_fewer_coefficients(count: int) -> None:
-    step = Superstep(P, HR, HW, M)
-    bindings = {"hr": 600_000, "hw": 20_000, "M": 650_000, "P": count}
-    symbolic = price_superstep(step, MACHINE)
-    constant = price_superstep(Superstep(num(count), HR, HW, M), MACHINE)
-    assert not isinstance(symbolic, Missing)
-    assert not isinstance(constant, Missing)
-    assert len(constant.coefficients) < len(symbolic.coefficients)
-    one, other = evaluate_price(symbolic, bindings), evaluate_price(constant, bindings)
-    assert (one.low, one.mid, one.high) == pytest.approx((other.low, other.mid, other.high))
-    assert one.in_range is other.in_range is (2 <= count <= 12)
 
 
 def test_a_price_runs_from_good_to_bad_with_their_mean_in_the_middle() -> None:
@@ -331,14 +303,6 @@ def test_each_level_takes_what_lies_in_it(hr: int, hw: int, processors: int) -> 
     assert superstep_us(machine_of(document(), "test"), *point) == pytest.approx(
         expected, rel=1e-12
     )
-
-
-@given(accesses, accesses)
-def test_between_counts_of_processors_both_are_interpolated(hr: int, hw: int) -> None:
-    machine, point = machine_of(document(), "test"), (hr, hw, hr + hw)
-    ends = superstep_us(machine, *point, 2), superstep_us(machine, *point, 4)
-    middle = [(one + other) / 2 for one, other in zip(*ends, strict=True)]
-    assert superstep_us(machine, *point, 3) == pytest.approx(middle, rel=1e-12)
 
 
 @pytest.mark.parametrize("limits", [[50_000, 1_000], [1_000, "far"], "1000", 1_000, None])
