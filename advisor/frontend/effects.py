@@ -24,6 +24,7 @@ from advisor.frontend.bindings import (
 )
 from advisor.frontend.scope import OBJECT
 from advisor.frontend.trees import nodes_in, parts_of
+from advisor.ir.unchanging import CHANGING, HOLDING
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import ELEMENTWISE, PARAMETERS, REDUCTIONS, ROWS, SCANS
 from costdb.records import dataclass, field
@@ -36,21 +37,8 @@ BUILTINS = frozenset({
 })  # fmt: skip
 """Functions that change nothing they are given, unless that is or has code of its own."""
 
-_HOLDING = frozenset({
-    "dict", "enumerate", "frozenset", "iter", "list", "max", "min", "reversed", "set", "slice",
-    "sorted", "sum", "tuple", "zip",
-})  # fmt: skip
-"""Builtins whose results may lead to what they are given."""
-
 _NUMBERS = frozenset({"math", "cmath", "time", "datetime", "zlib", "hashlib", "re", "json"})
 """Modules whose functions change nothing, and whose results lead to nothing they are given."""
-
-_CHANGING = frozenset({
-    "add", "append", "clear", "extend", "fill", "insert", "itemset", "partition", "pop", "put",
-    "remove", "resize", "reverse", "setdefault", "sort", "update", "discard", "popitem",
-    "byteswap", "setflags", "setfield",
-})  # fmt: skip
-"""Methods of arrays, lists, dictionaries and sets that change what they are called on."""
 
 _COPYING = frozenset({"astype", "copy", "item", "tobytes", "tolist", "nonzero", "flatten"})
 """Methods of arrays whose results share nothing with what they are called on."""
@@ -182,7 +170,7 @@ class Reading:
         match node.func:
             case cst.Name(value=name) if not full:
                 known = name in BUILTINS and name not in bound_anywhere(self.scopes)
-                lead = Deed.LEADS if name in _HOLDING else Deed.NOTHING
+                lead = Deed.LEADS if name in HOLDING else Deed.NOTHING
                 return lead if known else Deed.ANYTHING
             case cst.Name() | cst.Attribute() if full:
                 module, _, rest = full.partition(".")
@@ -195,7 +183,7 @@ class Reading:
                 kind = self.kind_of(owner)
                 if kind == OBJECT or kind == "function":
                     return Deed.ANYTHING
-                if name in _CHANGING or kind == "generator":
+                if name in CHANGING or kind == "generator":
                     return Deed.CHANGES
                 if kind == "array":
                     return _by_table(name, node, 1)

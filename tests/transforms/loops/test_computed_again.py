@@ -59,8 +59,8 @@ WRITTEN = [
     ("t = np.exp(x)\nu = t[1:]\nu[0] = 1.0\nreturn t + np.exp(x)", None),
     ("t = np.exp(x)\nu = np.exp(x)\nt[0] = 1.0\nreturn t, u", None),
     ("return x + y", None),
-    # each of several names has its own place
-    ("for k in range(9):\n    c, s = x[x > c].mean(), x[x > c].std()\nreturn c + s", None),
+    ("for k in range(9):\n    c, s = x[x > c].mean(), x[x > c].std()",
+     "for k in range(9):\n    shared = x[x > c]\n    c, s = shared.mean(), shared.std()"),
     (
         "t = np.exp(x)\nfor k in range(3):\n    y += np.exp(x) * 2\n    t[0] = 5.0\nreturn t",
         "t = np.exp(x)\nproduct = np.exp(x) * 2\nfor k in range(3):\n    y += product\n"
@@ -68,8 +68,10 @@ WRITTEN = [
     ),
     # a name that nothing stores to may stand for the same array each time
     ("for k in range(3):\n    t = np.exp(x)\n    y += t * k",
-     "exp_x = np.exp(x)\nfor k in range(3):\n    t = exp_x\n    y += t * k"),
+     "t = np.exp(x)\nfor k in range(3):\n    y += t * k"),
     ("for k in range(3):\n    t = np.exp(x)\n    t[0] = k\n    y += t", None),
+    ("for k in range(3):\n    t = np.exp(x)\n    t[:1] += 1.0\n    y += t * k",
+     "t = np.exp(x)\nt[:1] += 1.0\nfor k in range(3):\n    y += t * k"),
     ("for k in range(3):\n    t = np.exp(x)\n    t += y\n    y += t", None),
     ("for k in range(3):\n    t = np.exp(x)\n    u = t[1:]\n    u[0] = k\n    y += t", None),
     ("for k in range(3):\n    t = np.exp(x)\n    if c > k:\n        t[0] = k\n    y += t", None),
@@ -105,7 +107,7 @@ VALUES = [
 def statements(chance: random.Random, depth: int) -> Iterator[str]:
     for _ in range(chance.randint(2, 5)):
         value, other = (chance.choice(VALUES) for _ in range(2))
-        choice = chance.randint(0, 14)
+        choice = chance.randint(0, 15)
         if choice == 0 and depth < 2:
             bound = chance.choice(["len(x)", "3", "k" if depth else "2"])
             yield f"for {'kj'[depth]} in range({bound}):"
@@ -114,7 +116,7 @@ def statements(chance: random.Random, depth: int) -> Iterator[str]:
             yield "if c > 0:"
             yield from (f"    {one}" for one in statements(chance, depth + 1))
         else:
-            yield [
+            yield from [
                 f"y[:] = {value}",
                 f"y += {value}",
                 f"x[0] = ({value}).sum()",
@@ -127,10 +129,11 @@ def statements(chance: random.Random, depth: int) -> Iterator[str]:
                 f"u = {value} + {other} + x",
                 f"y[1:] = t[1:] * ({value}).sum()",
                 f"t = {value} + np.zeros_like(x)",
+                f"v = {value} + x\nv[:1] += 1.0\ny += v * c",
                 f"t = {chance.choice(['np.exp(x)', 'x * y', 'np.cumsum(y)'])}",
                 f"c, t = ({value}).mean(), x * ({value}).std()",
                 f"c, x[0] = ({value}).sum(), ({value}).sum() + ({other}).max()",
-            ][choice]
+            ][choice].splitlines()
 
 
 def result(text: str, *, shared: bool, size: int, c: float) -> Any:
