@@ -24,7 +24,7 @@ from advisor.frontend.bindings import (
 )
 from advisor.frontend.scope import OBJECT
 from advisor.frontend.trees import nodes_in, parts_of
-from advisor.ir.unchanging import CHANGING, HOLDING
+from advisor.ir.changes import CHANGING, HOLDING
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import ELEMENTWISE, PARAMETERS, REDUCTIONS, ROWS, SCANS
 from costdb.records import dataclass, field
