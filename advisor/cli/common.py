@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from advisor.config.files import system_error, wrong_use
-from advisor.report.style import Style, detect_style, one_line
+from advisor.report.style import Style, detect_style, json_text, one_line
 from advisor.source import SourceProblem
 from costdb.records import dataclass, replace
 from costdb.wording import DOTTED_NAME, nearest, read_number
@@ -197,10 +197,7 @@ def write_problems(
 ) -> int:
     """Write what is wrong with files, a line each or as a document, and return the exit code."""
     if output_format == JSON:
-        import json
-
-        document = {"schema_version": 1, **of, "problems": problems}
-        write_result(json.dumps(document, indent=2) + "\n", output)
+        write_result(json_text({"schema_version": 1, **of, "problems": problems}), output)
     else:
         write_result("".join(f"{one_line(problem)}\n" for problem in problems), output)
     return WRONG_USE if problems else NOTHING_TO_SAY

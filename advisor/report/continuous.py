@@ -35,7 +35,7 @@ from advisor.report.model import (
     not_analysed,
     page,
 )
-from advisor.report.style import Style, one_line
+from advisor.report.style import Style, json_text, one_line
 from advisor.source import Span, file_and_cell, split_lines
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def render(report: Report, style: Style) -> str:
         "remarks": [remark_document(remark) for remark in report.remarks],
         "coverage": coverage_document(report.coverage),
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def finding_document(finding: Finding) -> Mapping[str, Any]:
@@ -248,7 +248,7 @@ def _escape(text: str) -> str:
 
 def render_gitlab(report: Report, style: Style) -> str:
     """Return a JSON list; GitLab drops findings that share a fingerprint, so none do."""
-    return json.dumps([filled("gitlab", one) for one in fields(report)], indent=2) + "\n"
+    return json_text([filled("gitlab", one) for one in fields(report)])
 
 
 # JUnit XML: a finding is a test case, failed where it fails a build; the last one is coverage.
@@ -314,7 +314,7 @@ def render_rdjson(report: Report, style: Style) -> str:
         *(filled("rdjson_finding", one | _suggestions(report, one)) for one in fields(report)),
         *(filled("rdjson_unread", _unread(report, p)) for p in report.coverage.not_understood),
     ]
-    return json.dumps(filled("rdjson", {"diagnostics": told}), indent=2) + "\n"
+    return json_text(filled("rdjson", {"diagnostics": told}))
 
 
 def _suggestions(report: Report, of: Fields) -> dict[str, Any]:
@@ -359,7 +359,7 @@ def render_sarif(report: Report, style: Style) -> str:
         "bases": roots or None,
         "results": results,
     }
-    return json.dumps(filled("sarif", log), indent=2, allow_nan=False) + "\n"
+    return json_text(filled("sarif", log))
 
 
 def _bases(report: Report) -> Mapping[str, str]:

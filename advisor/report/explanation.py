@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -20,6 +19,7 @@ from advisor.report.style import (
     Style,
     column_for,
     duration,
+    json_text,
     labelled,
     one_line,
     ratio,
@@ -169,7 +169,7 @@ def as_json(judged: Sequence[Judged], machine: str, results: Sequence[Result] = 
             for one in judged
         ],
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def cut_short(parts: list[list[str]], most: int) -> None:
