@@ -304,17 +304,13 @@ class Check:
         return NOTHING_TO_SAY
 
     def _sift(self, file: str) -> None:
-        from advisor.suppress import BaselineError, read_baseline, sift
+        from advisor.suppress import sift
 
         try:
-            baseline = read_baseline(file)
-        except BaselineError as error:
-            raise CommandError(str(error)) from error
+            self.findings[:], stale = sift(self.findings, file, self.checked)
         except OSError as error:
             raise system_error(error, file) from error
-        sifted = sift(self.findings, baseline, self.checked)
-        self.findings[:] = sifted.new
-        for entry in sifted.stale:
+        for entry in stale:
             complain(
                 f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"
                 " found; --write-baseline takes it out"
