@@ -143,18 +143,18 @@ def test_an_uncalibrated_machine_takes_the_first(tmp_path: Path) -> None:
 def test_outside_the_calibrated_range_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from advisor.selection import plans
+    from advisor.selection import choosing
     from costdb.estimate import Domain
     from costdb.expr import sym
 
-    priced = plans.cost
+    priced = choosing.cost
 
     def bounded(kernel: object, machine: object) -> object:
         found = priced(kernel, machine)
         only = Domain("elements of a row", sym("image.axis1"), 2, 50)
         return replace(found, priced=replace(found.priced, domains=(only,)))
 
-    monkeypatch.setattr(plans, "cost", bounded)
+    monkeypatch.setattr(choosing, "cost", bounded)
     best = select(kernels.many_passes, kernels.few_passes, machine="t3e")
     inside, outside = np.ones((9, 50)), np.ones((9, 51))
     assert best.decide(inside, 5).variant == 1
