@@ -149,7 +149,7 @@ def validate(
         as_text,
         section_document,
     )
-    from advisor.validation.figures import Context, make_sections
+    from advisor.validation.figures import make_sections
     from costdb.machines import load_machine
     from costdb.store.records import keep_result
 
@@ -158,7 +158,7 @@ def validate(
     made: list[Section] = []
     bar = Bar()
     try:
-        for section in make_sections(names, Context(chosen, bar.show)):
+        for section in make_sections(names, chosen, bar.show):
             bar.clear()
             made.append(section)
             if chosen.may_be_here and section.rows:
