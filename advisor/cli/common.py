@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from advisor.config.files import system_error, wrong_use
 from advisor.report.style import Style, detect_style, json_text, one_line
@@ -22,7 +22,8 @@ from costdb.wording import DOTTED_NAME, nearest, read_number
 
 # Text or JSON: what the commands have in common that show one result.
 
-TEXT, JSON = "text", "json"
+TEXT: Final = "text"
+JSON: Final = "json"
 PAGES = ("html", "markdown")
 """Formats of results that have a picture."""
 

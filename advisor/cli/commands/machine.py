@@ -20,6 +20,7 @@ from advisor.cli.common import (
 )
 from advisor.cli.options import option
 from advisor.config.files import wrong_use
+from advisor.report.style import json_text
 
 _Name = Annotated[
     str,
@@ -98,15 +99,13 @@ def _import(
     output_format: options.TextOrJson = TEXT,
 ) -> None:
     """Check a profile and keep it as a machine of your own."""
-    import json
-
     from costdb.profile_check import import_profile
     from costdb.store.place import store_path
 
     machine = import_profile(Path(file), replace=replace)
     if output_format == JSON:
-        document = {"schema_version": 1, "imported": machine.name, "store": str(store_path())}
-        write_result(json.dumps(document, indent=2) + "\n", None)
+        stored = {"imported": machine.name, "store": str(store_path())}
+        write_result(json_text({"schema_version": 1, **stored}), None)
     else:
         note(f"imported {machine.name} into {store_path()}")
 
@@ -134,14 +133,11 @@ def _remove(
 def _export(
     name: _Name,
     output: Annotated[str | None, options.output_file_option("profile")] = None,
-    output_format: Annotated[str, options.format_option(JSON)] = JSON,
+    output_format: options.Json = "json",
 ) -> None:
     """Write the profile of a machine as JSON."""
-    import json
-
     from costdb.machines import load_machine
 
-    machine = load_machine(name)
-    write_result(json.dumps(dict(machine.document), indent=2, ensure_ascii=False) + "\n", output)
+    write_result(json_text(dict(load_machine(name).document), ascii_only=False), output)
     if output is not None and output.endswith(".json"):
         note(f'machine = "{output}" in [tool.advise] of pyproject.toml beside it makes all use it')

@@ -164,9 +164,9 @@ def test_a_damaged_store_is_told_and_left_alone(program: Program) -> None:
         ([], "missing command"),
         (["shwo"], "no such command 'shwo'"),
         (["show"], "missing argument 'name'"),
-        (["list", "--output-format", "xml"], "expected text or json"),
+        (["list", "--output-format", "xml"], "'xml' is not one of 'text', 'json'"),
         (["export", "t3e", "-o", "no/such/folder.json"], "no/such/folder.json"),
-        (["export", "t3e", "--output-format", "text"], "expected json"),
+        (["export", "t3e", "--output-format", "text"], "'text' is not one of 'json'"),
     ],
 )
 def test_wrong_use_costs_one_line(program: Program, arguments: list[str], said: str) -> None:

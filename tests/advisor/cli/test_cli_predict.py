@@ -200,7 +200,7 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
         (["none.pam"], "none.pam:1:1: cannot be read: No such file"),
         (
             [REPAIR, "--output-format", "xml"],
-            "--output-format xml: expected text, json, html or markdown",
+            "'xml' is not one of 'text', 'json', 'html', 'markdown'",
         ),
         ([], "missing argument"),
     ],

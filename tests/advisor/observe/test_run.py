@@ -326,7 +326,7 @@ def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(user: User) -> 
     ("arguments", "message"),
     [
         (("nothing.py",), "nothing.py: no such file"),
-        (("--output-format", "odd", "x.py"), "--output-format odd: expected one of none, full"),
+        (("--output-format", "odd", "x.py"), "'odd' is not one of 'none', 'full'"),
         ((), "no program given"),
     ],
 )
