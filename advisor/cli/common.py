@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from io import TextIOWrapper
 from typing import Final, TypeVar
 
 from advisor.config.files import system_error, wrong_use
@@ -158,14 +159,10 @@ def write_out(text: str) -> None:
     stream = sys.stdout
     if stream is None:  # closed before the program started
         return
-    data = text.encode(getattr(stream, "encoding", None) or "utf-8", "backslashreplace")
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace", newline="")
     try:
-        binary = getattr(stream, "buffer", None)
-        if binary is None:
-            stream.write(text)
-        else:
-            stream.flush()
-            binary.write(data)
+        stream.write(text)
         stream.flush()
     except BrokenPipeError:
         discard_output()
