@@ -174,16 +174,9 @@ def display_width(text: str) -> int:
     """Return how many terminal columns `text` takes (East Asian wide characters take two)."""
     if text.isascii():
         return len(text)
-    import unicodedata
+    from rich.cells import cell_len  # what Typer brings along, for other texts only
 
-    return sum(
-        0
-        if unicodedata.combining(character)
-        else 2
-        if unicodedata.east_asian_width(character) in "WF"
-        else 1
-        for character in text
-    )
+    return cell_len(text)
 
 
 def wrapped(
