@@ -35,7 +35,6 @@ from advisor.report.model import headline
 from advisor.report.style import Style
 from advisor.source import apply_edits
 from advisor.transform_registry import rules
-from costdb.machines import SHIPPED
 
 OPTIONS = Options("sp2", {}, (), (), 1.0)
 DOCUMENT = Document("file:///a.py", "utf-16", 1, KERNEL)
@@ -244,12 +243,6 @@ def test_what_cannot_be_analysed_is_a_value() -> None:
     wrong = analyse("a.py", KERNEL.replace("N=1000", "N=0"), OPTIONS)
     assert not wrong.half_typed
     assert wrong.problem is not None
-
-
-def test_without_a_machine_the_shipped_one_is_meant(tmp_path: Path) -> None:
-    options = OptionsOfFiles(Settings()).of(str(tmp_path / "a.py"))
-    assert options is not None
-    assert options.machine == SHIPPED
 
 
 def test_a_configuration_file_counts_and_the_editor_goes_over_it(tmp_path: Path) -> None:

@@ -48,10 +48,6 @@ def test_a_store_that_cannot_be_read_is_one_line(advise: Advise, data: Path) -> 
         OptionsOfFiles(Settings()).of(str(data / "k.py"))
 
 
-def test_what_cannot_be_calibrated_is_one_line(advise: Advise) -> None:
-    refused(advise("calibrate", "--only", "mesages", machine=None), 'no section "mesages"')
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -71,12 +71,6 @@ def test_every_number_of_a_machine_is_shown_with_its_origin(program: Program, na
         assert f"{key}: {' '.join(citation.split())}" in lines
 
 
-def test_an_unknown_machine_is_met_with_the_nearest(program: Program) -> None:
-    refusal = program.refusal("machine", "show", "t3")
-    assert 'unknown machine "t3": nearest is t3e' in refusal
-    assert "unknown machine" in program.refusal("machine", "export", "t3")
-
-
 # --- validate -----------------------------------------------------------------------------
 
 

@@ -16,7 +16,6 @@ from types import FunctionType
 import numba
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
 
 from advisor.cli.app import main
 from advisor.compiler import advised_njit, record
@@ -95,15 +94,6 @@ def test_results_are_those_of_numba_and_the_code_is_the_same() -> None:
         return sorted(text.count("\n") for text in dispatcher.inspect_llvm().values())
 
     assert shape(plain) == shape(ours)
-
-
-def test_what_cannot_be_typed_fails_as_it_does_without_us() -> None:
-    with pytest.raises(TypingError) as theirs:
-        numba.njit(fresh_copy(kernels.no_types))(ROWS)
-    with pytest.raises(TypingError) as ours:
-        advised(kernels.no_types)(ROWS)
-    assert str(ours.value) == str(theirs.value)
-    assert facts("no_types") == []
 
 
 def test_generated_functions_and_those_without_source_are_passed_over() -> None:

@@ -70,17 +70,6 @@ def test_a_choice_is_the_least_of_the_models_prices(n: int, m: int, b: int, mach
     assert decision.why == ("predicted" if max(times) > 1.01 * least else "tie")
 
 
-GRADED = {
-    "call_us": 2.0,
-    "run_us": 0.02,
-    "element_us": 0.001,
-    "rows_loaded_us": 0.001,
-    "line_us": {"b100000": 0.003, "beyond": 0.03},
-    "apart_line_us": {"b100000": 0.01, "beyond": 0.2},
-    "conflict_line_us": {"b100000": 0.1, "beyond": 0.4},
-}
-
-
 def test_the_chosen_variant_is_called_with_the_same_arguments() -> None:
     best = select(kernels.many_passes, kernels.few_passes, machine="t3e")
     image = np.arange(12.0).reshape(3, 4)
