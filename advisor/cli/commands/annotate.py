@@ -135,12 +135,12 @@ def run(
     from advisor.observe.outcome import observe
 
     note(f"advise: running {program}")
-    ended = observe(program, arguments or (), module=as_module)
-    if ended.record is not None:
+    code, record = observe(program, arguments or (), module=as_module)
+    if record is not None:
         from advisor.observe.outcome import conclude
 
         shown, text = conclude(
-            ended.record, program, machine=machine, output_format=output_format, keep=not no_store
+            record, program, machine=machine, output_format=output_format, keep=not no_store
         )
         for line in shown:
             note(line)
@@ -149,4 +149,4 @@ def run(
         elif text:
             # standard output is the program's
             sys.stderr.write(text)
-    raise typer.Exit(ended.code)
+    raise typer.Exit(code)
