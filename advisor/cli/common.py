@@ -366,7 +366,7 @@ class Bar:
     """A bar on a terminal, beside what is being done; elsewhere a line for each new thing."""
 
     def __init__(self) -> None:
-        self._title = ""
+        self.title = ""
         self._due = 0.0
 
     def show(self, title: str, share: float) -> None:
@@ -374,7 +374,7 @@ class Bar:
         stream = sys.stderr
         if stream is None or manner.get().quiet:
             return
-        new, self._title = title != self._title, title
+        new, self.title = title != self.title, title
         if not stream.isatty():
             if new:
                 stream.write(f"{title}\n")
@@ -388,6 +388,6 @@ class Bar:
 
     def clear(self) -> None:
         """Take the bar off the terminal."""
-        if self._title and sys.stderr is not None and sys.stderr.isatty():
+        if self.title and sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
