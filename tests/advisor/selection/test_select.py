@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -178,15 +178,9 @@ def test_threads_that_choose_at_once_lose_no_count() -> None:
     best = select(kernels.few_passes, kernels.many_passes, machine="t3e")
     image = np.ones((4, 4))
 
-    def calls() -> None:
-        for b in range(1, 101):
-            best.decide(image, b)
-
-    threads = [threading.Thread(target=calls) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(4):
+            threads.submit(lambda: [best.decide(image, b) for b in range(1, 101)])
     assert sum(sum(why.values()) for why in best.counts.values()) == 400
 
 
