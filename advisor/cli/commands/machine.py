@@ -15,6 +15,7 @@ from advisor.cli.common import (
     complain,
     note,
     text_style,
+    write_out,
     write_problems,
     write_result,
 )
@@ -54,10 +55,8 @@ def _list(output_format: options.TextOrJson = TEXT) -> None:
         except MachineError as error:
             broken = True
             complain(f"advise: {error}")
-    if output_format == JSON:
-        write_result(list_as_json(machines), None)
-    else:
-        write_result(list_as_text(machines, text_style(None)), None)
+    style = text_style(None)
+    write_out(list_as_json(machines) if output_format == JSON else list_as_text(machines, style))
     if broken:
         raise typer.Exit(WRONG_USE)
 
@@ -74,10 +73,10 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     machine = load_machine(name)
     with reading(store_path()) as connection:
         found = newest_results(connection, machine.name)
-    if output_format == JSON:
-        write_result(machine_as_json(machine, found), None)
-    else:
-        write_result(machine_as_text(machine, text_style(None), found), None)
+    as_json, style = output_format == JSON, text_style(None)
+    write_out(
+        machine_as_json(machine, found) if as_json else machine_as_text(machine, style, found)
+    )
 
 
 @machine.command("validate")
@@ -105,7 +104,7 @@ def _import(
     machine = import_profile(Path(file), replace=replace)
     if output_format == JSON:
         stored = {"imported": machine.name, "store": str(store_path())}
-        write_result(json_text({"schema_version": 1, **stored}), None)
+        write_out(json_text({"schema_version": 1, **stored}))
     else:
         note(f"imported {machine.name} into {store_path()}")
 
