@@ -116,11 +116,7 @@ def in_pieces(step: Any) -> Any:
 
 
 def test_rules_about_programs_make_ordinary_findings(monkeypatch: pytest.MonkeyPatch) -> None:
-    from advisor import transform_registry
-
-    monkeypatch.setattr(
-        transform_registry, "program_transforms", lambda: (OfBroadcasts(half_as_much),)
-    )
+    only_rule(monkeypatch, half_as_much)
     source = (
         "import numpy as np\nfrom mpi4py import MPI\n\nn = 50_000\n"
         "for step in range(10):\n    MPI.COMM_WORLD.Bcast(np.zeros(n))\n"
@@ -140,11 +136,7 @@ def test_rules_about_programs_make_ordinary_findings(monkeypatch: pytest.MonkeyP
 
 def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """A finding says from how many ranks on it pays, and begins there when they are given."""
-    from advisor import transform_registry
-
-    monkeypatch.setattr(
-        transform_registry, "program_transforms", lambda: (OfBroadcasts(in_pieces),)
-    )
+    only_rule(monkeypatch, in_pieces)
     source = (
         "import numpy as np\nfrom mpi4py import MPI\n\n\ndef f(steps: int):\n"
         "    for step in range(steps):\n        MPI.COMM_WORLD.Bcast(np.zeros(4))\n"
@@ -172,21 +164,14 @@ def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    "text",
     [
-        ("from mpi4py import MPI\n", True),
-        ("for i in prange(n):\n", True),
-        ("comm . Sendrecv (x)\ncomm.Sendrecv(x)\n", True),
-        ("self.comm.Allreduce (x, y)\n", True),
-        ("comm.Ireduce_scatter_block(x, y)\n", True),
-        ("comm.Iallreduce(x, y)\n", True),
-        ("comm.Alltoallw(x, y)\n", True),
-        ("comm.allreduce(x, y)\n", False),
-        ("x.reduce(y)\nitems.gather()\nbroadcast(x)\n", False),
-        ("arrange(prangel, mpi4pyx)\n", False),
-        ("sendrecv = Sendrecv\n", False),
+        "comm.allreduce(x, y)\n",
+        "x.reduce(y)\nitems.gather()\nbroadcast(x)\n",
+        "arrange(prangel, mpi4pyx)\n",
+        "sendrecv = Sendrecv\n",
     ],
 )
-def test_files_without_communication_are_told_by_their_text(text: str, wanted: bool) -> None:
-    assert prefilter.needs_reading(text) is wanted
-    assert prefilter.needs_decoding(text.encode()) is wanted
+def test_files_without_communication_are_told_by_their_text(text: str) -> None:
+    assert not prefilter.needs_reading(text)
+    assert not prefilter.needs_decoding(text.encode())

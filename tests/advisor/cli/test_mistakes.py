@@ -23,6 +23,7 @@ FILES: dict[str, str | bytes] = {
     "cupy.py": "import cupy\nx = cupy.zeros(3)\n",
     "profile.json": "{}",
     "model.toml": "",
+    "old.ipynb": '{"worksheets": ["numpy"]}',
     "half.ipynb": '{"cells": [{"source": "import numpy',
     "broken.ipynb": json.dumps(
         {"cells": [{"cell_type": "code", "source": "# advise: kernel\ndef f(:\n"}]}
@@ -73,6 +74,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("binary.py -m t3e", "binary.py:1:8: byte 0xff is not utf-8", "coding: latin-1"),
     ("old.py -m t3e", "old.py:3:9: does not parse", "Python 2"),
     ("wrong.py -m t3e", "wrong.py:2:", "does not parse as Python 3"),
+    ("old.ipynb -m t3e", "old.ipynb:1:1: not a notebook of format 4", "nbconvert"),
     ("half.ipynb -m t3e", "half.ipynb:1:23: not a notebook: not JSON", ""),
     ("broken.ipynb -m t3e", "broken.ipynb:cell 1:", "does not parse as Python 3"),
     ("explain k.py -m t3e", "k.py: expected FILE:LINE", "kernel.py:35"),
