@@ -34,6 +34,26 @@ class ForeignFolderError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """One file to check.
+
+    Attributes
+    ----------
+    path : str
+        As reports show it.
+    source : str
+    options : Options
+    machine_digest : str
+        Of the content of the machine's profile.
+    """
+
+    path: str
+    source: str
+    options: Options
+    machine_digest: str
+
+
+@dataclass(frozen=True)
 class Cache:
     """A folder of entries, each with the key that it answers.
 
@@ -45,6 +65,30 @@ class Cache:
     """
 
     folder: Path
+
+    @cached_property
+    def environment(self) -> str:
+        """Digest of the tool and what is installed."""
+        return digest(str(VERSION), tool_digest(), str(Path.cwd()))
+
+    def find(self, question: Question) -> FileResult | None:
+        """Return the answer kept for a question, if nothing changed that it depends on."""
+        values = self.read(_name(question), self._key(question))
+        try:
+            kept = None if values is None else decode(FileResult, values)
+        except (TypeError, ValueError):
+            return None
+        return kept and replace(kept, source=question.source)
+
+    def keep(self, question: Question, answer: FileResult) -> None:
+        """Keep an answer in place of an older one for the same file and options."""
+        self.write(_name(question), self._key(question), encode(replace(answer, source="")))
+
+    def _key(self, question: Question) -> str:
+        beside = surroundings(question.path, question.source)
+        # fingerprints change when a project is made around a file
+        name = lasting_name(question.path)
+        return digest(self.environment, question.machine_digest, question.source, beside, name)
 
     def read(self, name: str, key: str) -> Any:
         """Return the JSON values kept for a key; None when there are none, or damaged ones.
@@ -98,7 +142,7 @@ class Cache:
         if not self.folder.exists():
             return 0
         self.check()
-        entries = list(self._entries())
+        entries = list(self.folder.glob(f"*{_SUFFIX}*"))
         for entry in entries:
             entry.unlink(missing_ok=True)
         for name in (_IGNORE_NAME, _TAG_NAME):
@@ -116,11 +160,6 @@ class Cache:
         # a run that was killed may have left this one alone
         if any(path.name != _IGNORE_NAME for path in self.folder.iterdir()):
             raise ForeignFolderError(f"{self.folder}: is not a cache of advise, and not empty")
-
-    def _entries(self) -> Iterator[Path]:
-        for path in self.folder.iterdir():
-            if f"{_SUFFIX}." in path.name or path.name.endswith(_SUFFIX):
-                yield path
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}{_SUFFIX}"
@@ -193,57 +232,6 @@ def _own_files() -> Iterator[tuple[str, int, int]]:
             for name in sorted(files):
                 status = os.stat(path := f"{folder}/{name}")  # noqa: PTH116
                 yield path, status.st_size, status.st_mtime_ns
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One file to check.
-
-    Attributes
-    ----------
-    path : str
-        As reports show it.
-    source : str
-    options : Options
-    machine_digest : str
-        Of the content of the machine's profile.
-    """
-
-    path: str
-    source: str
-    options: Options
-    machine_digest: str
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Answers in a cache."""
-
-    cache: Cache
-
-    @cached_property
-    def environment(self) -> str:
-        """Digest of the tool and what is installed."""
-        return digest(str(VERSION), tool_digest(), str(Path.cwd()))
-
-    def find(self, question: Question) -> FileResult | None:
-        """Return the answer kept for a question, if nothing changed that it depends on."""
-        values = self.cache.read(_name(question), self._key(question))
-        try:
-            kept = None if values is None else decode(FileResult, values)
-        except (TypeError, ValueError):
-            return None
-        return kept and replace(kept, source=question.source)
-
-    def keep(self, question: Question, answer: FileResult) -> None:
-        """Keep an answer in place of an older one for the same file and options."""
-        self.cache.write(_name(question), self._key(question), encode(replace(answer, source="")))
-
-    def _key(self, question: Question) -> str:
-        beside = surroundings(question.path, question.source)
-        # fingerprints change when a project is made around a file
-        name = lasting_name(question.path)
-        return digest(self.environment, question.machine_digest, question.source, beside, name)
 
 
 def _name(question: Question) -> str:

@@ -79,15 +79,9 @@ _SYNONYMS: Final = {
 }
 
 
-def _table() -> dict[str, DType]:
-    table = {}
-    for dtype in _TYPES:
-        for name in (dtype.name, dtype.code, *_SYNONYMS[dtype.name]):
-            table[name] = dtype
-    return table
-
-
-_BY_NAME: Final = _table()
+_BY_NAME: Final = {
+    name: dtype for dtype in _TYPES for name in (dtype.name, dtype.code, *_SYNONYMS[dtype.name])
+}
 
 _LONGEST_CODE: Final = 3
 """Characters of codes such as ``"c16"``, which are no names in NumPy's module."""

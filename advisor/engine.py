@@ -398,7 +398,7 @@ def tell(path: str, ranked: Ranked, source: str, options: Options) -> FileResult
     findings = with_evidence(ranked.findings) if options.local else ranked.findings
     shown = [f for f in findings if options.everything or not f.is_small]
     small = (Untold(f.code, f.span) for f in findings if f not in shown)
-    kept = apply_suppressions(
+    kept, unused = apply_suppressions(
         path,
         source,
         directives,
@@ -407,9 +407,9 @@ def tell(path: str, ranked: Ranked, source: str, options: Options) -> FileResult
         (*ranked.untold, *small),
         _codes_by_word,
     )
-    ordered = sorted(kept.findings, key=lambda finding: finding.order)
+    ordered = sorted(kept, key=lambda finding: finding.order)
     idle = marks_of_nothing(path, source, directives)
-    remarks = (*ranked.remarks, *idle, *kept.unused)
+    remarks = (*ranked.remarks, *idle, *unused)
     return FileResult(
         path,
         source,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.files import listed_path
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
@@ -17,19 +18,13 @@ from advisor.frontend.directives import (
     Suppression,
     suppressed_blocks,
 )
+from advisor.report.style import json_text
 from advisor.source import split_lines
 from costdb.records import dataclass, replace
+from costdb.wording import nearest
 
 if TYPE_CHECKING:
     import ast
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What suppressions leave, and the suppressions that suppress nothing."""
-
-    findings: tuple[Finding, ...]
-    unused: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +47,10 @@ def apply_suppressions(
     source: str,
     directives: tuple[AnyDirective, ...],
     findings: Iterable[Finding],
-    active: Callable[[str], bool] = lambda code: True,
-    untold: Iterable[Untold] = (),
-    known: Callable[[], Mapping[str, str]] | None = None,
-) -> Kept:
+    active: Callable[[str], bool],
+    untold: Iterable[Untold],
+    known: Callable[[], Mapping[str, str]],
+) -> tuple[tuple[Finding, ...], tuple[Remark, ...]]:
     """Return the findings that no comment suppresses, and remarks on comments without effect.
 
     A suppression behind a statement, or on a line of its own above one, holds for the findings
@@ -74,9 +69,8 @@ def apply_suppressions(
         Asked for `UNUSED_SUPPRESSION` too.
     untold : iterable of Untold
         Gains too small to tell of: a suppression is not idle because a gain is small today.
-    known : callable or None
-        Gives the codes that there are, by themselves and by the names of their rules; None: any
-        may be one.
+    known : callable
+        Gives the codes that there are, by themselves and by the names of their rules.
 
     Raises
     ------
@@ -85,27 +79,22 @@ def apply_suppressions(
     """
     candidates = tuple(findings)
     suppressions = [_coded(found, known) for found in directives if isinstance(found, Suppression)]
-    if not suppressions:
-        return Kept(candidates, ())
     try:
         reaches = tuple(_reaches(source, suppressions))
     except CommentError as error:
         raise error.in_file(path) from error
-    kept = tuple(
-        finding for finding in candidates if not any(reach.covers(finding) for reach in reaches)
-    )
+    kept = tuple(one for one in candidates if not any(reach.covers(one) for reach in reaches))
     if not active(UNUSED_SUPPRESSION):
-        return Kept(kept, ())
-    return Kept(kept, tuple(_unused(path, reaches, (*candidates, *untold), active, known)))
+        return kept, ()
+    return kept, tuple(_unused(path, reaches, (*candidates, *untold), active, known))
 
 
-def _coded(suppression: Suppression, known: Callable[[], Mapping[str, str]] | None) -> Suppression:
+def _coded(suppression: Suppression, known: Callable[[], Mapping[str, str]]) -> Suppression:
     """Return a suppression with codes in the place of names."""
-    if known is None or all(map(str.isupper, suppression.codes)):
+    if all(map(str.isupper, suppression.codes)):
         return suppression
     by_word = known()
-    codes = tuple(by_word.get(word, word) for word in suppression.codes)
-    return replace(suppression, codes=codes)
+    return replace(suppression, codes=tuple(by_word.get(one, one) for one in suppression.codes))
 
 
 def _unused(
@@ -113,37 +102,23 @@ def _unused(
     reaches: Iterable[_Reach],
     findings: Sequence[Finding | Untold],
     active: Callable[[str], bool],
-    known: Callable[[], Mapping[str, str]] | None,
+    known: Callable[[], Mapping[str, str]],
 ) -> Iterator[Remark]:
+    start = f"{UNUSED_SUPPRESSION} unused suppression:"
     for reach in sorted(reaches, key=lambda reach: reach.suppression.span):
         covered = {finding.code for finding in findings if reach.covers(finding)}
-        codes = reach.suppression.codes
+        codes, span = reach.suppression.codes, reach.suppression.span
         without = [code for code in codes if code not in covered]
-        wrong = {} if known is None or not without else _wrong(without, known())
-        for message in wrong.values():
-            yield Remark(path, "", reach.suppression.span, message)
+        rules = sorted(known()) if without else []
+        wrong = [code for code in without if code not in rules]
+        for code in wrong:
+            message = f"{start} there is no rule {code}{nearest(code, rules)}"
+            yield Remark(path, "", span, message)
         idle = [code for code in without if code not in wrong and active(code)]
         if idle or not (codes or covered):
             which = f" for {', '.join(idle)}" if idle else ""
-            yield Remark(
-                path,
-                "",
-                reach.suppression.span,
-                f"{UNUSED_SUPPRESSION} unused suppression: nothing to ignore{which}, "
-                "with this machine and these sizes",
-            )
-
-
-def _wrong(codes: Iterable[str], known: Collection[str]) -> Mapping[str, str]:
-    """Return what to say of codes that no rule has."""
-    from costdb.wording import nearest
-
-    return {
-        code: f"{UNUSED_SUPPRESSION} unused suppression: there is no rule {code}"
-        + nearest(code, sorted(known))
-        for code in codes
-        if code not in known
-    }
+            message = f"{start} nothing to ignore{which}, with this machine and these sizes"
+            yield Remark(path, "", span, message)
 
 
 def _reaches(source: str, suppressions: list[Suppression]) -> Iterator[_Reach]:
@@ -223,12 +198,6 @@ def _statement_reach(suppression: Suppression, statements: Iterable[_Statement])
 
 SCHEMA_VERSION = 2
 
-_TEXTS = ("fingerprint", "path", "code", "kernel")
-
-
-class BaselineError(ValueError):
-    """A baseline that cannot be used; the message is one line with file and place."""
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
@@ -239,48 +208,21 @@ class Entry:
     kernel: str
     fingerprint: str
 
-    @staticmethod
-    def of(finding: Finding, folder: str) -> Entry:
-        """Return the entry that accepts a finding, in a baseline that is kept in `folder`."""
-        path = listed_path(finding.path, folder)
-        return Entry(path, finding.code, finding.kernel, finding.fingerprint)
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What a finding is known again by."""
+        return self.path, self.fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What is accepted.
-
-    Attributes
-    ----------
-    folder : str
-        Where it is kept; paths of files in no project count from there.
-    entries : tuple of Entry
-    """
-
-    folder: str
-    entries: tuple[Entry, ...]
+def entry_of(finding: Finding, file: str) -> Entry:
+    """Return the entry that accepts a finding, in a baseline that is kept in `file`."""
+    path = listed_path(finding.path, str(Path(file).parent))
+    return Entry(path, finding.code, finding.kernel, finding.fingerprint)
 
 
-@dataclass(frozen=True, slots=True)
-class Sifted:
-    """What a baseline leaves.
-
-    Attributes
-    ----------
-    new : tuple of Finding
-        Those that it does not hold; in their order.
-    known : int
-        How many it holds.
-    stale : tuple of Entry
-        Its entries that nothing was found for.
-    """
-
-    new: tuple[Finding, ...]
-    known: int
-    stale: tuple[Entry, ...]
-
-
-def sift(findings: Iterable[Finding], baseline: Baseline, checked: Iterable[str]) -> Sifted:
+def sift(
+    findings: Iterable[Finding], file: str, checked: Iterable[str]
+) -> tuple[list[Finding], list[Entry]]:
     """Return the findings that a baseline does not accept, and its entries without a finding.
 
     Equal lines of a kernel have equal fingerprints: an entry accepts one finding, not all.
@@ -288,80 +230,52 @@ def sift(findings: Iterable[Finding], baseline: Baseline, checked: Iterable[str]
     Parameters
     ----------
     findings : iterable of Finding
-    baseline : Baseline
+    file : str
+        The baseline.
     checked : iterable of str
         Paths of the files that were checked; nothing is said of entries for others.
-    """
-    left = Counter(map(_identity, baseline.entries))
-    new = []
-    known = 0
-    for finding in findings:
-        identity = _identity(Entry.of(finding, baseline.folder))
-        if left[identity]:
-            left[identity] -= 1
-            known += 1
-        else:
-            new.append(finding)
-    looked_at = {listed_path(path, baseline.folder) for path in checked}
-    stale = []
-    for entry in baseline.entries:
-        if left[_identity(entry)] and entry.path in looked_at:
-            left[_identity(entry)] -= 1
-            stale.append(entry)
-    return Sifted(tuple(new), known, tuple(stale))
-
-
-def _identity(entry: Entry) -> tuple[str, str]:
-    return entry.path, entry.fingerprint
-
-
-def to_text(findings: Iterable[Finding], file: str) -> str:
-    """Return the baseline that accepts these findings, as JSON that is to be kept in `file`."""
-    entries = sorted(Entry.of(finding, _folder(file)) for finding in findings)
-    document = {
-        "schema_version": SCHEMA_VERSION,
-        "findings": [{name: getattr(entry, name) for name in _TEXTS} for entry in entries],
-    }
-    return json.dumps(document, indent=2) + "\n"
-
-
-def read_baseline(file: str) -> Baseline:
-    """Return what a baseline accepts.
 
     Raises
     ------
-    BaselineError
+    SubjectError
         It is not JSON, or not a baseline of a known version.
     OSError
         It cannot be read.
     """
+    entries = _read(file)
+    left = Counter(one.identity for one in entries)
+    new = []
+    for finding in findings:
+        identity = entry_of(finding, file).identity
+        if left[identity]:
+            left[identity] -= 1
+        else:
+            new.append(finding)
+    looked_at = {listed_path(path, str(Path(file).parent)) for path in checked}
+    stale = []
+    for entry in entries:
+        if left[entry.identity] and entry.path in looked_at:
+            left[entry.identity] -= 1
+            stale.append(entry)
+    return new, stale
+
+
+def to_text(findings: Iterable[Finding], file: str) -> str:
+    """Return the baseline that accepts these findings, as JSON that is to be kept in `file`."""
+    entries = [asdict(one) for one in sorted(entry_of(finding, file) for finding in findings)]
+    return json_text({"schema_version": SCHEMA_VERSION, "findings": entries})
+
+
+def _read(file: str) -> list[Entry]:
+    from costdb.choosing import SubjectError
+    from costdb.phases.document import Node, record
+
     try:
-        document: Any = json.loads(Path(file).read_bytes())
-    except json.JSONDecodeError as error:
-        raise BaselineError(
-            f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}"
-        ) from error
+        top = Node(json.loads(Path(file).read_bytes()), "", file)
     except (ValueError, RecursionError) as error:
-        raise BaselineError(f"{file}:1: not JSON: {error}") from error
-    version = document.get("schema_version") if isinstance(document, dict) else None
-    if isinstance(version, bool) or version != SCHEMA_VERSION:
-        raise BaselineError(f"{file}: /schema_version: expected {SCHEMA_VERSION}")
-    entries = document.get("findings")
-    if not isinstance(entries, list):
-        raise BaselineError(f"{file}: /findings: expected an array")
-    read = tuple(_entry(file, place, one) for place, one in enumerate(entries))
-    return Baseline(_folder(file), read)
-
-
-def _folder(file: str) -> str:
-    return str(Path(file).parent)
-
-
-def _entry(file: str, place: int, one: Any) -> Entry:
-    texts = {}
-    for name in _TEXTS:
-        value = one.get(name) if isinstance(one, dict) else None
-        if not isinstance(value, str):
-            raise BaselineError(f"{file}: /findings/{place}/{name}: expected a string")
-        texts[name] = value
-    return Entry(**texts)
+        raise SubjectError(f"{file}: not JSON: {error}") from error
+    version = top.table().get("schema_version")
+    if version is None or version.value != SCHEMA_VERSION:
+        raise SubjectError(f"{file}: /schema_version: expected {SCHEMA_VERSION}")
+    found = top.known(("schema_version", "findings"), ())["findings"]
+    return [record(Entry, one) for one in found.items()]

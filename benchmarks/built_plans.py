@@ -19,7 +19,7 @@ from advisor.build.program import NotBuiltError, build
 from advisor.frontend.kernels import read_kernels
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
-from advisor.verify.running import Effort, distributed_case, measure_built
+from advisor.verify.running import Effort, distributed_case, measure
 from advisor.verify.verdict import Verdict, as_table, in_words
 from costdb.launch.processes import ONE_THREAD, answers
 from costdb.machines import Machine, load_machine
@@ -38,11 +38,13 @@ def groups(machine: Machine, ranks: int, size: int, effort: Effort) -> Iterator[
             sizes = {key: one.value for key, one in kernel.sizes.items()}
             sizes |= {"N": size, "steps": _STEPS} if "M" not in sizes else {}
             try:
-                case = distributed_case(path.name, kernel, sizes, machine, transforms(), ranks)
+                case = distributed_case(
+                    path.name, source, kernel, sizes, machine, transforms(), ranks
+                )
             except NotBuiltError as error:
                 print(f"{path.name}: {kernel.name}: not built: {error.why}")
                 continue
-            measured = measure_built(source, case, effort)
+            measured = measure(case, effort)
             yield [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
 
 

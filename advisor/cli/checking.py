@@ -244,7 +244,7 @@ class Check:
 
     def _answered(self, files: Sequence[_File]) -> Iterator[tuple[_File, FileResult | Refusal]]:
         """Yield files with their answers, in their order; from the cache where it has them."""
-        kept = self.scope.resolver.answers
+        kept = self.scope.resolver.cache
 
         def known(file: _File) -> FileResult | Refusal | None:
             if isinstance(file.content, Refusal):
@@ -278,13 +278,12 @@ class Check:
         if self.fix or self.diff:
             from advisor.cli.fixing import apply_fixes, write_back
 
-            fixed = apply_fixes(result, options, unsafe=self.unsafe_fixes)
+            result, applied = apply_fixes(result, options, unsafe=self.unsafe_fixes)
             if self.diff:
-                self.diffs += _diffs(file.path, source.text, fixed.result.source)
-            else:
-                write_back(fixed, source, to_output=self._piped)
-            self.fixed += len(fixed.applied)
-            result = fixed.result
+                self.diffs += _diffs(file.path, source.text, result.source)
+            elif applied or self._piped:
+                write_back(file.path, result.source, source, to_output=self._piped)
+            self.fixed += len(applied)
         self.looked_into += 1
         self.findings += result.findings
         self.remarks += result.remarks
@@ -304,17 +303,13 @@ class Check:
         return NOTHING_TO_SAY
 
     def _sift(self, file: str) -> None:
-        from advisor.suppress import BaselineError, read_baseline, sift
+        from advisor.suppress import sift
 
         try:
-            baseline = read_baseline(file)
-        except BaselineError as error:
-            raise CommandError(str(error)) from error
+            self.findings[:], stale = sift(self.findings, file, self.checked)
         except OSError as error:
             raise system_error(error, file) from error
-        sifted = sift(self.findings, baseline, self.checked)
-        self.findings[:] = sifted.new
-        for entry in sifted.stale:
+        for entry in stale:
             complain(
                 f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"
                 " found; --write-baseline takes it out"

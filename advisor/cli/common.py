@@ -12,17 +12,19 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from io import TextIOWrapper
+from typing import Final, TypeVar
 
 from advisor.config.files import system_error, wrong_use
-from advisor.report.style import Style, detect_style, one_line
+from advisor.report.style import Style, detect_style, json_text, one_line
 from advisor.source import SourceProblem
 from costdb.records import dataclass, replace
 from costdb.wording import DOTTED_NAME, nearest, read_number
 
 # Text or JSON: what the commands have in common that show one result.
 
-TEXT, JSON = "text", "json"
+TEXT: Final = "text"
+JSON: Final = "json"
 PAGES = ("html", "markdown")
 """Formats of results that have a picture."""
 
@@ -157,14 +159,10 @@ def write_out(text: str) -> None:
     stream = sys.stdout
     if stream is None:  # closed before the program started
         return
-    data = text.encode(getattr(stream, "encoding", None) or "utf-8", "backslashreplace")
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace", newline="")
     try:
-        binary = getattr(stream, "buffer", None)
-        if binary is None:
-            stream.write(text)
-        else:
-            stream.flush()
-            binary.write(data)
+        stream.write(text)
         stream.flush()
     except BrokenPipeError:
         discard_output()
@@ -197,10 +195,7 @@ def write_problems(
 ) -> int:
     """Write what is wrong with files, a line each or as a document, and return the exit code."""
     if output_format == JSON:
-        import json
-
-        document = {"schema_version": 1, **of, "problems": problems}
-        write_result(json.dumps(document, indent=2) + "\n", output)
+        write_result(json_text({"schema_version": 1, **of, "problems": problems}), output)
     else:
         write_result("".join(f"{one_line(problem)}\n" for problem in problems), output)
     return WRONG_USE if problems else NOTHING_TO_SAY
@@ -371,7 +366,7 @@ class Bar:
     """A bar on a terminal, beside what is being done; elsewhere a line for each new thing."""
 
     def __init__(self) -> None:
-        self._title = ""
+        self.title = ""
         self._due = 0.0
 
     def show(self, title: str, share: float) -> None:
@@ -379,7 +374,7 @@ class Bar:
         stream = sys.stderr
         if stream is None or manner.get().quiet:
             return
-        new, self._title = title != self._title, title
+        new, self.title = title != self.title, title
         if not stream.isatty():
             if new:
                 stream.write(f"{title}\n")
@@ -393,6 +388,6 @@ class Bar:
 
     def clear(self) -> None:
         """Take the bar off the terminal."""
-        if self._title and sys.stderr is not None and sys.stderr.isatty():
+        if self.title and sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -12,29 +12,9 @@ from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.finding import Applicability, Finding
 from advisor.source import CellsLost, EditError, SourceProblem, apply_edits
-from costdb.records import dataclass
-
-SAFE = frozenset((Applicability.SAFE,))
-SAFE_AND_UNSAFE = frozenset((Applicability.SAFE, Applicability.UNSAFE))
 
 # Far above what a file of kernels needs; a pair of rules that undo each other stops here.
 _MOST_FIXES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """The state of a file after its fixes.
-
-    Attributes
-    ----------
-    result : FileResult
-        Of the text as it is now.
-    applied : tuple of Finding
-        In the order in which they were applied.
-    """
-
-    result: FileResult
-    applied: tuple[Finding, ...]
 
 
 def _best_step(
@@ -66,8 +46,12 @@ def _parses(text: str) -> bool:
     return True
 
 
-def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
-    """Return the state of a file when no fix is left, the highest gain first; nothing is written.
+def apply_fixes(
+    result: FileResult, options: Options, *, unsafe: bool
+) -> tuple[FileResult, list[Finding]]:
+    """Return a file as it is when no fix is left, and what was applied, the highest gain first.
+
+    Nothing is written.
 
     The text is checked again after each one, because it may remove the ground of another, and
     moves what lies below it.
@@ -96,7 +80,7 @@ def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
         except MachineError as error:
             raise wrong_use(str(error)) from error
 
-    allowed = SAFE_AND_UNSAFE if unsafe else SAFE
+    allowed = [Applicability.SAFE, *[Applicability.UNSAFE] * unsafe]
     applied: list[Finding] = []
     seen = {result.source}
     while len(applied) < _MOST_FIXES:
@@ -115,11 +99,11 @@ def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
             ) from problem
         seen.add(text)
         applied.append(finding)
-    return Fixed(result, tuple(applied))
+    return result, applied
 
 
-def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
-    """Write a fixed text to its file if anything was fixed, or always to standard output.
+def write_back(path: str, text: str, file: SourceFile, *, to_output: bool) -> None:
+    """Write a fixed text to its file, or to standard output.
 
     Raises
     ------
@@ -127,7 +111,6 @@ def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
         It does not fit into the file's encoding, the file has changed since it was read, or the
         system refuses; the file is as it was.
     """
-    path, text = fixed.result.path, fixed.result.source
     try:
         data = file.encode(text)
     except UnicodeEncodeError as error:
@@ -136,12 +119,12 @@ def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
         raise wrong_use(f"{path}: not fixed: {error}") from error
     if to_output:
         write_out(file.written(text))
-    elif fixed.applied:
-        try:
-            if read_source(path) != file:
-                raise wrong_use(f"{path}: has changed since it was read; not fixed")
-            replace_file(path, data)
-        except SourceProblem as problem:
-            raise CommandError(str(problem)) from problem
-        except OSError as error:
-            raise system_error(error, path) from error
+        return
+    try:
+        if read_source(path) != file:
+            raise wrong_use(f"{path}: has changed since it was read; not fixed")
+        replace_file(path, data)
+    except SourceProblem as problem:
+        raise CommandError(str(problem)) from problem
+    except OSError as error:
+        raise system_error(error, path) from error

@@ -7,14 +7,14 @@ makes its own option, by the functions here where they fit.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, MutableMapping
-from typing import Annotated, Any
+from collections.abc import Collection, MutableMapping
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperOption
 
 from advisor.cli.common import COLORS, check_output, manner
-from advisor.config.files import OUTPUT_FORMATS, wrong_use
+from advisor.config.files import wrong_use
 from costdb.records import replace
 
 # Completion in a shell: what could stand at a place of the command line.
@@ -24,11 +24,6 @@ from costdb.records import replace
 _BASH_WORDS, _BASH_PLACE = "COMP_WORDS", "COMP_CWORD"
 _OTHER_WORDS = "_TYPER_COMPLETE_ARGS"
 _PROGRAM = re.compile(r"\S*(\s)")
-
-
-def words(*known: str) -> Callable[[str], list[str]]:
-    """Return what offers these words."""
-    return lambda incomplete: _starting(known, incomplete)
 
 
 def machines(incomplete: str) -> list[str]:
@@ -134,13 +129,6 @@ def machine_option(help_text: str) -> Any:
     return option("--machine -m", help_text, "NAME", env=True, autocompletion=machines)
 
 
-def report_format_option(*more: str) -> Any:
-    """Return ``--output-format`` of a command that reports findings; `more` are other words."""
-    known = (*more, *OUTPUT_FORMATS)
-    help_text = f"One of {', '.join(known)}." if len(known) > 1 else f"{known[0]} and no other."
-    return option("--output-format", help_text, "FORMAT", env=True, autocompletion=words(*known))
-
-
 def codes_option(name: str, help_text: str) -> Any:
     """Return an option that names rules."""
     return option(f"--{name}", help_text, "CODES", env=True, autocompletion=codes)
@@ -150,21 +138,6 @@ def output_file_option(what: str) -> Any:
     """Return ``-o`` for a report or a result."""
     help_text = f"Write the {what} to a file."
     return option("-o --output-file", help_text, "FILE", callback=check_output)
-
-
-def format_option(*known: str) -> Any:
-    """Return ``--output-format`` of a command that shows one result."""
-    *others, last = known
-    expected = f"{', '.join(others)} or {last}" if others else last
-
-    def checked(name: str) -> str:
-        if name not in known:
-            raise wrong_use(f"--output-format {name}: expected {expected}")
-        return name
-
-    help_text = f"One of {', '.join(known)}." if others else f"{last}; there is no other."
-    offered, name = words(*known), "--output-format"
-    return option(name, help_text, "FORMAT", autocompletion=offered, callback=checked)
 
 
 def manners() -> list[Any]:
@@ -222,8 +195,11 @@ ConfigFile = Annotated[
 Isolated = Annotated[bool, option("--isolated", "Read no configuration file.")]
 ReportFile = Annotated[str | None, output_file_option("report")]
 ResultFile = Annotated[str | None, output_file_option("result")]
-TextOrJson = Annotated[str, format_option("text", "json")]
-TextJsonOrPage = Annotated[str, format_option("text", "json", "html", "markdown")]
+_SHOWN = option("--output-format", "How the result is shown.")
+TextOrJson = Annotated[Literal["text", "json"], _SHOWN]
+TextJsonOrPage = Annotated[Literal["text", "json", "html", "markdown"], _SHOWN]
+Json = Annotated[Literal["json"], _SHOWN]
+REPORTED = option("--output-format", "How findings are reported.", env=True)
 CacheFolder = Annotated[
     str | None,
     option(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from advisor.cache import FOLDER_NAME, Answers, Cache, ForeignFolderError
+from advisor.cache import FOLDER_NAME, Cache, ForeignFolderError
 from advisor.cli.common import STANDARD_STREAM, complain, write_out
 from advisor.config.effective import Resolver, split_codes
 from advisor.config.files import (
@@ -212,18 +212,17 @@ def make_scope(
         choose_machine(command_line.machine)
     found = configurations(command_line, file=config, isolated=isolated)
     here = found.of_folder(".")
-    answers = None
+    kept = None
     if cache is not None:
-        folder = Path(cache) if cache else usual_cache_folder(here)
-        answers = Answers(Cache(folder))
+        kept = Cache(Path(cache) if cache else usual_cache_folder(here))
         try:
-            answers.cache.check()
+            kept.check()
         except (ForeignFolderError, OSError) as error:
             raise wrong_use(f"cache: {error}") from error
     if cache:
         _tell_unwritable(Path(cache))
     observations = None if isolated else Observations()
-    return Scope(Resolver(found, answers, observations), here, split_codes(exclude), force)
+    return Scope(Resolver(found, kept, observations), here, split_codes(exclude), force)
 
 
 def _tell_unwritable(folder: Path) -> None:
@@ -253,7 +252,7 @@ def show(paths: Sequence[str], scope: Scope, output_format: str, stdin_filename:
         path = next(python_files(paths, complaints.append, scope.excluded, force=scope.force), None)
     if path is None:
         raise complaints[0] if complaints else wrong_use("every file is excluded")
-    settings = scope.resolver.settings(path)
+    settings = scope.resolver.configurations.of_file(path)
     scope.resolver.effective(path)  # refuses unknown machines and rules
     lines = _lines(path, settings, scope, output_format)
     write_out("".join(f"{line}\n" for line in lines))

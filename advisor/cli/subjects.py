@@ -98,9 +98,11 @@ def open_files(
     if kernel is not None and endings != {KERNEL}:
         raise wrong_use("--kernel is for Python files")
     if endings == {MODEL}:
-        return _open_model(files)
+        from costdb.process.model import ProcessSubject, load_model
+
+        return Opened(ProcessSubject(load_model(list(map(Path, files)))))
     if endings == {KERNEL} and (len(files) > 1 or "," in (kernel or "")):
-        return _open_alternatives(files, machine, kernel, _numbers(given))
+        return _open_alternatives(files, machine, kernel, numbers_of(given))
     if len(files) > 1:
         raise wrong_use(f"{' '.join(files)}: several files make one model only if all are {MODEL}")
     if endings == {DESCRIPTION}:
@@ -112,7 +114,7 @@ def open_files(
     if endings == {KERNEL}:
         # A wrong profile need not wait for the parser of Python to be imported.
         chosen = _machine_for(files[0], machine)
-        return _open_python(files[0], kernel, chosen, _numbers(given))
+        return _open_python(files[0], kernel, chosen, numbers_of(given))
     raise wrong_use(
         f"{files[0]}: expected a process model ({MODEL}), a description ({DESCRIPTION}) or "
         f"annotated Python ({KERNEL})"
@@ -141,7 +143,7 @@ def open_on(
     return Opened(AlternativesSubject({n: one.subject for n, one in opened.items()}, MACHINE))
 
 
-def _numbers(given: Mapping[str, str]) -> Mapping[str, int | float]:
+def numbers_of(given: Mapping[str, str]) -> Mapping[str, int | float]:
     """Return what is given as a number; words are for descriptions."""
     read = {name: read_number(text) for name, text in given.items()}
     return {name: value for name, value in read.items() if value is not None}
@@ -302,20 +304,9 @@ def settings_of(file: str) -> Settings:
     return configurations(environment).of_file(file)
 
 
-def with_ranks(given: Mapping[str, str], ranks: int | None) -> Mapping[str, str]:
-    """Return what ``-D`` options say together with what ``-P`` says."""
-    return given if ranks is None else {**given, "P": str(ranks)}
-
-
 def _machine_for(file: str, name: str | None) -> Machine:
     """Return the machine called `name`, or the one that the configuration near `file` names."""
     return load_machine(choose_machine(name or settings_of(file).machine))
-
-
-def _open_model(files: Sequence[str]) -> Opened:
-    from costdb.process.model import ProcessSubject, load_model
-
-    return Opened(ProcessSubject(load_model([Path(file) for file in files])))
 
 
 def formula_of(opened: Opened) -> str | None:
@@ -333,12 +324,13 @@ _NAME = re.compile(DOTTED_NAME)
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 
-def parse_given(definitions: Iterable[str]) -> Mapping[str, str]:
-    """Return what ``-D NAME=VALUE`` options say; the last one of a name holds.
+def parse_given(definitions: Iterable[str], ranks: int | None) -> Mapping[str, str]:
+    """Return what ``-D NAME=VALUE`` options and ``-P`` say; the last one of a name holds.
 
     A value is a number or a word; what it is for decides.
     """
-    return dict(map(split_binding, definitions))
+    given = dict(map(split_binding, definitions))
+    return given if ranks is None else {**given, "P": str(ranks)}
 
 
 def parse_over(texts: Iterable[str]) -> Mapping[str, tuple[Chosen, ...] | None]:

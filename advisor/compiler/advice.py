@@ -166,33 +166,18 @@ class AdviceWarning(UserWarning):
     """A finding on a compiled function, at the line of the source that it is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """How to report.
+def wish(text: str) -> tuple[str, str] | None:
+    """Return what ``ADVISE_NUMBA`` asks for: a form, and the file of ``json-lines=FILE``, or none.
 
-    Attributes
-    ----------
-    form : {"warnings", "json-lines", "store"}
-    file : str
-        Where JSON lines go, added at its end; empty: standard error.
-    """
-
-    form: str
-    file: str = ""
-
-
-def wish(text: str) -> Wish | None:
-    """Return what ``ADVISE_NUMBA`` asks for: a form, or ``json-lines=FILE``; None for nothing.
-
-    ``1`` means warnings. Another word is logged and means nothing.
+    ``1`` means warnings. None stands for nothing, as does another word, which is logged.
     """
     form, _, file = text.strip().partition("=")
     if form.lower() in _OFF:
         return None
     if form.lower() in _ON:
-        return Wish("warnings")
+        return "warnings", ""
     if form in FORMS and not (file and form != "json-lines"):
-        return Wish(form, file)
+        return form, file
     log.warning("advise: %s=%s: expected 1, 0, %s", VARIABLE, text, ", ".join(FORMS))
     return None
 
@@ -209,26 +194,32 @@ def _report_own(process: int) -> None:
     # a forked child inherits the registration, and what its parent gathered
     if process != os.getpid() or is_taken():
         return
-    text = os.environ.get(VARIABLE)
-    wanted = Wish("warnings") if text is None else wish(text)
+    wanted = wish(os.environ.get(VARIABLE, "1"))
     if wanted is not None:
-        report(wanted)
+        report(*wanted)
 
 
-def report(wanted: Wish) -> None:
-    """Report all facts gathered so far; an error of ours is logged, not raised."""
+def report(form: str, file: str = "") -> None:
+    """Report all facts gathered so far; an error of ours is logged, not raised.
+
+    Parameters
+    ----------
+    form : {"warnings", "json-lines", "store"}
+    file : str
+        Where JSON lines go, added at its end; empty: standard error.
+    """
     # here the program has imported what it likes, and the analysis is still to be imported
     with guarded("reporting on compiled functions"), ours():
         facts = gathered()
         if not facts:
             return
-        if wanted.form == "store":
+        if form == "store":
             store(facts, " ".join(sys.argv[:1]))
             return
         advice = advise_on(facts)
         for problem in advice.problems:
             log.warning("%s", problem)
-        if wanted.form == "warnings":
+        if form == "warnings":
             from advisor.report.model import headline
 
             for finding in advice.findings:
@@ -240,8 +231,8 @@ def report(wanted: Wish) -> None:
 
         lines = [json.dumps(finding_document(one), allow_nan=False) for one in advice.findings]
         text = "".join(f"{line}\n" for line in lines)
-        if not wanted.file:
+        if not file:
             sys.stderr.write(text)
             return
-        with Path(wanted.file).open("a", encoding="utf-8") as stream:
+        with Path(file).open("a", encoding="utf-8") as stream:
             stream.write(text)

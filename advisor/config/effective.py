@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from advisor.cache import Answers
+from advisor.cache import Cache
 from advisor.config.files import (
     CommandError,
     Configurations,
@@ -113,8 +113,7 @@ class Resolver:
     Attributes
     ----------
     configurations : Configurations
-    answers : Answers or None
-        The cache.
+    cache : Cache or None
     observations : Observations or None
         What runs showed; None where that is to be left out.
     details : bool
@@ -127,23 +126,13 @@ class Resolver:
     """
 
     configurations: Configurations
-    answers: Answers | None
+    cache: Cache | None
     observations: Observations | None = None
     details: bool = True
     everything: bool = False
     named_only: bool = False
     _known: tuple[tuple[str, str], ...] | None = None
     _done: dict[int, Effective] = field(default_factory=dict)
-
-    def settings(self, path: str) -> Settings:
-        """Return the settings of a file.
-
-        Raises
-        ------
-        CommandError
-            The configuration is wrong.
-        """
-        return self.configurations.of_file(path)
 
     def effective(self, path: str) -> Effective:
         """Return what holds for a file.
@@ -153,7 +142,7 @@ class Resolver:
         CommandError
             The configuration is wrong, or names no known machine or rule.
         """
-        settings = self.settings(path)
+        settings = self.configurations.of_file(path)
         # settings are kept by the configurations, one object for each combination
         if id(settings) not in self._done:
             self._done[id(settings)] = self._resolved(settings)
@@ -246,19 +235,10 @@ class Resolver:
     def _rules(self) -> Sequence[tuple[str, str]]:
         """Return codes and names of the installed rules, from the cache where it knows them."""
         if self._known is None:
-            self._known = self._kept_rules() or self._installed_rules()
+            kept = () if self.cache is None else self.cache.read("rules", self.cache.environment)
+            self._known = tuple((code, name) for code, name in kept or ())
+        if not self._known:
+            self._known = tuple((rule.code, rule.name) for rule in installed_rules())
+            if self.cache is not None:
+                self.cache.write("rules", self.cache.environment, self._known)
         return self._known
-
-    def _kept_rules(self) -> tuple[tuple[str, str], ...]:
-        if self.answers is None:
-            return ()
-        kept = self.answers.cache.read("rules", self.answers.environment)
-        return tuple((code, name) for code, name in kept or ())
-
-    def _installed_rules(self) -> tuple[tuple[str, str], ...]:
-        found = tuple((rule.code, rule.name) for rule in installed_rules())
-        if not found:
-            raise wrong_use("no rules are installed")
-        if self.answers is not None:
-            self.answers.cache.write("rules", self.answers.environment, found)
-        return found

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from costdb.records import dataclass, field, replace
 from costdb.wording import DOTTED_NAME, nearest
@@ -248,10 +248,11 @@ TABLE = ("tool", "advise")
 LARGEST_NUMBER = 1e18
 
 # Spelt out here, because a module of a report must not be imported to read a file.
-OUTPUT_FORMATS = (
+OutputFormat = Literal[
     "full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit", "rdjson",
     "markdown", "html",
-)  # fmt: skip
+]  # fmt: skip
+OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
 
 _SIZE = re.compile(DOTTED_NAME)
 _CODE = re.compile(r"[A-Z]+[0-9]*|[a-z0-9]+(-[a-z0-9]+)+")

@@ -8,114 +8,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import SequenceMatcher
-from enum import StrEnum
 from typing import TypeVar
 
-from lsprotocol.types import (
-    TextDocumentContentChangeEvent,
-)
+from lsprotocol.types import TextDocumentContentChangeEvent
 
 from advisor import engine
 from advisor.engine import Options, RankKernel
-from advisor.finding import ONE_PROCESS, Applicability, Finding, Ranked, Remark
+from advisor.finding import Finding, Ranked, Remark
 from advisor.ir.kernel import Kernel
 from advisor.lsp.document import Document
-from advisor.report.model import headline
 from advisor.source import Edit, ParseProblem, SourceProblem, Span, apply_edits, split_lines
 from costdb.records import dataclass, field, replace
 
 # The engine as the language server asks it: every outcome is a value, none ends the server.
-
-
-# Code actions: which edits are offered for which findings, and how "ignore here" is written.
-
-
-class Purpose(StrEnum):
-    """What an action does."""
-
-    REWRITE = "rewrite"
-    IGNORE = "ignore"
-    MEASURE = "measure"
-
-
-QUICK_FIX = "quickfix"
-REWRITE = "refactor.rewrite"
-KINDS = (QUICK_FIX, REWRITE)
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """An action on a finding, without its edit: that is made when the user picks it.
-
-    Attributes
-    ----------
-    title : str
-        Starts with the class and the gain, for a rewrite.
-    kind : str
-        One of `KINDS`.
-    preferred : bool
-        Whether an editor may apply it without asking which.
-    """
-
-    purpose: Purpose
-    title: str
-    kind: str
-    preferred: bool
-    finding: Finding
-
-
-def offers(
-    findings: Iterable[Finding], only: Sequence[str] | None, here: Callable[[str], bool]
-) -> Iterator[Offer]:
-    """Yield the actions on findings: rewrites, a measurement of each kernel, suppressions.
-
-    A safe rewrite is a quick fix. An unsafe one is a refactoring, which nobody applies without
-    looking; an editor that asks for refactorings only gets the safe ones as such too.
-
-    Parameters
-    ----------
-    findings : iterable of Finding
-    only : sequence of str or None
-        The kinds that the editor asks for, each with those below it; None for all.
-    here : callable
-        Whether a machine may be the one that this runs on.
-    """
-    chosen = tuple(findings)
-    quick, refactoring = _asked(QUICK_FIX, only), _asked(REWRITE, only)
-    for finding in chosen:
-        applicability = _applicability(finding)
-        if applicability is Applicability.SAFE and quick:
-            yield Offer(Purpose.REWRITE, headline(finding), QUICK_FIX, True, finding)
-        elif applicability is Applicability.SAFE and refactoring:
-            yield Offer(Purpose.REWRITE, headline(finding), REWRITE, False, finding)
-        elif applicability is Applicability.UNSAFE and refactoring:
-            title = f"{headline(finding)} (unsafe: results may differ)"
-            yield Offer(Purpose.REWRITE, title, REWRITE, False, finding)
-    if quick:
-        kernels: dict[str, Finding] = {}
-        for finding in chosen:
-            if finding.priced_as.startswith(ONE_PROCESS) and here(finding.evidence.machine):
-                kernels.setdefault(finding.kernel, finding)
-        for name, finding in kernels.items():
-            title = f"Measure {name} and its rewrites on this machine"
-            yield Offer(Purpose.MEASURE, title, QUICK_FIX, False, finding)
-        for finding in chosen:
-            title = f"Ignore {finding.code} ({finding.name}) here"
-            yield Offer(Purpose.IGNORE, title, QUICK_FIX, False, finding)
-
-
-def _applicability(finding: Finding) -> Applicability | None:
-    fix = finding.fix
-    return fix.applicability if fix is not None and fix.edits else None
-
-
-def _asked(kind: str, only: Sequence[str] | None) -> bool:
-    return only is None or any(
-        kind == asked or kind.startswith(f"{asked}.") or asked == "" for asked in only
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +33,23 @@ class Analysis:
     Attributes
     ----------
     findings, remarks : tuple
-        Empty unless `understood`.
+        Unless `understood` none, or those carried over from an earlier text.
     problem : SourceProblem or None
         Why the text could not be understood.
     failure : str
         One line when no prediction is possible for any text, as without a machine.
+    version : int
+        Of the file; all positions are in its text.
+    serial : int
+        Tells answers apart, whatever the editor does with version numbers.
     """
 
     findings: tuple[Finding, ...] = ()
     remarks: tuple[Remark, ...] = ()
     problem: SourceProblem | None = None
     failure: str = ""
+    version: int = 0
+    serial: int = 0
 
     @property
     def understood(self) -> bool:
@@ -308,42 +222,13 @@ def carried(
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What there is to say about one version of a file.
-
-    Attributes
-    ----------
-    version : int
-        Of the file; all positions are in its text.
-    serial : int
-        Tells answers apart, whatever the editor does with version numbers.
-    said : Analysis
-        Its findings are carried over from an earlier text where the present one does not parse.
-    """
-
-    version: int
-    serial: int
-    said: Analysis
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What is suggested."""
-        return self.said.findings
-
-    @property
-    def current(self) -> bool:
-        """Whether that is about the present text."""
-        return self.said.understood
-
-
 @dataclass(slots=True, eq=False)
 class OpenFile:
     """A file in the editor, and what is known about it."""
 
     path: str
     document: Document
-    answer: Answer | None = None
+    answer: Analysis | None = None
     good: Analysis | None = None
     good_text: str = ""
     """What `good` is about."""
@@ -436,7 +321,7 @@ class Analyses:
                 found = True
         return found
 
-    async def latest(self, uri: str) -> tuple[OpenFile, Answer] | None:
+    async def latest(self, uri: str) -> tuple[OpenFile, Analysis] | None:
         """Return the answer about the newest text, when there is one; None for a closed file."""
         while (file := self.files.get(uri)) is not None:
             if file.answer is not None:
@@ -486,7 +371,7 @@ class Analyses:
         # it may have changed while it was waiting for its turn
         return self.analyse(file.path, text) if file.stamp == stamp else None
 
-    def _answer(self, file: OpenFile, analysis: Analysis) -> Answer:
+    def _answer(self, file: OpenFile, analysis: Analysis) -> Analysis:
         document = file.document
         if analysis.understood:
             file.good, file.good_text = analysis, document.text
@@ -498,7 +383,7 @@ class Analyses:
                 remarks=carried(file.good.remarks, *lines),
             )
         self._serial += 1
-        return Answer(document.version, self._serial, analysis)
+        return replace(analysis, version=document.version, serial=self._serial)
 
 
 def _outcome(future: asyncio.Future[Analysis | None]) -> Analysis | None:

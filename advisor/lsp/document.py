@@ -5,36 +5,25 @@ form feeds and U+2028 too, where neither editors nor Python see the end of a lin
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from lsprotocol.types import (
     Position,
+    PositionEncodingKind,
     Range,
     TextDocumentContentChangeEvent,
     TextDocumentContentChangePartial,
 )
+from pygls.workspace import PositionCodec
 
 from advisor.source import Span, split_lines
 from costdb.records import dataclass, field
 
-
-class Encoding(StrEnum):
-    """What one column is: the code unit of an encoding."""
-
-    UTF8 = "utf-8"
-    UTF16 = "utf-16"
-    UTF32 = "utf-32"
-
-
-def _units_of(char: str, encoding: Encoding) -> int:
-    if encoding is Encoding.UTF8:
-        return 1 + (char > "\x7f") + (char > "\u07ff") + (char > "\uffff")
-    return 1 + (encoding is Encoding.UTF16 and char > "\uffff")
+Encoding = PositionEncodingKind | str
+"""What one column is: the code unit of an encoding."""
 
 
 def count_units(text: str, encoding: Encoding) -> int:
     """Return how many columns `text` takes."""
-    return len(text) if text.isascii() else sum(_units_of(char, encoding) for char in text)
+    return len(text) if text.isascii() else PositionCodec(encoding).client_num_units(text)
 
 
 def code_points(line: str, column: int, encoding: Encoding) -> int:
@@ -44,9 +33,9 @@ def code_points(line: str, column: int, encoding: Encoding) -> int:
     """
     if line.isascii():
         return max(0, min(column, len(line)))
-    passed = 0
+    passed, codec = 0, PositionCodec(encoding)
     for index, char in enumerate(line):
-        passed += _units_of(char, encoding)
+        passed += codec.client_num_units(char)
         if passed > column:
             return index
     return len(line)

@@ -4,53 +4,51 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
-from pygls.capabilities import get_capability
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from advisor.config.files import FILE_NAME
-from advisor.finding import Applicability, Finding, Remark, Verdict
-from advisor.lsp.analyses import Answer, Offer, Purpose
-from advisor.lsp.document import Document, Encoding
-from advisor.lsp.settings import SECTION
+from advisor.finding import ONE_PROCESS, Applicability, Finding, Verdict
+from advisor.lsp.analyses import Analysis
+from advisor.lsp.document import Document
 from advisor.report.model import headline
 from advisor.report.style import duration
-from advisor.source import Edit, SourceProblem, newline_of
-from costdb.records import dataclass
+from advisor.source import Edit, newline_of
 
 MEASURE = "advise.measure"
 """The command that times a kernel."""
 
+QUICK_FIX, REWRITE = types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorRewrite
+EDIT, IGNORE = "rewrite", "ignore"
+"""What the data of an action says that it does."""
+
 # Inlay hints: what a line costs, behind its end.
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Text behind the end of a line, counted from 1."""
-
-    line: int
-    label: str
-    tooltip: str
-
-
-def hints(findings: Iterable[Finding], first_line: int, last_line: int) -> tuple[Hint, ...]:
+def hints(
+    document: Document, findings: Iterable[Finding], first_line: int, last_line: int
+) -> list[types.InlayHint]:
     """Return one hint for each line that a finding starts on, within the lines asked for.
 
     Of several findings on a line the one that saves most speaks.
     """
     best: dict[int, Finding] = {}
-    for finding in findings:
-        line = finding.span.start_line
-        known = best.get(line)
-        if first_line <= line <= last_line and (known is None or finding.order < known.order):
-            best[line] = finding
-    return tuple(Hint(line, _label(best[line]), headline(best[line])) for line in sorted(best))
+    for finding in sorted(findings, key=lambda one: one.order):
+        if first_line <= finding.span.start_line <= last_line:
+            best.setdefault(finding.span.start_line, finding)
+    return [
+        types.InlayHint(
+            position=document.end_of_line(line),
+            label=_label(best[line]),
+            tooltip=headline(best[line]),
+            padding_left=True,
+        )
+        for line in sorted(best)
+    ]
 
 
 def _label(finding: Finding) -> str:
@@ -131,14 +129,19 @@ SOURCE = "advise"
 
 
 def diagnostics(
-    document: Document, answer: Answer, pages: Mapping[str, str]
+    document: Document, answer: Analysis, pages: Mapping[str, str]
 ) -> list[types.Diagnostic]:
     """Return an answer as diagnostics."""
     found = [diagnostic(document, finding, pages) for finding in answer.findings]
-    found += [_of_remark(document, remark) for remark in answer.said.remarks]
+    for remark in answer.remarks:
+        place, severity = document.range_of(remark.span), types.DiagnosticSeverity.Hint
+        found.append(types.Diagnostic(place, remark.message, severity, source=SOURCE))
     # that a text is no Python is said by other tools
-    if answer.said.problem is not None and not answer.said.half_typed:
-        found.append(_of_problem(document, answer.said.problem))
+    if answer.problem is not None and not answer.half_typed:
+        start = document.position(answer.problem.line, answer.problem.column)
+        place = types.Range(start, document.end_of_line(start.line + 1))
+        severity = types.DiagnosticSeverity.Information
+        found.append(types.Diagnostic(place, answer.problem.message, severity, source=SOURCE))
     return found
 
 
@@ -168,25 +171,69 @@ def overlapping(
     )
 
 
-def code_action(document: Document, offer: Offer, pages: Mapping[str, str]) -> types.CodeAction:
-    """Return an offer as an action: a command, or an edit that is still to be resolved."""
-    finding = offer.finding
-    if offer.purpose is Purpose.MEASURE:
-        command = types.Command(offer.title, MEASURE, arguments=[document.uri, finding.kernel])
-        return types.CodeAction(title=offer.title, kind=offer.kind, command=command)
-    return types.CodeAction(
-        title=offer.title,
-        kind=offer.kind,
-        diagnostics=[diagnostic(document, finding, pages)],
-        is_preferred=True if offer.preferred else None,
-        data={
-            "uri": document.uri,
-            "version": document.version,
-            "purpose": str(offer.purpose),
-            "code": finding.code,
-            "fingerprint": finding.fingerprint,
-            "line": finding.span.start_line,
-        },
+def actions(
+    document: Document,
+    findings: Sequence[Finding],
+    only: Sequence[str] | None,
+    here: Callable[[str], bool],
+    pages: Mapping[str, str],
+) -> Iterator[types.CodeAction]:
+    """Yield the actions on findings: rewrites, a measurement of each kernel, suppressions.
+
+    A safe rewrite is a quick fix. An unsafe one is a refactoring, which nobody applies without
+    looking; an editor that asks for refactorings only gets the safe ones as such too. Edits are
+    made when the user picks one.
+
+    Parameters
+    ----------
+    document : Document
+    findings : sequence of Finding
+    only : sequence of str or None
+        The kinds that the editor asks for, each with those below it; None for all.
+    here : callable
+        Whether a machine may be the one that this runs on.
+    pages : mapping of str to str
+        URIs of the pages of rules, by code.
+    """
+    quick, refactoring = _asked(QUICK_FIX, only), _asked(REWRITE, only)
+
+    def action(title: str, purpose: str, preferred: bool, finding: Finding) -> types.CodeAction:
+        return types.CodeAction(
+            title=title,
+            kind=QUICK_FIX if preferred or purpose == IGNORE else REWRITE,
+            diagnostics=[diagnostic(document, finding, pages)],
+            is_preferred=preferred or None,
+            data={
+                "uri": document.uri,
+                "version": document.version,
+                "purpose": purpose,
+                "code": finding.code,
+                "fingerprint": finding.fingerprint,
+                "line": finding.span.start_line,
+            },
+        )
+
+    kernels: dict[str, types.CodeAction] = {}
+    for finding in findings:
+        fix = finding.fix
+        safety = fix.applicability if fix is not None and fix.edits else None
+        if safety is Applicability.SAFE and (quick or refactoring):
+            yield action(headline(finding), EDIT, quick, finding)
+        elif safety is Applicability.UNSAFE and refactoring:
+            yield action(f"{headline(finding)} (unsafe: results may differ)", EDIT, False, finding)
+        if finding.priced_as.startswith(ONE_PROCESS) and here(finding.evidence.machine):
+            title = f"Measure {finding.kernel} and its rewrites on this machine"
+            command = types.Command(title, MEASURE, arguments=[document.uri, finding.kernel])
+            kernels[finding.kernel] = types.CodeAction(title, QUICK_FIX, command=command)
+    if quick:
+        yield from kernels.values()
+        for finding in findings:
+            yield action(f"Ignore {finding.code} ({finding.name}) here", IGNORE, False, finding)
+
+
+def _asked(kind: str, only: Sequence[str] | None) -> bool:
+    return only is None or any(
+        kind == asked or kind.startswith(f"{asked}.") or asked == "" for asked in only
     )
 
 
@@ -227,28 +274,6 @@ def hover(
     else:
         kind, text = types.MarkupKind.PlainText, hover_plain(findings, current=current)
     return types.Hover(types.MarkupContent(kind, text), document.range_of(findings[0].span))
-
-
-def inlay_hint(document: Document, hint: Hint) -> types.InlayHint:
-    """Return a hint behind the end of its line."""
-    return types.InlayHint(
-        position=document.end_of_line(hint.line),
-        label=hint.label,
-        tooltip=hint.tooltip,
-        padding_left=True,
-    )
-
-
-def _of_remark(document: Document, remark: Remark) -> types.Diagnostic:
-    place = document.range_of(remark.span)
-    return types.Diagnostic(place, remark.message, types.DiagnosticSeverity.Hint, source=SOURCE)
-
-
-def _of_problem(document: Document, problem: SourceProblem) -> types.Diagnostic:
-    start = document.position(problem.line, problem.column)
-    end = document.end_of_line(start.line + 1)
-    severity = types.DiagnosticSeverity.Information
-    return types.Diagnostic(types.Range(start, end), problem.message, severity, source=SOURCE)
 
 
 # Pages of the rules as files, for the link on a diagnostic.
@@ -308,58 +333,3 @@ class AdviseProtocol(LanguageServerProtocol):
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Close a file."""
         self.documents.closed(params)
-
-
-class Ability(StrEnum):
-    """What an editor can do, as far as it matters here, and where it says so.
-
-    Fields that an editor does not know it passes over: of these nothing is asked.
-    """
-
-    PULLS = "text_document.diagnostic"
-    REFRESHES = "workspace.diagnostics.refresh_support"
-    REFRESHES_HINTS = "workspace.inlay_hint.refresh_support"
-    MARKDOWN = "text_document.hover.content_format"
-    RESOLVES_EDITS = "text_document.code_action.resolve_support.properties"
-    SENDS_DATA_BACK = "text_document.code_action.data_support"
-    VERSIONED_EDITS = "workspace.workspace_edit.document_changes"
-    HAS_CONFIGURATION = "workspace.configuration"
-    REGISTERS_CONFIGURATION = "workspace.did_change_configuration.dynamic_registration"
-    WATCHES_FILES = "workspace.did_change_watched_files.dynamic_registration"
-
-
-_AMONG = {Ability.MARKDOWN: types.MarkupKind.Markdown, Ability.RESOLVES_EDITS: "edit"}
-"""What the value must hold, where it is a list."""
-
-
-def abilities_of(client: types.ClientCapabilities) -> frozenset[Ability]:
-    """Read the capabilities that an editor declares."""
-    said = {one: get_capability(client, one, None) for one in Ability}
-    return frozenset(
-        one
-        for one, value in said.items()
-        # an object without anything in it counts
-        if value not in (None, False) and (one not in _AMONG or _AMONG[one] in value)
-    )
-
-
-def encoding_of(name: str | None) -> Encoding:
-    """Return the encoding of columns that was agreed on; without an agreement UTF-16."""
-    return Encoding(name) if name else Encoding.UTF16
-
-
-def registrations_of(abilities: Collection[Ability]) -> Iterator[types.Registration]:
-    """Return what the server asks an editor to be told of."""
-    if Ability.REGISTERS_CONFIGURATION in abilities:
-        yield types.Registration(
-            id="settings",
-            method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
-            register_options={"section": SECTION},
-        )
-    if Ability.WATCHES_FILES in abilities:
-        watchers = [types.FileSystemWatcher(f"**/{name}") for name in (FILE_NAME, "*.py")]
-        yield types.Registration(
-            id="files",
-            method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
-            register_options=types.DidChangeWatchedFilesRegistrationOptions(watchers),
-        )

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, cast
 
 from lsprotocol import types
+from pygls.capabilities import get_capability
 from pygls.exceptions import (
     FeatureRequestError,
     JsonRpcContentModified,
@@ -24,46 +25,39 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from advisor.config.files import FILE_NAME
+from advisor.config.files import FILE_NAME, CommandError
 from advisor.engine import Options
 from advisor.files import read_source
 from advisor.finding import Finding
 from advisor.frontend.prefilter import forget
 from advisor.lsp.analyses import (
-    KINDS,
     Analyses,
     Analysis,
-    Answer,
     KernelMemo,
     OpenFile,
-    Purpose,
     analyse,
-    offers,
     rewrite_edits,
     suppression_edits,
     with_details,
 )
-from advisor.lsp.document import Document, Encoding
+from advisor.lsp.document import Document
 from advisor.lsp.protocol import (
+    EDIT,
     MEASURE,
-    Ability,
+    QUICK_FIX,
+    REWRITE,
     AdviseProtocol,
-    abilities_of,
+    actions,
     asked_finding,
-    code_action,
     diagnostics,
-    encoding_of,
     hints,
     hover,
-    inlay_hint,
     overlapping,
-    registrations_of,
     rule_pages,
     workspace_edit,
 )
 from advisor.lsp.settings import (
     SECTION,
-    OptionsError,
     OptionsOfFiles,
     SettingError,
     Settings,
@@ -75,6 +69,8 @@ from advisor.source import Edit
 from costdb.launch.space import command
 
 _SETTINGS_TIMEOUT_S = 3.0
+_PULL = "text_document.diagnostic"
+"""What an editor can do that asks for diagnostics."""
 # Importing the front end and the rules takes a second; better before the first file is open.
 _WARM_UP = "import advisor\n"
 
@@ -102,8 +98,6 @@ class AdviseServer(LanguageServer):
         self.default = default
         self.settings = default
         self.chosen = Settings()
-        self.abilities: frozenset[Ability] = frozenset()
-        self.encoding = Encoding.UTF16
         self.was_shut_down = False
         self._told: set[str] = set()
         self._lookup = OptionsOfFiles(default)
@@ -123,8 +117,7 @@ class AdviseServer(LanguageServer):
                 types.TEXT_DOCUMENT_CODE_ACTION,
                 self._code_actions,
                 types.CodeActionOptions(
-                    code_action_kinds=[types.CodeActionKind(kind) for kind in KINDS],
-                    resolve_provider=True,
+                    code_action_kinds=[QUICK_FIX, REWRITE], resolve_provider=True
                 ),
             ),
             (types.CODE_ACTION_RESOLVE, self._resolve, None),
@@ -143,13 +136,11 @@ class AdviseServer(LanguageServer):
     # -- start and end
 
     def _initialize(self, params: types.InitializeParams) -> None:
-        self.abilities = abilities_of(params.capabilities)
-        self.encoding = encoding_of(self.workspace.position_encoding)
         # what an editor says first holds beneath what it says later: some send no settings at all,
         # or empty ones, once they have started
         self._use(params.initialization_options)
         self.default = self.settings
-        if Ability.PULLS in self.abilities:
+        if self._can(_PULL):
             # only now, because an editor that is pushed to must not see the other way offered
             options = types.DiagnosticOptions(
                 inter_file_dependencies=True, workspace_diagnostics=False, identifier=SECTION
@@ -158,9 +149,17 @@ class AdviseServer(LanguageServer):
 
     async def _initialized(self, params: types.InitializedParams) -> None:
         self._warming = asyncio.ensure_future(self.analyses.in_worker(_warm_up))
-        registrations = list(registrations_of(self.abilities))
-        if registrations:
-            asked = self.client_register_capability_async(types.RegistrationParams(registrations))
+        wanted: list[types.Registration] = []
+        if self._can("workspace.did_change_configuration.dynamic_registration"):
+            method, section = types.WORKSPACE_DID_CHANGE_CONFIGURATION, {"section": SECTION}
+            wanted.append(types.Registration("settings", method, section))
+        if self._can("workspace.did_change_watched_files.dynamic_registration"):
+            watchers = [types.FileSystemWatcher(f"**/{name}") for name in (FILE_NAME, "*.py")]
+            watched = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+            method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+            wanted.append(types.Registration("files", method, watched))
+        if wanted:
+            asked = self.client_register_capability_async(types.RegistrationParams(wanted))
             await _reply(asked, "registering for settings")
         await self._ask_settings()
         self._lookup = OptionsOfFiles(self.settings.with_chosen(self.chosen))
@@ -178,12 +177,22 @@ class AdviseServer(LanguageServer):
             return  # logged already, and the editor has it as the answer
         _log.error("%s: %s", source.__name__, error, exc_info=error)
 
+    def _can(self, capability: str, among: str = "") -> bool:
+        """Return whether the editor can do something; what a list must hold is named.
+
+        Fields that it does not know it passes over: of these nothing is asked.
+        """
+        said: Any = get_capability(self.client_capabilities, capability, None)
+        # an object without anything in it counts
+        return said not in (None, False) and (not among or among in said)
+
     # -- documents
 
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """Take in a file."""
         item = params.text_document
-        document = Document(item.uri, self.encoding, item.version, item.text)
+        encoding = self.workspace.position_encoding or types.PositionEncodingKind.Utf16
+        document = Document(item.uri, encoding, item.version, item.text)
         self.analyses.open(to_fs_path(item.uri) or item.uri, document)
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
@@ -194,7 +203,7 @@ class AdviseServer(LanguageServer):
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a file."""
         uri = params.text_document.uri
-        if self.analyses.close(uri) and Ability.PULLS not in self.abilities:
+        if self.analyses.close(uri) and not self._can(_PULL):
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     # -- diagnostics
@@ -203,8 +212,8 @@ class AdviseServer(LanguageServer):
         """Return the findings of a text, without plans of several steps, which take a search."""
         try:
             options = self._lookup.of(path)
-        except OptionsError as error:
-            return Analysis(failure=str(error))
+        except CommandError as error:
+            return Analysis(failure=str(error).removeprefix("advise: "))
         if options is None:
             return Analysis()
         brief = replace(options, details=False, plans=False)
@@ -213,9 +222,9 @@ class AdviseServer(LanguageServer):
     def _finished(self, file: OpenFile) -> None:
         answer = file.answer
         assert answer is not None
-        if answer.said.failure:
-            self._tell(answer.said.failure)
-        if Ability.PULLS not in self.abilities:
+        if answer.failure:
+            self._tell(answer.failure)
+        if not self._can(_PULL):
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(
                     uri=file.document.uri,
@@ -263,8 +272,8 @@ class AdviseServer(LanguageServer):
         return hover(
             file.document,
             detailed,
-            current=answer.current,
-            markdown=Ability.MARKDOWN in self.abilities,
+            current=answer.understood,
+            markdown=self._can("text_document.hover.content_format", types.MarkupKind.Markdown),
         )
 
     async def _inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
@@ -275,7 +284,7 @@ class AdviseServer(LanguageServer):
             return []
         file, answer = found
         first, last = params.range.start.line + 1, params.range.end.line + 1
-        return [inlay_hint(file.document, hint) for hint in hints(answer.findings, first, last)]
+        return hints(file.document, answer.findings, first, last)
 
     # -- code actions
 
@@ -284,16 +293,16 @@ class AdviseServer(LanguageServer):
         if found is None:
             return []
         file, answer = found
-        if not answer.current:
+        if not answer.understood:
             return []
-        findings = overlapping(file.document, answer.findings, params.range)
-        offered = offers(findings, params.context.only, _may_be_here)
-        actions = [code_action(file.document, offer, rule_pages()) for offer in offered]
-        if not {Ability.RESOLVES_EDITS, Ability.SENDS_DATA_BACK} <= self.abilities:
-            actions = [
-                action if action.command else await self._resolve(action) for action in actions
-            ]
-        return actions
+        document, only = file.document, params.context.only
+        findings = overlapping(document, answer.findings, params.range)
+        offered = list(actions(document, findings, only, _may_be_here, rule_pages()))
+        code_action = "text_document.code_action"
+        resolves = self._can(f"{code_action}.resolve_support.properties", "edit")
+        if not (resolves and self._can(f"{code_action}.data_support")):
+            offered = [one if one.command else await self._resolve(one) for one in offered]
+        return offered
 
     async def _resolve(self, action: types.CodeAction) -> types.CodeAction:
         data: Any = action.data
@@ -304,9 +313,9 @@ class AdviseServer(LanguageServer):
             raise JsonRpcContentModified("the file has changed since the action was offered")
         file, answer = found
         finding = asked_finding(answer.findings, data)
-        if finding is None or not answer.current:
+        if finding is None or not answer.understood:
             raise JsonRpcContentModified("the finding is gone")
-        make = rewrite_edits if data.get("purpose") == Purpose.REWRITE else suppression_edits
+        make = rewrite_edits if data.get("purpose") == EDIT else suppression_edits
         stamp, document = file.stamp, file.document
         path, text, lookup = file.path, document.text, self._lookup
 
@@ -319,10 +328,11 @@ class AdviseServer(LanguageServer):
             raise JsonRpcContentModified("the file has changed")
         if edits is None:
             raise JsonRpcInvalidParams("this cannot be written here")
-        action.edit = workspace_edit(document, edits, Ability.VERSIONED_EDITS in self.abilities)
+        versioned = self._can("workspace.workspace_edit.document_changes")
+        action.edit = workspace_edit(document, edits, versioned)
         return action
 
-    async def _unchanged(self, uri: str) -> tuple[OpenFile, Answer] | None:
+    async def _unchanged(self, uri: str) -> tuple[OpenFile, Analysis] | None:
         """Return the newest answer, or refuse when the text changes while it is awaited."""
         file = self.analyses.files.get(uri)
         version = None if file is None else file.document.version
@@ -342,7 +352,7 @@ class AdviseServer(LanguageServer):
         # from here on no answer by the old settings, also while the new ones are asked for
         self.analyses.ready.clear()
         self.analyses.restart()
-        if Ability.HAS_CONFIGURATION in self.abilities:
+        if self._can("workspace.configuration"):
             await self._ask_settings()
         else:
             self._use(params.settings)
@@ -367,7 +377,7 @@ class AdviseServer(LanguageServer):
             self._refresh()
 
     async def _ask_settings(self) -> None:
-        if Ability.HAS_CONFIGURATION not in self.abilities:
+        if not self._can("workspace.configuration"):
             return
         item = types.ConfigurationItem(section=SECTION)
         asked = self.workspace_configuration_async(types.ConfigurationParams([item]))
@@ -386,9 +396,9 @@ class AdviseServer(LanguageServer):
 
     def _refresh(self) -> None:
         """Have the editor ask again for what it has asked for."""
-        if Ability.PULLS in self.abilities and Ability.REFRESHES in self.abilities:
+        if self._can(_PULL) and self._can("workspace.diagnostics.refresh_support"):
             self.workspace_diagnostic_refresh(None)
-        if Ability.REFRESHES_HINTS in self.abilities:
+        if self._can("workspace.inlay_hint.refresh_support"):
             self.workspace_inlay_hint_refresh(None)
 
     def _set_machine(self, *arguments: Any) -> dict[str, Any]:

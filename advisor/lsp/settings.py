@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.config.effective import Resolver
-from advisor.config.files import CommandError, Configurations, Layer
+from advisor.config.files import Configurations, Layer
 from advisor.engine import Options
 from advisor.observed import Observations
 from costdb.records import dataclass, field, replace
@@ -146,10 +146,6 @@ EDITOR = "editor"
 """Named as what bound a size, where others are bound by a line or by ``-D``."""
 
 
-class OptionsError(ValueError):
-    """Settings or a configuration that cannot be used; the message is one line."""
-
-
 class OptionsOfFiles:
     """Looks up what holds for files; configuration files are read once.
 
@@ -171,14 +167,11 @@ class OptionsOfFiles:
 
         Raises
         ------
-        OptionsError
+        CommandError
             A configuration is wrong.
         """
-        try:
-            if self._resolver.configurations.excludes(path):
-                return None
-            options = self._resolver.effective(path).options
-        except CommandError as error:
-            raise OptionsError(str(error).removeprefix("advise: ")) from error
+        if self._resolver.configurations.excludes(path):
+            return None
+        options = self._resolver.effective(path).options
         ours = dict.fromkeys(self.settings.sizes, EDITOR)
         return replace(options, size_origins={**options.size_origins, **ours})

@@ -16,7 +16,7 @@ from typing import Any, Final
 from advisor.evidence import Sizes
 from advisor.finding import Times
 from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
-from advisor.verify.cases import ORIGINAL, Case, ProgramCase
+from advisor.verify.cases import ORIGINAL, Case
 from costdb.calibration.section import this_host
 from costdb.launch.processes import ONE_THREAD, THREADS, CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field
@@ -347,17 +347,14 @@ def _script(
         return NoPiece(refused.line, refused.why)
 
 
-def of_program(case: ProgramCase, sizes: Mapping[str, int | float]) -> Iterator[Subject]:
+def of_program(case: Case, sizes: Mapping[str, int | float]) -> Iterator[Subject]:
     """Yield a program of ranks and its rewrites, each of them as a whole."""
-    found = _script(case.path, case.source, sizes)
-    whole_s = None if case.whole is None or not case.whole.complete else case.whole.mid
-    yield Subject(case.path, "", "", ORIGINAL, found, whole_s)
-    for one in case.rewrites:
-        after_s = None
-        if whole_s is not None and one.change is not None:
-            after_s = max(0.0, whole_s - one.change.before.mid + one.change.after.mid)
+    whole = case.variants[0].predicted
+    known = whole is not None and whole.complete
+    for one in case.variants:
         found = _script(case.path, one.source, sizes)
-        yield Subject(case.path, "", one.code, one.title, found, after_s)
+        predicted_s = case.predicted_s(one) if known else None
+        yield Subject(case.path, "", one.code, one.title, found, predicted_s)
 
 
 def sampled(

@@ -16,7 +16,6 @@ from advisor.codec import decode
 from advisor.compiler.advice import Advice, advise_on, store
 from advisor.observe.messages import Record
 from costdb.launch.space import command
-from costdb.records import dataclass
 from costdb.store.place import StoreError
 from costdb.wording import counted
 
@@ -25,25 +24,10 @@ from costdb.wording import counted
 _BY_SIGNAL = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a program ended.
-
-    Attributes
-    ----------
-    code : int
-        Its exit code, as a shell would have given it.
-    record : Record or None
-        What was seen on all ranks; None on ranks other than the first, and of a program that was
-        killed.
-    """
-
-    code: int
-    record: Record | None
-
-
-def observe(program: str, arguments: Sequence[str], *, module: bool = False) -> Ended:
-    """Run a program and return what was seen of it.
+def observe(
+    program: str, arguments: Sequence[str], *, module: bool = False
+) -> tuple[int, Record | None]:
+    """Run a program, and return its exit code, as a shell would give it, and what was seen of it.
 
     Parameters
     ----------
@@ -52,6 +36,12 @@ def observe(program: str, arguments: Sequence[str], *, module: bool = False) -> 
     arguments : sequence of str
     module : bool
         Whether `program` is a module, as after ``python -m``.
+
+    Returns
+    -------
+    (int, Record or None)
+        What was seen on all ranks; None on ranks other than the first, and of a program that was
+        killed.
 
     Notes
     -----
@@ -72,7 +62,7 @@ def observe(program: str, arguments: Sequence[str], *, module: bool = False) -> 
         text = output.read_text("utf-8") if output.is_file() else "null"
         stated = json.loads(text)
     record = None if stated is None else decode(Record, stated)
-    return Ended(code if code >= 0 else _BY_SIGNAL - code, record)
+    return code if code >= 0 else _BY_SIGNAL - code, record
 
 
 @contextmanager

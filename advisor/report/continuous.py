@@ -24,18 +24,17 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from advisor.files import is_file_name, reported_path
-from advisor.finding import Coverage, Finding, NotUnderstood, Prediction, Remark
+from advisor.finding import Coverage, Finding, NotUnderstood, Prediction, Verdict
 from advisor.report.model import (
     Report,
     coverage_lines,
     fix_mark,
     full_message,
     headline,
-    is_gain,
     not_analysed,
     page,
 )
-from advisor.report.style import Style, one_line
+from advisor.report.style import Style, json_text, one_line
 from advisor.source import Span, file_and_cell, split_lines
 
 if TYPE_CHECKING:
@@ -58,10 +57,10 @@ def render(report: Report, style: Style) -> str:
         "schema_version": SCHEMA_VERSION,
         "machine": report.machine,
         "findings": [finding_document(finding) for finding in report.findings],
-        "remarks": [remark_document(remark) for remark in report.remarks],
-        "coverage": coverage_document(report.coverage),
+        "remarks": [values(remark) for remark in report.remarks],
+        "coverage": values(report.coverage),
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def finding_document(finding: Finding) -> Mapping[str, Any]:
@@ -69,16 +68,6 @@ def finding_document(finding: Finding) -> Mapping[str, Any]:
     document = dict(values(finding))
     document["crossover"] = document["crossover"] or None
     return document
-
-
-def remark_document(remark: Remark) -> Mapping[str, Any]:
-    """Return a remark as JSON values."""
-    return dict(values(remark))
-
-
-def coverage_document(coverage: Coverage) -> Mapping[str, Any]:
-    """Return as JSON values what was analysed and what was not, and whether that is all."""
-    return {"complete": coverage.complete, **values(coverage)}
 
 
 def values(value: Any) -> Any:
@@ -98,6 +87,8 @@ def values(value: Any) -> Any:
         case Prediction():
             told = {"complete": value.complete, "confidence": value.confidence}
             return {**told, **_of_fields(value)}
+        case Coverage():
+            return {"complete": value.complete, **_of_fields(value)}
     return _of_fields(value) if is_dataclass(value) else value
 
 
@@ -115,21 +106,13 @@ def _of_fields(data: Any) -> dict[str, Any]:
 def render_json_lines(report: Report, style: Style) -> str:
     """Return the lines, each with ``schema_version``, ``type`` and the machine's name."""
     documents = [("finding", finding_document(finding)) for finding in report.findings]
-    documents += [("remark", remark_document(remark)) for remark in report.remarks]
-    documents.append(("coverage", coverage_document(report.coverage)))
-    return "".join(
-        json.dumps(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "type": kind,
-                "machine": report.machine,
-                **document,
-            },
-            allow_nan=False,
-        )
-        + "\n"
+    documents += [("remark", values(remark)) for remark in report.remarks]
+    documents.append(("coverage", values(report.coverage)))
+    lines = (
+        {"schema_version": SCHEMA_VERSION, "type": kind, "machine": report.machine, **document}
         for kind, document in documents
     )
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
 
 
 Fields = Mapping[str, Any]
@@ -142,9 +125,8 @@ def fields(report: Report) -> list[dict[str, Any]]:
     told = []
     for finding in report.findings:
         place = about_place(report, finding.path, finding.span)
-        seen[f"{place['path']}\n{finding.fingerprint}"] += 1
-        seen[finding.fingerprint] += 1
         identity = f"{place['path']}\n{finding.fingerprint}"
+        seen.update((identity, finding.fingerprint))
         numbered = f"{identity}\n{seen[identity]}".encode("utf-8", "backslashreplace")
         document = finding_document(finding)
         told.append(
@@ -153,7 +135,7 @@ def fields(report: Report) -> list[dict[str, Any]]:
                 "code": finding.code,
                 "name": finding.name,
                 "message": full_message(finding),
-                "gain": is_gain(finding),
+                "gain": finding.verdict is Verdict.GAIN,
                 "rank": _rank(finding),
                 "numbered": sha256(numbered).hexdigest(),
                 "occurrence": f"{finding.fingerprint}:{seen[finding.fingerprint]}",
@@ -248,7 +230,7 @@ def _escape(text: str) -> str:
 
 def render_gitlab(report: Report, style: Style) -> str:
     """Return a JSON list; GitLab drops findings that share a fingerprint, so none do."""
-    return json.dumps([filled("gitlab", one) for one in fields(report)], indent=2) + "\n"
+    return json_text([filled("gitlab", one) for one in fields(report)])
 
 
 # JUnit XML: a finding is a test case, failed where it fails a build; the last one is coverage.
@@ -314,7 +296,7 @@ def render_rdjson(report: Report, style: Style) -> str:
         *(filled("rdjson_finding", one | _suggestions(report, one)) for one in fields(report)),
         *(filled("rdjson_unread", _unread(report, p)) for p in report.coverage.not_understood),
     ]
-    return json.dumps(filled("rdjson", {"diagnostics": told}), indent=2) + "\n"
+    return json_text(filled("rdjson", {"diagnostics": told}))
 
 
 def _suggestions(report: Report, of: Fields) -> dict[str, Any]:
@@ -355,11 +337,11 @@ def render_sarif(report: Report, style: Style) -> str:
         "read": not report.failed,
         "notes": [*(filled("sarif_unread", one) for one in unread), *notes],
         "machine": report.machine,
-        "coverage": coverage_document(report.coverage),
+        "coverage": values(report.coverage),
         "bases": roots or None,
         "results": results,
     }
-    return json.dumps(filled("sarif", log), indent=2, allow_nan=False) + "\n"
+    return json_text(filled("sarif", log))
 
 
 def _bases(report: Report) -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -20,6 +19,7 @@ from advisor.report.style import (
     Style,
     column_for,
     duration,
+    json_text,
     labelled,
     one_line,
     ratio,
@@ -30,7 +30,6 @@ from costdb.estimate import Priced
 from costdb.expr import Expr, free_symbols, sym, to_text
 from costdb.expr.functions import Reduction
 from costdb.quantity import Quantity
-from costdb.records import dataclass
 
 if TYPE_CHECKING:
     from costdb.store.records import Result
@@ -42,33 +41,21 @@ _SHORTEST_NAMED = 14
 """Parts with fewer characters are read as quickly as a name is looked up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """Formulas over names for their common parts.
-
-    Attributes
-    ----------
-    formulas : tuple of Expr
-        In the order given.
-    definitions : tuple of (str, Expr)
-        Each over the sizes, the coefficients and earlier definitions.
-    """
-
-    formulas: tuple[Expr, ...]
-    definitions: tuple[tuple[str, Expr], ...]
+Definition = tuple[str, Expr]
 
 
-def share(formulas: Sequence[Expr], stem: str = "q") -> Shared:
+def share(formulas: Sequence[Expr]) -> tuple[tuple[Expr, ...], list[Definition]]:
     """Name the parts that occur more than once in formulas taken together.
 
-    Parameters
-    ----------
-    formulas : sequence of Expr
-    stem : str
-        Names are this and a number; those that the formulas use are passed over.
+    Returns
+    -------
+    (tuple of Expr, list of (str, Expr))
+        The formulas over names for their common parts, and these parts, each over the sizes, the
+        coefficients and earlier names. Names are q1, q2 ...; those that formulas use are passed
+        over.
     """
     uses, bound = Counter[Expr](), set[str]()
-    definitions: list[tuple[str, Expr]] = []
+    definitions: list[Definition] = []
 
     def count(expr: Expr) -> None:
         uses[expr] += 1
@@ -93,9 +80,8 @@ def share(formulas: Sequence[Expr], stem: str = "q") -> Shared:
     for formula in formulas:
         count(formula)
     taken = bound.union(*map(free_symbols, formulas))
-    names = (name for number in numbers(1) if (name := f"{stem}{number}") not in taken)
-    shown = tuple(map(shortened, formulas))
-    return Shared(shown, tuple(definitions))
+    names = (name for number in numbers(1) if (name := f"q{number}") not in taken)
+    return tuple(map(shortened, formulas)), definitions
 
 
 def wrapped(name: str, formula: Expr, width: int, indent: int) -> list[str]:
@@ -169,7 +155,7 @@ def as_json(judged: Sequence[Judged], machine: str, results: Sequence[Result] = 
             for one in judged
         ],
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def cut_short(parts: list[list[str]], most: int) -> None:
@@ -256,8 +242,8 @@ def _formulas_of(judged: Judged, style: Style) -> Iterator[str]:
     # a formula holds for all values of what is open
     at = f", at {at}" if at and finding.condition is None else ""
     sides = [_named(judged, written) for written in (True, False)]
-    shared = share([formula for named in sides for _, formula in named])
-    formulas = iter(shared.formulas)
+    shown, definitions = share([formula for named in sides for _, formula in named])
+    formulas = iter(shown)
     yield ""
     yield style.paint(f"  formulas, in microseconds{at}", "bold")
     heads = ["as written", "as proposed"]
@@ -268,9 +254,9 @@ def _formulas_of(judged: Judged, style: Style) -> Iterator[str]:
         yield f"    {style.paint(head, 'cyan')}"
         for name, _ in named:
             yield from wrapped(name, next(formulas), style.width, 6)
-    if shared.definitions:
+    if definitions:
         yield f"    {style.paint('where', 'cyan')}"
-    for name, formula in shared.definitions:
+    for name, formula in definitions:
         yield from wrapped(name, formula, style.width, 6)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from advisor.report.style import (
     Style,
     display_width,
     duration,
+    json_text,
     one_line,
     printable,
     ratio,
@@ -282,12 +282,8 @@ def render_statistics(report: Report, *, as_json: bool) -> str:
     ordered = sorted(by_code.items(), key=lambda item: (-len(item[1]), item[0]))
     rows = [_row(code, findings) for code, findings in ordered]
     if as_json:
-        document = {
-            "schema_version": SCHEMA_VERSION,
-            "machine": report.machine,
-            "statistics": rows,
-        }
-        return json.dumps(document, indent=2, allow_nan=False) + "\n"
+        told = {"machine": report.machine, "statistics": rows}
+        return json_text({"schema_version": SCHEMA_VERSION, **told})
     width = max((len(str(row["count"])) for row in rows), default=0)
     return "".join(
         f"{row['count']:>{width}}  {row['code']}  {row['name']}: "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from advisor.report.style import Style, one_line, table
+from advisor.report.style import Style, json_text, one_line, table
 from costdb.machines import Json, Machine, place_of, quantity_of
 from costdb.quantity import Quantity
 
@@ -139,8 +139,7 @@ def _below(path: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...]
 
 
 def _json(content: Mapping[str, Any]) -> str:
-    document = {"schema_version": SCHEMA_VERSION, **content}
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text({"schema_version": SCHEMA_VERSION, **content}, ascii_only=False)
 
 
 _HEADS = ("found here", "figure", "value", "verdict", "when")

@@ -144,7 +144,12 @@ _UNREAD = (SIZES, NOT_CALLED)
 
 def coverage_lines(report: Report) -> list[str]:
     """Return what was not analysed and why, what is fine, and a line that sums up."""
-    told = [*_not_analysed(report), *_fine(report), *_whose_prices(report)]
+    told = [*_not_analysed(report)]
+    if report.findings and report.coverage.fine:
+        told.append(f"fine: {some([one_line(name) for name in report.coverage.fine])}")
+    # prices of a machine that the user did not choose
+    if report.machine == SHIPPED and report.looked_into:
+        told.append(f"prices of {SHIPPED}, a shipped profile; yours: advise calibrate")
     ends = told and not report.looked_into and not report.findings
     return told if ends else [*told, summary(report)]
 
@@ -192,14 +197,12 @@ def _not_analysed(report: Report) -> Iterator[str]:
         (part.path, part.reason) for part in coverage.not_understood if part.reason in _UNREAD
     )
     for (path, reason), count in list(unsized.items())[:SHOWN]:
-        use, its = ("use", "their") if count > 1 else ("uses", "its")
+        use, its, it = ("use", "their", "them") if count > 1 else ("uses", "its", "it")
         path = one_line(path)
-        why = (
-            f"as the sizes of {its} arrays are not known. A run that calls"
-            f" {'it' if count == 1 else 'them'} tells: advise run {quote(path)}"
-            if reason == SIZES
-            else f"as no run that was observed called {'it' if count == 1 else 'them'} with arrays"
-        )
+        why = f"as no run that was observed called {it} with arrays"
+        if reason == SIZES:
+            tells = f"A run that calls {it} tells: advise run {quote(path)}"
+            why = f"as the sizes of {its} arrays are not known. {tells}"
         yield f"{path}: {counted(count, 'definition')} {use} NumPy arrays; not analysed, {why}"
     if len(unsized) > SHOWN:
         yield f"and {counted(len(unsized) - SHOWN, 'file')} more with arrays of unknown sizes"
@@ -210,9 +213,8 @@ def _not_analysed(report: Report) -> Iterator[str]:
         yield f"{places} {are} given no arrays: only what is called there is analysed"
     outside = dict.fromkeys(p.path for p in coverage.not_understood if p.reason == OUTSIDE)
     if outside:
-        (first, *others), more = outside, ""
-        if others:
-            more = f" and of {counted(len(others), 'file')} more"
+        first, *others = outside
+        more = f" and of {counted(len(others), 'file')} more" if others else ""
         yield (
             f"{one_line(first)}{more}: statements outside of functions use NumPy arrays; not"
             f" analysed. They are timed by: advise measure {quote(one_line(first))}"
@@ -234,12 +236,6 @@ def _gaps(report: Report) -> list[NotUnderstood]:
     return [one for one in parts if one.reason not in told and not one.reason.endswith(NO_RULE)]
 
 
-def _whose_prices(report: Report) -> Iterator[str]:
-    """Return that prices are those of a machine that the user did not choose."""
-    if report.machine == SHIPPED and report.looked_into:
-        yield f"prices of {SHIPPED}, a shipped profile; yours: advise calibrate"
-
-
 def _by_end(texts: Sequence[str], between: str) -> dict[str, list[str]]:
     """Return what stands before `between`, by what stands from there on."""
     found: dict[str, list[str]] = {}
@@ -254,11 +250,6 @@ def _told(part: NotUnderstood) -> str:
         return f"{one_line(part.path)} ({one_line(part.reason)})"
     text = shortened(part.text, _TEXT)
     return f"{one_line(part.path)}:{part.line} `{text}` ({one_line(part.reason)})"
-
-
-def _fine(report: Report) -> Iterator[str]:
-    if report.findings and report.coverage.fine:
-        yield f"fine: {some([one_line(name) for name in report.coverage.fine])}"
 
 
 def _nothing_to_check(report: Report) -> str:
@@ -325,11 +316,6 @@ def figures(finding: Finding) -> tuple[str, str, str, str]:
         "" if saves_s is None else duration(saves_s),
         "" if share is None else percent(share),
     )
-
-
-def is_gain(finding: Finding) -> bool:
-    """Return whether build servers and editors show a warning; all else they show as a note."""
-    return finding.verdict is Verdict.GAIN
 
 
 def headline(finding: Finding) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from advisor.finding import INTERPOLATED, MEASURED
-from advisor.report.style import Style, column_for, duration, one_line, ratio, table
+from advisor.report.style import Style, column_for, duration, json_text, one_line, ratio, table
 from costdb.choosing import Choice, Chosen, Prediction
 from costdb.estimate import Estimate, TermEstimate
 from costdb.quantity import Omission
@@ -79,7 +78,7 @@ def as_json(report: PredictionReport) -> str:
         document["bound_by"] = list(report.bound_by)
     if report.formula is not None:
         document["formula"] = report.formula
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def seconds_document(time: Estimate | TermEstimate) -> Mapping[str, float | None]:
@@ -219,7 +218,7 @@ def choices_as_json(report: ChoicesReport) -> str:
         "considered": report.considered,
         "choices": [_document(choice) for choice in report.choices],
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def choices_as_text(report: ChoicesReport, style: Style) -> str:

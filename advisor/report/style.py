@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 from costdb.records import dataclass
+
+
+def json_text(document: Any, *, ascii_only: bool = True) -> str:
+    """Return a document as JSON, indented, with a line end; it has no NaN and nothing infinite."""
+    return json.dumps(document, indent=2, ensure_ascii=ascii_only, allow_nan=False) + "\n"
+
 
 # Times and ratios as people read them: three significant digits in the unit that fits.
 
@@ -167,16 +174,9 @@ def display_width(text: str) -> int:
     """Return how many terminal columns `text` takes (East Asian wide characters take two)."""
     if text.isascii():
         return len(text)
-    import unicodedata
+    from rich.cells import cell_len  # what Typer brings along, for other texts only
 
-    return sum(
-        0
-        if unicodedata.combining(character)
-        else 2
-        if unicodedata.east_asian_width(character) in "WF"
-        else 1
-        for character in text
-    )
+    return cell_len(text)
 
 
 def wrapped(

@@ -167,10 +167,6 @@ def _whole(value: float) -> str:
     return f"{value:g}" if value < 1e6 else f"{value:.0e}".replace("e+0", "e")
 
 
-def _times(value: float) -> str:
-    return f"{value:g}x"
-
-
 def _time(value: float) -> str:
     """Return a round time without the digits that tell nothing: ``1 ms``."""
     number, _, unit = duration(value).partition(" ")
@@ -195,19 +191,18 @@ def curve(of: Curve, machine: str) -> Plot:
         parts.append(
             text(x - 5 if near else x + 5, up.end + 12, told, "mark", "end" if near else "start")
         )
-    here = next((p for p, (x, *_) in zip(places, of.points, strict=True) if x == of.here), None)
-    now = next((one for one in of.points if one[0] == of.here), None)
     told = ""
-    if here is not None and now is not None:
-        told = f" At {of.variable} = {of.here:g} it is {ratio(now[2])}, {_interval(now)}."
-        parts.append(dot(here[0], here[2], "here", told))
+    for (x, _, mid, _), now in zip(places, of.points, strict=True):
+        if now[0] == of.here:
+            told = f" At {of.variable} = {of.here:g} it is {ratio(now[2])}, {_interval(now)}."
+            parts.append(dot(x, mid, "here", told))
     turns = ", ".join(f"{flip:g}" for flip in of.flips)
     description = (
         f"Speed-up over {of.variable} from {of.points[0][0]:g} to {of.points[-1][0]:g},"
         f" {'which turns at ' + turns if turns else 'without a turn'}; above 1x it is faster.{told}"
     )
     title = f"Speed-up over {of.variable} on {machine}"
-    axes = _axes(across, up, (of.variable, "speed-up"), (_whole, _times))
+    axes = _axes(across, up, (of.variable, "speed-up"), (_whole, "{:g}x".format))
     rows = [[f"{x:g}", ratio(mid), _interval((x, lo, mid, hi))] for x, lo, mid, hi in of.points]
     legend = (("curve", "predicted"), ("band", "could be"), ("here", "at the size at hand"))
     svg = drawing(title, description, height, [*axes, *parts])

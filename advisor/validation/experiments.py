@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from advisor.report.style import Style, labelled, table
+from advisor.report.style import Style, json_text, labelled, table
 from costdb.choosing import SubjectError
 from costdb.phases.document import Node, read_content, record
 from costdb.records import dataclass, field
@@ -178,7 +178,7 @@ def as_json(report: ValidationReport) -> str:
         "made_at": report.made_at,
         "sections": [section_document(section) for section in report.sections],
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def section_document(section: Section) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, groupby
 from statistics import fmean, mean
 
@@ -24,7 +25,7 @@ from advisor.validation.experiments import (
 from costdb.calibration.campaign import measured_of
 from costdb.calibration.section import Bystanders, Quality, find_section, this_host, usable_cores
 from costdb.machines import Machine
-from costdb.records import dataclass, replace
+from costdb.records import replace
 from costdb.store.database import reading
 from costdb.store.place import store_path
 
@@ -37,20 +38,11 @@ def rows_of(experiment: Experiment, found: Sequence[Outcome]) -> Iterator[Row]:
     for _, group in groupby(found, key=lambda one: id(one.case)):
         of_case = list(group)
         for figure in of_case[0].case.figures:
-            for operation, name, ours, verdict, values, remark in _FIGURES[figure.kind](
-                figure, of_case
-            ):
-                yield Row(
-                    experiment.model,
-                    operation,
-                    name,
-                    figure.paper,
-                    experiment.source if figure.paper else "",
-                    ours,
-                    verdict,
-                    values,
-                    remark,
-                )
+            source = experiment.source if figure.paper else ""
+            said = _FIGURES[figure.kind](figure, of_case)
+            for operation, name, here, verdict, values, remark in said:
+                about = (experiment.model, operation, name, figure.paper, source)
+                yield Row(*about, here, verdict, values, remark)
 
 
 Said = tuple[str, str, str, Verdict, Mapping[str, float], str]
@@ -253,16 +245,11 @@ def rows_of_samples(
             continue
         for one in found:
             error = fmean(abs(told - taken) / taken for taken, told in one.pairs)
-            yield Row(
-                experiment.model,
-                one.operation,
-                "mean error of predictions",
-                asked.paper,
-                experiment.source if asked.paper else "",
-                percent(error),
-                Verdict.of(error <= asked.at_most) if asked.at_most else Verdict.UNJUDGED,
-                {"mean_relative_error": error, "points": float(len(one.pairs))},
-            )
+            verdict = Verdict.of(error <= asked.at_most) if asked.at_most else Verdict.UNJUDGED
+            values = {"mean_relative_error": error, "points": float(len(one.pairs))}
+            about = experiment.model, one.operation, "mean error of predictions", asked.paper
+            source = experiment.source if asked.paper else ""
+            yield Row(*about, source, percent(error), verdict, values)
 
 
 def _qualities(machine: str, section: str) -> tuple[Quality, ...]:
@@ -286,38 +273,31 @@ def _qualities(machine: str, section: str) -> tuple[Quality, ...]:
 _NOTICEABLE_CORES = 0.15
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What an experiment is done with.
+Progress = Callable[[str, float], None]
+"""Told what is being done, and which share of the experiment is, from 0 to 1."""
 
-    Attributes
-    ----------
-    machine : Machine
-        The profile of the machine that this runs on.
-    progress : callable
-        Told what is being done, and which share of the experiment is, from 0 to 1.
+
+def make_sections(names: Sequence[str], machine: Machine, progress: Progress) -> Iterator[Section]:
+    """Yield the sections; one that cannot be made is skipped, with the reason.
+
+    The machine is the profile of the one that this runs on.
     """
-
-    machine: Machine
-    progress: Callable[[str, float], None] = lambda doing, share: None
-
-
-def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
-    """Yield the sections; one that cannot be made is skipped, with the reason."""
     for name in names or SECTIONS:
         others = Bystanders()
-        made = _made(name, context)
-        busy = others.busy_cores()
-        yield replace(
-            made,
-            notes=(*made.notes, *_disturbed(busy)),
-            busy_cores=busy,
-        )
+        made = _made(name, machine, progress)
+        busy, notes = others.busy_cores(), made.notes
+        if busy is not None and busy >= _NOTICEABLE_CORES:
+            notes = (
+                *notes,
+                f"Other processes kept {busy:.1f} cores busy meanwhile: what was measured may be"
+                " too long, validate again on a machine at rest.",
+            )
+        yield replace(made, notes=notes, busy_cores=busy)
 
 
-def _made(name: str, context: Context) -> Section:
+def _made(name: str, machine: Machine, progress: Progress) -> Section:
     try:
-        return do(name, context)
+        return do(name, machine, progress)
     except CannotValidateError as problem:
         return Section(name, name, skipped=str(problem))
     except ImportError as error:
@@ -328,7 +308,7 @@ def _made(name: str, context: Context) -> Section:
         return Section(name, name, skipped=f"failed: {' '.join(reason.split())}")
 
 
-def do(name: str, context: Context) -> Section:
+def do(name: str, machine: Machine, progress: Progress) -> Section:
     """Do the experiment of a name, or of a document's path.
 
     Raises
@@ -341,27 +321,12 @@ def do(name: str, context: Context) -> Section:
         raise CannotValidateError(f"{experiment.name} needs {experiment.cores} cores")
     rows: list[Row] = []
     skipped: list[str] = []
-    context.progress(experiment.name, 0.0)
+    doing = partial(progress, experiment.name)
+    doing(0.0)
     if experiment.samples is not None:
-        machine = context.machine
         rows += rows_of_samples(experiment, experiment.samples, machine, skipped.append)
     if experiment.cases:
-
-        def progress(share: float) -> None:
-            context.progress(experiment.name, share)
-
-        found = list(outcomes(experiment, context.machine, progress, skipped.append))
-        rows += rows_of(experiment, found)
+        rows += rows_of(experiment, list(outcomes(experiment, machine, doing, skipped.append)))
     return Section(
         experiment.name, experiment.title, tuple(rows), experiment.notes, "; ".join(skipped)
-    )
-
-
-def _disturbed(busy_cores: float | None) -> tuple[str, ...]:
-    """Return what is to be said of other processes that ran meanwhile."""
-    if busy_cores is None or busy_cores < _NOTICEABLE_CORES:
-        return ()
-    return (
-        f"Other processes kept {busy_cores:.1f} cores busy meanwhile: what was measured may be too "
-        "long, validate again on a machine at rest.",
     )

@@ -86,19 +86,24 @@ class ArrayInput:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to write a kernel.
+    """One way to write a kernel or a program.
 
     Attributes
     ----------
     code, title : str
-        The rule and what it does; the title of the kernel as written is `ORIGINAL`.
+        The rule and what it does; the title of what is as written is `ORIGINAL`.
     source : str
     exact : bool
         Whether results must be equal to the last bit.
     costed : Costed or None
         Its price on one process; None where there is none, for the reason in `unknown`.
     predicted : Estimate or None
+        Of a program as written all that the file does when it is run; of its rewrites None.
     unknown : str
+    function : str
+        Where a program is rewritten.
+    change : Change or None
+        What that is predicted to change.
     """
 
     code: str
@@ -108,13 +113,22 @@ class Variant:
     costed: Costed | None
     predicted: Estimate | None
     unknown: str = ""
+    function: str = ""
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel to verify: its arguments, and the ways to write it, as written first.
+    """What to verify: its arguments, and the ways to write it, as written first.
 
-    On several `ranks`, variants are built programs.
+    Attributes
+    ----------
+    kernel : str
+        Empty for a program of ranks.
+    ranks : int
+        A kernel on several of them is built, and its variants are programs.
+    source : str
+        The file that built programs are held against.
     """
 
     path: str
@@ -123,80 +137,33 @@ class Case:
     arrays: tuple[ArrayInput, ...]
     variants: tuple[Variant, ...]
     ranks: int = 1
+    source: str = ""
 
     @property
     def rewrites(self) -> tuple[Variant, ...]:
         """The other ways to write it."""
         return self.variants[1:]
 
+    def predicted_s(self, way: Variant) -> float | None:
+        """Return what a variant is predicted to take; None where it has no price."""
+        whole = self.variants[0].predicted
+        if way.change is None or whole is None:
+            return None if way.predicted is None else way.predicted.mid
+        return max(0.0, whole.mid - way.change.before.mid + way.change.after.mid)
+
     def compared(self, way: Variant, before: Times, after: Times) -> Compared | None:
         """Return how a variant compares by the clock; None where it has no price."""
-        original, alone = self.variants[0].costed, self.ranks == 1
-        if original is None or way.costed is None:
+        original = self.variants[0].costed
+        if way.change is not None:
+            of, predicted = "the whole program", way.change.ratio
+        elif original is not None and way.costed is not None:
+            of = "" if self.ranks == 1 else BUILT
+            predicted = compare(original.priced, way.costed.priced, self.sizes)
+        else:
             return None
-        about = Path(self.path).name, self.kernel, way.code, way.title, self.sizes
-        predicted = compare(original.priced, way.costed.priced, self.sizes)
-        of, times = ("", (before, after)) if alone else (BUILT, None)
+        about = Path(self.path).name, way.function or self.kernel, way.code, way.title, self.sizes
+        times = None if of else (before, after)
         return Compared(*about, predicted, speed_up(before, after), of, times)
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """One way to write a program otherwise.
-
-    Attributes
-    ----------
-    code, title : str
-        The rule and what it does.
-    function : str
-        Where it does so.
-    source : str
-    exact : bool
-        Whether results must be equal to the last bit.
-    change : Change or None
-        None where there is no prediction, for the reason in `unknown`.
-    unknown : str
-    """
-
-    code: str
-    title: str
-    function: str
-    source: str
-    exact: bool
-    change: Change | None
-    unknown: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramCase:
-    """A program to verify.
-
-    Attributes
-    ----------
-    path, source : str
-    ranks : int
-    sizes : mapping of str to number
-    whole : Estimate or None
-        Of all that the file does when it is run; None where parts have no price, for the reason
-        in `unknown`.
-    unknown : str
-    rewrites : tuple of Rewrite
-    """
-
-    path: str
-    source: str
-    ranks: int
-    sizes: Sizes
-    whole: Estimate | None
-    unknown: str
-    rewrites: tuple[Rewrite, ...]
-
-    def compared(self, way: Rewrite, before: Times, after: Times) -> Compared | None:
-        """Return how a rewrite compares by the clock; None where it has no price."""
-        if way.change is None:
-            return None
-        about = Path(self.path).name, way.function, way.code, way.title, self.sizes
-        return Compared(*about, way.change.ratio, speed_up(before, after), "the whole program")
 
 
 def case_of(
@@ -243,7 +210,7 @@ def program_case(
     ranks: int,
     machine: Machine | None,
     transforms: Sequence[ProgramTransform],
-) -> ProgramCase | None:
+) -> Case | None:
     """Return an SPMD program with all rewrites that its rules have edits for.
 
     None where the file is no such program; without a machine nothing is predicted.
@@ -259,13 +226,13 @@ def program_case(
     sizes = bind_program(program, {**given, RANKS: ranks}).values
     whole, unknown = _or_why(machine, partial(_whole, program, sizes))
     proposals = ((one.code, made) for one in transforms for made in one.propose_program(program))
-    rewrites = []
+    variants = [Variant("", ORIGINAL, source, True, None, whole, unknown)]
     for code, proposal, text in _rewritten(source, proposals):
         change, why = _or_why(machine, partial(_change, proposal, sizes))
         exact = proposal.legality.applicability is Applicability.SAFE
-        function = proposal.function.name
-        rewrites.append(Rewrite(code, proposal.title, function, text, exact, change, why))
-    return ProgramCase(path, source, ranks, sizes, whole, unknown, tuple(rewrites))
+        about = code, proposal.title, text, exact, None, None, why
+        variants.append(Variant(*about, proposal.function.name, change))
+    return Case(path, "", sizes, (), tuple(variants), ranks)
 
 
 def _rewritten(

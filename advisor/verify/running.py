@@ -25,7 +25,6 @@ from advisor.verify.cases import (
     ArrayInput,
     Case,
     Compared,
-    ProgramCase,
     Variant,
     inputs_of,
 )
@@ -34,7 +33,7 @@ from costdb.estimate import Ratio
 from costdb.evaluate import evaluate_price
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.machines import Machine
-from costdb.records import dataclass
+from costdb.records import dataclass, replace
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path
@@ -53,59 +52,54 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a variant took, and whether its results are those of the kernel as written.
+    """What a variant took, and whether its results are those of what is as written.
 
     Attributes
     ----------
     seconds, low_s, high_s : float
-        What is typical of launches; fastest and slowest sample.
-    equal : bool
+        What is typical of launches; fastest and slowest sample. Of ranks the slowest one's wall
+        clock.
+    equal : bool or None
+        None where there was nothing to compare.
     failure : str
         Why it did not run; empty where it did.
+    beside : Measured or None
+        What a program as written took, where a rewrite of it ran in turn with it.
     """
 
     seconds: float = 0.0
     low_s: float = 0.0
     high_s: float = 0.0
-    equal: bool = False
+    equal: bool | None = False
     failure: str = ""
+    beside: Measured | None = None
 
     @property
-    def times_s(self) -> tuple[float, float, float]:
+    def times_s(self) -> Times:
         """The fastest sample, what is typical, the slowest."""
         return self.low_s, self.seconds, self.high_s
 
     @staticmethod
-    def of(launches: Sequence[Sequence[float]], equal: bool) -> Measured:
+    def of(launches: Sequence[Sequence[float]], equal: bool | None) -> Measured:
         """Return what the samples of launches say."""
         every = [sample for launch in launches for sample in launch]
         return Measured(typical(launches), min(every), max(every), equal)
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """A program and one rewrite of it, run in turn in the same launches.
-
-    Attributes
-    ----------
-    before, after : Measured
-        Wall-clock time of the slowest rank; `after.equal` says whether results agree.
-    compared : bool
-        Whether there was anything to compare.
-    """
-
-    before: Measured
-    after: Measured
-    compared: bool
-
-    @property
-    def times_s(self) -> tuple[Times, Times]:
-        """What both sides took."""
-        return self.before.times_s, self.after.times_s
-
-
 def measure(case: Case, effort: Effort) -> list[Measured]:
-    """Run every variant of a kernel, taking turns, so that drift falls on all alike."""
+    """Run every variant, taking turns, so that drift falls on all alike.
+
+    Raises
+    ------
+    CannotRunError
+        There are to be ranks, and mpi4py or a launcher is missing.
+    """
+    if not case.kernel:
+        return _measure_program(case, effort)
+    return _measure_kernel(case, effort) if case.ranks == 1 else _measure_built(case, effort)
+
+
+def _measure_kernel(case: Case, effort: Effort) -> list[Measured]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         jobs = []
@@ -114,13 +108,11 @@ def measure(case: Case, effort: Effort) -> list[Measured]:
             file.write_text(variant.source, "utf-8")
             jobs.append(
                 {
+                    **_how(case.path, effort),
                     "file": str(file),
-                    "folder": str(Path(case.path).resolve().parent),
                     "kernel": case.kernel,
                     "sizes": dict(case.sizes),
                     "arrays": [asdict(one) for one in case.arrays],
-                    "repetitions": effort.repetitions,
-                    "seconds": effort.seconds,
                     "results": str(folder / f"results{number}.npz"),
                 }
             )
@@ -130,9 +122,7 @@ def measure(case: Case, effort: Effort) -> list[Measured]:
             for number, job in enumerate(jobs):
                 if not failures[number]:
                     try:
-                        samples[number] += answers(
-                            "advisor.verify.worker", job, _PATIENCE_S, more=ONE_THREAD
-                        )
+                        samples[number] += _run(job)
                     except JobFailedError as error:
                         failures[number] = str(error)
         found = []
@@ -146,6 +136,19 @@ def measure(case: Case, effort: Effort) -> list[Measured]:
         return found
 
 
+def _how(path: str, effort: Effort) -> dict[str, Any]:
+    """Return what every job says: beside which file it runs, how often, and for how long."""
+    return {
+        "folder": str(Path(path).resolve().parent),
+        "repetitions": effort.repetitions,
+        "seconds": effort.seconds,
+    }
+
+
+def _run(job: Mapping[str, Any], ranks: int = 0) -> Iterator[Any]:
+    return answers("advisor.verify.worker", job, _PATIENCE_S, ranks, ONE_THREAD)
+
+
 def _equal(one: Path, other: Path, exact: bool) -> bool:
     import numpy as np
 
@@ -155,45 +158,36 @@ def _equal(one: Path, other: Path, exact: bool) -> bool:
         return alike({**left}, {**right}, exact=exact)
 
 
-def measure_program(case: ProgramCase, effort: Effort) -> tuple[Turns, ...]:
-    """Run a program with each of its rewrites, and with itself where it has none.
-
-    Raises
-    ------
-    CannotRunError
-        mpi4py or a launcher is missing.
-    """
-    pairs = [(one.source, one.exact) for one in case.rewrites] or [(case.source, True)]
-    return tuple(_turns(case, source, exact, effort) for source, exact in pairs)
+def _measure_program(case: Case, effort: Effort) -> list[Measured]:
+    """Run a program with each of its rewrites, and with itself where it has none."""
+    found = [_in_turn(case, one, effort) for one in case.rewrites or case.variants]
+    written = found[0].beside
+    assert written is not None
+    return [written, *found] if case.rewrites else found
 
 
-def _turns(case: ProgramCase, after: str, exact: bool, effort: Effort) -> Turns:
+def _in_turn(case: Case, after: Variant, effort: Effort) -> Measured:
     found: list[dict[str, Any]] = []
     with TemporaryDirectory() as name:
         files = []
-        for which, text in (("before", case.source), ("after", after)):
+        for which, text in (("before", case.variants[0].source), ("after", after.source)):
             file = Path(name, which, Path(case.path).name)
             file.parent.mkdir()
             file.write_text(text, "utf-8")
             files.append(str(file))
-        job = {
-            "files": files,
-            "folder": str(Path(case.path).resolve().parent),
-            "exact": exact,
-            "repetitions": effort.repetitions,
-            "seconds": effort.seconds,
-        }
+        job = {**_how(case.path, effort), "files": files, "exact": after.exact}
         for _ in range(effort.launches):
             try:
-                found += answers("advisor.verify.worker", job, _PATIENCE_S, case.ranks, ONE_THREAD)
+                found += _run(job, case.ranks)
             except JobFailedError as error:
                 failed = Measured(failure=str(error))
-                return Turns(failed, failed, False)
-    equal, compared = (all(one[what] for one in found) for what in ("equal", "compared"))
+                return replace(failed, beside=failed)
+    compared = all(one["compared"] for one in found)
+    equal = all(one["equal"] for one in found) if compared else None
     before, then = (
         Measured.of([one["samples_s"][side] for one in found], equal) for side in (0, 1)
     )
-    return Turns(before, then, compared)
+    return replace(then, beside=before)
 
 
 # Builds kernels and their plans for ranks, runs them, and says what came of it.
@@ -264,18 +258,14 @@ def run_built(
     JobFailedError
         A program failed; cases before that were yielded.
     """
-    job = {
-        "folder": str(Path(path).resolve().parent),
-        "repetitions": repetitions,
-        "seconds": seconds,
-        "cases": list(map(asdict, cases)),
-    }
-    for found in answers("advisor.verify.worker", job, _PATIENCE_S, ranks, ONE_THREAD):
+    how = _how(path, Effort(repetitions=repetitions, seconds=seconds))
+    for found in _run({**how, "cases": list(map(asdict, cases))}, ranks):
         yield tuple(Ran(one["differs"], tuple(one["samples_s"])) for one in found)
 
 
 def distributed_case(
     path: str,
+    source: str,
     kernel: Kernel,
     sizes: Mapping[str, int | float],
     machine: Machine,
@@ -304,7 +294,7 @@ def distributed_case(
         if len(variants) <= _MOST_PLANS and all(made.source != one.source for one in variants):
             variants.append(made)
     inputs = tuple(inputs_of(kernel, here))
-    return Case(path, kernel.name, here, inputs, tuple(variants), ranks)
+    return Case(path, kernel.name, here, inputs, tuple(variants), ranks, source)
 
 
 def _time(plan: Plan, sizes: Mapping[str, int | float]) -> float:
@@ -318,17 +308,10 @@ def _variant(path: str, plan: Plan, sizes: Mapping[str, int | float]) -> Variant
     return Variant(code, title, text, False, plan.costed, predicted, plan.unknown)
 
 
-def measure_built(source: str, case: Case, effort: Effort) -> list[Measured]:
-    """Run all programs of a case, taking turns in each launch.
-
-    Raises
-    ------
-    CannotRunError
-        mpi4py or a launcher is missing.
-    """
+def _measure_built(case: Case, effort: Effort) -> list[Measured]:
     texts = tuple(one.source for one in case.variants)
     name = case.kernel.rpartition(".")[2]
-    given = BuiltCase(source, name, texts, case.arrays, case.sizes)
+    given = BuiltCase(case.source, name, texts, case.arrays, case.sizes)
     launches: list[tuple[Ran, ...]] = []
     try:
         for _ in range(effort.launches):
@@ -337,11 +320,10 @@ def measure_built(source: str, case: Case, effort: Effort) -> list[Measured]:
             )
     except JobFailedError as error:
         return [Measured(failure=str(error)) for _ in texts]
-    found = []
-    for runs in zip(*launches, strict=True):
-        wrong = next((one.differs for one in runs if one.differs), "")
-        found.append(Measured.of([one.samples_s for one in runs], not wrong))
-    return found
+    return [
+        Measured.of([one.samples_s for one in runs], not any(one.differs for one in runs))
+        for runs in zip(*launches, strict=True)
+    ]
 
 
 # What was measured of two ways to do one thing, stored as evidence for later findings.

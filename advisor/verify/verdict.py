@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import isfinite
 from statistics import median
 from typing import Any
 
-from advisor.ranking.compare import Compared
 from advisor.report.style import Style, duration, table
-from advisor.verify.cases import ORIGINAL, Case, ProgramCase, Rewrite, Variant
-from advisor.verify.running import Measured, Turns
+from advisor.verify.cases import ORIGINAL, Case, Variant
+from advisor.verify.running import Measured
 from costdb.estimate import Estimate
 from costdb.records import dataclass
 
@@ -56,6 +54,43 @@ class Verdict:
         assert predicted is not None
         return (predicted.high - predicted.low) / 2 / predicted.mid if predicted.mid else 0.0
 
+    @property
+    def sound(self) -> bool:
+        """Whether nothing speaks against its results."""
+        return not self.measured.failure and self.measured.equal is not False
+
+    @property
+    def result(self) -> str:
+        """What came of comparing results, in a word."""
+        if self.measured.failure:
+            return "did not run"
+        if self.measured.equal is None:
+            return "not compared"
+        return "equal" if self.measured.equal else "DIFFERS"
+
+    @property
+    def matters(self) -> bool:
+        """Whether what a rewrite changes is predicted to be a tenth of its program, or more."""
+        change, after = self.variant.change, self.measured
+        if change is None or after.beside is None or after.failure:
+            return False
+        before = change.before.mid >= _MATTERS * after.beside.seconds
+        return before or change.after.mid >= _MATTERS * after.seconds
+
+    @property
+    def right(self) -> bool | None:
+        """Whether it was predicted which is faster, a program or its rewrite; None where none is,
+        or nothing says."""
+        change, after = self.variant.change, self.measured
+        if change is None or after.beside is None or not self.matters:
+            return None
+        predicted = change.after.mid, change.before.mid
+        return _ordered(predicted, (after.seconds, after.beside.seconds))
+
+
+Groups = Sequence[Sequence[Verdict]]
+"""The variants of several cases, as written first."""
+
 
 def decision(first: Verdict, then: Verdict) -> bool | None:
     """Return whether the order of two variants was predicted; None where none is measured."""
@@ -73,16 +108,12 @@ def _ordered(predicted: tuple[float, float], measured: tuple[float, float]) -> b
     return (measured[0] < measured[1]) == (predicted[0] < predicted[1])
 
 
-def as_table(groups: Sequence[Sequence[Verdict]], style: Style) -> str:
+def as_table(groups: Groups, style: Style) -> str:
     """Return one line for each variant."""
     heads = ("kernel", "rule", "result", "predicted", "measured", "ratio", "inside", "decision")
     rows = [
         (
-            _subject(one.case) if one.variant.title == ORIGINAL else "",
-            one.variant.code or ORIGINAL,
-            _result(one),
-            "unknown" if one.variant.predicted is None else duration(one.variant.predicted.mid),
-            "-" if one.measured.failure else duration(one.measured.seconds),
+            *_cells(one, "unknown"),
             f"{one.ratio:.2f}" if one.judged else "-",
             ("yes" if one.inside else "NO") if one.judged else "-",
             _decided(group[0], one),
@@ -93,15 +124,20 @@ def as_table(groups: Sequence[Sequence[Verdict]], style: Style) -> str:
     return table(heads, rows, 3, style)
 
 
-def _subject(case: Case) -> str:
-    ranks = f", {case.ranks} ranks" if case.ranks > 1 else ""
-    return f"{case.path}:{case.kernel}{ranks}"
-
-
-def _result(one: Verdict) -> str:
-    if one.measured.failure:
-        return "did not run"
-    return "equal" if one.measured.equal else "DIFFERS"
+def _cells(one: Verdict, unknown: str) -> tuple[str, ...]:
+    """Return what is verified, by which rule, whether results agree, and both times."""
+    case, whose = one.case, ""
+    if one.variant.title == ORIGINAL:
+        ranks = f", {case.ranks} ranks" if case.ranks > 1 else ""
+        whose = f"{case.path}{':' * bool(case.kernel)}{case.kernel}{ranks}"
+    predicted_s = case.predicted_s(one.variant)
+    return (
+        whose,
+        one.variant.code or ORIGINAL,
+        one.result,
+        unknown if predicted_s is None else duration(predicted_s),
+        "-" if one.measured.failure else duration(one.measured.seconds),
+    )
 
 
 def _decided(original: Verdict, one: Verdict) -> str:
@@ -113,218 +149,117 @@ def _decided(original: Verdict, one: Verdict) -> str:
     return "right" if right else "WRONG"
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What all verdicts say together.
+def summary_of(groups: Groups) -> dict[str, float] | None:
+    """Return what the verdicts say in all, None where nothing could be compared.
 
-    Attributes
-    ----------
-    median_error : float
-        Of predicted times, as a part of the measured ones.
-    judged, inside : int
-        Variants with both times, and those whose measured time the interval holds.
-    median_half_width : float
-        Of the intervals, as a part of their middles.
-    unlike, right : int
-        Pairs of variants of a kernel whose measured times are more than 10 % apart, and those of
-        them whose order was predicted.
+    Errors of predicted times are a part of the measured ones, half-widths a part of the middles;
+    `unlike` are pairs of variants of a kernel whose measured times are more than 10 % apart.
     """
-
-    median_error: float
-    judged: int
-    inside: int
-    median_half_width: float
-    unlike: int
-    right: int
-
-
-def summary_of(groups: Iterable[Sequence[Verdict]]) -> Summary | None:
-    """Return what the verdicts say in all, None where nothing could be compared."""
-    kept = [list(group) for group in groups]
-    judged = [one for group in kept for one in group if one.judged]
+    judged = [one for group in groups for one in group if one.judged]
     if not judged:
         return None
-    decisions = [
-        right
-        for group in kept
-        for pair in combinations(group, 2)
-        if (right := decision(*pair)) is not None
-    ]
-    return Summary(
-        median(abs(one.ratio - 1) for one in judged),
-        len(judged),
-        sum(one.inside for one in judged),
-        median(one.half_width for one in judged),
-        len(decisions),
-        sum(decisions),
-    )
+    pairs = (pair for group in groups for pair in combinations(group, 2))
+    decisions = [right for pair in pairs if (right := decision(*pair)) is not None]
+    return {
+        "median_error": median(abs(one.ratio - 1) for one in judged),
+        "judged": len(judged),
+        "inside": sum(one.inside for one in judged),
+        "median_half_width": median(one.half_width for one in judged),
+        "unlike": len(decisions),
+        "right": sum(decisions),
+    }
 
 
-def in_words(groups: Iterable[Sequence[Verdict]]) -> list[str]:
+def in_words(groups: Groups) -> list[str]:
     """Return what the verdicts say in all, and why any has no prediction or no measurement."""
-    kept = [list(group) for group in groups]
     lines = [
         f"{one.case.kernel}, {one.variant.code or ORIGINAL}: {why}"
-        for group in kept
+        for group in groups
         for one in group
         if (why := one.measured.failure or one.variant.unknown)
     ]
-    found = summary_of(kept)
+    found = summary_of(groups)
     if found is None:
         return [*lines, "nothing could be compared"]
     return [
         *lines,
-        f"median error of predicted times {found.median_error:.0%}, of {found.judged} variants",
-        f"inside the interval {found.inside} of {found.judged},"
-        f" median half-width {found.median_half_width:.0%}",
-        f"pairs more than 10 % apart ranked right: {found.right} of {found.unlike}",
+        f"median error of predicted times {found['median_error']:.0%}, of {found['judged']}"
+        " variants",
+        f"inside the interval {found['inside']} of {found['judged']},"
+        f" median half-width {found['median_half_width']:.0%}",
+        f"pairs more than 10 % apart ranked right: {found['right']} of {found['unlike']}",
     ]
 
 
 # Programs on ranks.
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramVerdict:
-    """A program as written, and one rewrite of it, run in turn; None: it has none."""
-
-    case: ProgramCase
-    rewrite: Rewrite | None
-    turns: Turns
-
-    @property
-    def change(self) -> Compared | None:
-        """What the rewrite is predicted to change; None where there is no prediction."""
-        return None if self.rewrite is None else self.rewrite.change
-
-    @property
-    def failure(self) -> str:
-        """Why it did not run; empty where it did."""
-        return self.turns.after.failure
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing speaks against its results."""
-        return not self.failure and self.turns.after.equal
-
-    @property
-    def matters(self) -> bool:
-        """Whether what a rewrite changes is predicted to be a tenth of the program, or more."""
-        change, turns = self.change, self.turns
-        return (
-            change is not None
-            and not self.failure
-            and (
-                change.before.mid >= _MATTERS * turns.before.seconds
-                or change.after.mid >= _MATTERS * turns.after.seconds
-            )
-        )
-
-    @property
-    def right(self) -> bool | None:
-        """Whether it was predicted which is faster; None where none is, or nothing says."""
-        change, turns = self.change, self.turns
-        if change is None or not self.matters:
-            return None
-        predicted = change.after.mid, change.before.mid
-        return _ordered(predicted, (turns.after.seconds, turns.before.seconds))
-
-    @property
-    def result(self) -> str:
-        """What came of comparing results, in a word."""
-        if self.failure:
-            return "did not run"
-        if not self.turns.compared:
-            return "not compared"
-        return "equal" if self.turns.after.equal else "DIFFERS"
-
-
-def programs_table(groups: Sequence[Sequence[ProgramVerdict]], style: Style) -> str:
+def programs_table(groups: Groups, style: Style) -> str:
     """Return one line for each program and each rewrite of one.
 
     What a rewrite changes is predicted by itself; measured times are those of whole programs.
     """
     heads = ("program", "rule", "result", "predicted", "measured", "change predicted", "decision")
     rows: list[Sequence[str]] = []
-    for group in groups:
-        first = group[0]
-        whole = first.case.whole
-        alone = first.rewrite is None
-        rows.append(
-            (
-                f"{first.case.path}, {first.case.ranks} ranks",
-                ORIGINAL,
-                first.result if alone or first.failure else "",
-                "unknown" if whole is None else duration(whole.mid),
-                "-" if first.failure else duration(first.turns.before.seconds),
-                "",
-                "",
-            )
-        )
-        rows += [_row(one, one.rewrite) for one in group if one.rewrite is not None]
+    for first, *rewrites in groups:
+        whose, rule, result, *times = _cells(first, "unknown")
+        told = result if first.measured.failure or not rewrites else ""
+        rows.append((whose, rule, told, *times, "", ""))
+        rows += [(*_cells(one, ""), *_change(one)) for one in rewrites]
     return table(heads, rows, 3, style)
 
 
-def _row(one: ProgramVerdict, rewrite: Rewrite) -> Sequence[str]:
-    change = rewrite.change
-    whole = one.case.whole
-    after = ""
-    if whole is not None and change is not None:
-        after = duration(max(0.0, whole.mid - change.before.mid + change.after.mid))
-    told = "unknown"
-    if change is not None:
-        told = f"{duration(change.before.mid)} to {duration(change.after.mid)}"
-    right = one.right
-    decided = "-" if change is None or one.failure else "tie" if one.matters else "small part"
-    if right is not None:
-        decided = "right" if right else "WRONG"
-    measured = "-" if one.failure else duration(one.turns.after.seconds)
-    return ("", rewrite.code, one.result, after, measured, told, decided)
+def _change(one: Verdict) -> tuple[str, str]:
+    """Return what a rewrite is predicted to change, and whether it was predicted right."""
+    change = one.variant.change
+    if change is None:
+        return "unknown", "-"
+    told = f"{duration(change.before.mid)} to {duration(change.after.mid)}"
+    if one.measured.failure:
+        return told, "-"
+    if one.right is None:
+        return told, "tie" if one.matters else "small part"
+    return told, "right" if one.right else "WRONG"
 
 
-def programs_in_words(groups: Iterable[Sequence[ProgramVerdict]]) -> list[str]:
+def programs_in_words(groups: Groups) -> list[str]:
     """Return what the verdicts say in all, and why any has no prediction or no measurement."""
-    kept = [list(group) for group in groups]
-    lines: list[str] = []
-    for group in kept:
-        case = group[0].case
-        if case.unknown:
-            lines.append(f"{case.path}: the whole has no price: {case.unknown}")
-        if all(one.rewrite is None for one in group):
-            lines.append(f"{case.path}: no rule has an edit for it")
-        for one in group:
-            name = ORIGINAL if one.rewrite is None else one.rewrite.code
-            unknown = "" if one.rewrite is None else one.rewrite.unknown
-            why = one.failure or unknown or ("" if one.turns.compared else NOTHING_TO_COMPARE)
-            if why:
-                lines.append(f"{case.path}, {name}: {why}")
-    verdicts = [one for group in kept for one in group]
-    decided = [one.right for one in verdicts if one.right is not None]
-    rewrites = [one for one in verdicts if one.rewrite is not None]
-    compared = [one for one in verdicts if one.turns.compared and not one.failure]
-    lines += [
-        f"programs on ranks: {len(kept)}, with {len(rewrites)} rewrites; results equal"
-        f" {sum(one.turns.after.equal for one in compared)} of {len(compared)} compared",
+    lines = [line for group in groups for line in _doubts(group)]
+    rewrites = [one for group in groups for one in group[1:]]
+    decided = [one.right for one in rewrites if one.right is not None]
+    ran = [one for group in groups for one in (group[1:] or group) if not one.measured.failure]
+    compared = [one for one in ran if one.measured.equal is not None]
+    return [
+        *lines,
+        f"programs on ranks: {len(groups)}, with {len(rewrites)} rewrites; results equal"
+        f" {sum(one.sound for one in compared)} of {len(compared)} compared",
         f"programs more than 10 % faster or slower, decided right:"
         f" {sum(decided)} of {len(decided)}",
     ]
-    return lines
+
+
+def _doubts(group: Sequence[Verdict]) -> Iterator[str]:
+    path = group[0].case.path
+    if group[0].variant.unknown:
+        yield f"{path}: the whole has no price: {group[0].variant.unknown}"
+    if len(group) == 1:
+        yield f"{path}: no rule has an edit for it"
+    for one in group[1:] or group:
+        unknown = one.variant.unknown if one.variant.code else ""
+        silent = NOTHING_TO_COMPARE if one.measured.equal is None else ""
+        if why := one.measured.failure or unknown or silent:
+            yield f"{path}, {one.variant.code or ORIGINAL}: {why}"
 
 
 # A verification as a document; ``verification.schema.json`` of the reports describes it.
 
 
-def document_of(
-    groups: Sequence[Sequence[Verdict]],
-    programs: Sequence[Sequence[ProgramVerdict]],
-    where: Mapping[str, Any],
-) -> dict[str, Any]:
+def document_of(groups: Groups, programs: Groups, where: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document, with whose predictions were verified, and when."""
-    summary = summary_of(groups)
     return {
         "schema_version": SCHEMA_VERSION,
         **where,
-        "summary": None if summary is None else asdict(summary),
+        "summary": summary_of(groups),
         "kernels": [_kernel(group) for group in groups],
         "programs": [_program(group) for group in programs],
     }
@@ -353,32 +288,34 @@ def _kernel(group: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-def _program(group: Sequence[ProgramVerdict]) -> dict[str, Any]:
-    case = group[0].case
+def _program(group: Sequence[Verdict]) -> dict[str, Any]:
+    first, *rewrites = group
     return {
-        "path": case.path,
-        "ranks": case.ranks,
-        "sizes": dict(case.sizes),
-        "predicted": _ends(case.whole),
-        "unknown": case.unknown,
-        "measured_s": None if group[0].failure else group[0].turns.before.seconds,
-        "rewrites": [
-            {
-                "rule": one.rewrite.code,
-                "title": one.rewrite.title,
-                "function": one.rewrite.function,
-                "before": None if one.change is None else _ends(one.change.before),
-                "after": None if one.change is None else _ends(one.change.after),
-                "unknown": one.rewrite.unknown,
-                "measured_before_s": None if one.failure else one.turns.before.seconds,
-                "measured_after_s": None if one.failure else one.turns.after.seconds,
-                "failure": one.failure,
-                "equal": one.turns.after.equal if one.turns.compared else None,
-                "right": one.right,
-            }
-            for one in group
-            if one.rewrite is not None
-        ],
+        "path": first.case.path,
+        "ranks": first.case.ranks,
+        "sizes": dict(first.case.sizes),
+        "predicted": _ends(first.variant.predicted),
+        "unknown": first.variant.unknown,
+        "measured_s": None if first.measured.failure else first.measured.seconds,
+        "rewrites": list(map(_rewrite, rewrites)),
+    }
+
+
+def _rewrite(one: Verdict) -> dict[str, Any]:
+    variant, after, change = one.variant, one.measured, one.variant.change
+    before_s = None if after.beside is None else after.beside.seconds
+    return {
+        "rule": variant.code,
+        "title": variant.title,
+        "function": variant.function,
+        "before": None if change is None else _ends(change.before),
+        "after": None if change is None else _ends(change.after),
+        "unknown": variant.unknown,
+        "measured_before_s": before_s,
+        "measured_after_s": None if after.failure else after.seconds,
+        "failure": after.failure,
+        "equal": after.equal,
+        "right": one.right,
     }
 
 

@@ -86,18 +86,6 @@ def test_a_value_equals_what_its_text_its_copies_and_its_pickle_build(value: Dis
         assert repr(other) == repr(value)
 
 
-def test_text_of_each_kind() -> None:
-    assert repr(Block("row")) == "Block('row')"
-    assert repr(Block(("row", "col"))) == "Block(('row', 'col'))"
-    assert repr(Cyclic("row")) == "Cyclic('row')"
-    assert repr(Cyclic("row", k=3)) == "Cyclic('row', k=3)"
-    assert repr(MESH) == "Mesh(row=4, col='P')"
-    assert (
-        repr(Dist("N", 3, "row", None, on=MESH, order="F", halo=1))
-        == "Dist('N', 3, Block('row'), None, on=Mesh(row=4, col='P'), order='F', halo=(1, 0))"
-    )
-
-
 def test_examples_in_the_documentation_of_the_classes() -> None:
     failed, tried = doctest.testmod(annotations)
     assert (failed, tried) == (0, 4)

@@ -61,14 +61,6 @@ def test_replacements_take_the_line_ends_of_the_text() -> None:
     assert newline_of("no end") == "\n"
 
 
-def test_columns_count_code_points_and_a_tab_is_one() -> None:
-    assert apply_edits("\t'🐍é' + a", [edit((1, 8), (1, 9), "b")]) == "\t'🐍é' + b"
-
-
-def test_an_insertion_after_the_last_line_end() -> None:
-    assert apply_edits("a\n", [edit((2, 0), (2, 0), "b\n")]) == "a\nb\n"
-
-
 @pytest.mark.parametrize(
     "edits",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,10 +80,14 @@ def test_an_edit_that_gave_other_results_is_not_offered_as_a_fix(
     assert of_finding()[0] == "unsafe"
 
 
-def measured_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def shifts(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert main(["kernel.py", "--machine", "t3e", "--output-format", "json", "--exit-zero"]) == 0
     findings = json.loads(capsys.readouterr().out)["findings"]
-    return next(f["evidence"]["measured"] for f in findings if f["code"] == "ADV201")
+    return next(one for one in findings if one["code"] == "ADV201")
+
+
+def measured_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return shifts(capsys)["evidence"]["measured"]
 
 
 def test_evidence_is_shown_at_its_sizes_and_the_cache_notices_new(
@@ -123,10 +128,7 @@ def test_evidence_of_other_files_and_machines_is_not_shown(
     store(1000, 2.2, machine="e5000")
     store(1000, 2.3, title="do something else")
     assert measured_lines(capsys) == []
-    assert main(["kernel.py", "--machine", "t3e", "--output-format", "json", "--exit-zero"]) == 0
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    message = next(f["message"] for f in findings if f["code"] == "ADV201")
-    store(1000, 2.4, title=message.partition(": ")[2])
+    store(1000, 2.4, title=shifts(capsys)["message"].partition(": ")[2])
     assert len(measured_lines(capsys)) == 1
 
 
@@ -140,17 +142,11 @@ def test_a_lint_run_for_a_calibrated_machine_shows_what_was_measured_there(
     assert "on here 2026-11-21 on 1 process" in capsys.readouterr().out
 
 
-def test_altered_evidence_costs_no_finding(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(1000, 2.1)
     with writing(store_path()) as connection:
         connection.execute("UPDATE evidence SET measured = 'no ratio'")
     assert measured_lines(capsys) == []
-
-
-def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store(1000, 2.1)
     store_path().write_text("no database\n" * 900)
     assert measured_lines(capsys) == []
 

@@ -8,33 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
-from tests.advisor.ownership import (
-    local_indices,
-    local_part,
-    owner,
-    owners,
-    rank_at,
-    ranks_along,
-)
+from tests.advisor.ownership import local_part, owners, ranks_along
 
 AXES = ("row", "col", "layer")
 
 
 @st.composite
 def grids(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[AxisMap, ...], dict[str, int]]:
-    """Shape, distributions and mesh of an array whose dimension d uses mesh axis d."""
-    rank = draw(st.integers(1, 3))
-    shape, dims, mesh = [], [], {}
-    for axis in AXES[:rank]:
+    """Shape, distributions and mesh of an array whose dimensions use the axes in their order."""
+    axes, shape, dims, mesh = list(AXES), [], [], {}
+    for _ in range(draw(st.integers(1, 3))):
         shape.append(draw(st.integers(1, 7)))
-        kind = draw(st.sampled_from(("none", "block", "cyclic")))
-        mesh[axis] = 1 if kind == "none" else draw(st.integers(1, 4))
-        if kind == "none":
-            dims.append(NotDistributed())
-        elif kind == "block":
-            dims.append(BlockDim((axis,)))
-        else:
-            dims.append(CyclicDim((axis,), draw(st.integers(1, 3))))
+        own = tuple(axes.pop(0) for _ in range(draw(st.integers(0, min(2, len(axes))))))
+        mesh |= {axis: draw(st.integers(1, 3)) for axis in own}
+        k = draw(st.integers(0, 3))
+        dims.append((CyclicDim(own, k) if k else BlockDim(own)) if own else NotDistributed())
     return tuple(shape), tuple(dims), mesh
 
 
@@ -106,66 +94,10 @@ def test_parts_are_those_of_create_darray(
     grid: tuple[tuple[int, ...], tuple[AxisMap, ...], dict[str, int]], order: str
 ) -> None:
     shape, dims, mesh = grid
-    counts = tuple(mesh.values())
+    counts = tuple(ranks_along(dim, mesh) for dim in dims)
     for rank in range(prod(counts)):
         ours = elements_of_part(local_part(rank, shape, dims, mesh), shape, order)
         assert ours == elements_of_darray(rank, shape, dims, counts, order)
-
-
-@pytest.mark.parametrize("extent", [1, 2, 3, 5, 7, 8, 12])
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize(
-    "dist", [BlockDim(("row",)), *(CyclicDim(("row",), k) for k in (1, 2, 3, 13))]
-)
-def test_one_dimension_is_that_of_create_darray(extent: int, ranks: int, dist: AxisMap) -> None:
-    for rank in range(ranks):
-        theirs = elements_of_darray(rank, (extent,), (dist,), (ranks,), "C")
-        assert list(local_indices(rank, extent, ranks, dist)) == theirs
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.integers(1, 12),
-    st.integers(1, 5),
-    st.integers(1, 3),
-    st.integers(1, 3),
-    st.integers(0, 2),
-    st.sampled_from(("C", "F")),
-)
-def test_flattened_axes_are_one_long_axis_of_create_darray(
-    extent: int, columns: int, rows: int, cols: int, k: int, order: str
-) -> None:
-    shape = (extent, columns)
-    axes = ("row", "col")
-    dims = (CyclicDim(axes, k) if k else BlockDim(axes), NotDistributed())
-    for rank in range(rows * cols):
-        part = local_part(rank, shape, dims, {"row": rows, "col": cols})
-        theirs = elements_of_darray(rank, shape, dims, (rows * cols, 1), order)
-        assert elements_of_part(part, shape, order) == theirs
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3))
-def test_dimensions_may_use_the_axes_in_another_order(n: int, m: int, rows: int, cols: int) -> None:
-    # rank (r, c) of the mesh is rank (c, r) of a grid whose axes stand as the dimensions use them
-    dims = (BlockDim(("col",)), BlockDim(("row",)))
-    for row, col in product(range(rows), range(cols)):
-        part = local_part(
-            rank_at((row, col), (rows, cols)), (n, m), dims, {"row": rows, "col": cols}
-        )
-        theirs = elements_of_darray(
-            rank_at((col, row), (cols, rows)), (n, m), dims, (cols, rows), "C"
-        )
-        assert elements_of_part(part, (n, m), "C") == theirs
-
-
-def test_axes_without_a_dimension_hold_copies() -> None:
-    mesh = {"row": 2, "col": 3}
-    dims = (BlockDim(("col",)), NotDistributed())
-    for index in product(range(5), range(2)):
-        holders = owners(index, (5, 2), dims, mesh)
-        col = owner(index[0], 5, 3, dims[0])
-        assert holders == (col, 3 + col)
 
 
 @settings(max_examples=60)

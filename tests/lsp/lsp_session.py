@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Thread
@@ -150,13 +150,27 @@ class Session:
 
     async def pushed(self, uri: str = URI) -> list[types.Diagnostic]:
         """Wait for the diagnostics of the newest version."""
+        return await self.first(lambda one: one.uri == uri and one.version == self.version)
+
+    async def first(
+        self, wanted: Callable[[types.PublishDiagnosticsParams], bool]
+    ) -> list[types.Diagnostic]:
+        """Wait for diagnostics of which something holds."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 for params in self.published:
-                    if params.uri == uri and params.version == self.version:
+                    if wanted(params):
                         return list(params.diagnostics)
                 self.news.clear()
                 await self.news.wait()
+
+    async def asked(
+        self, previous: str | None = None, uri: str = URI
+    ) -> types.RelatedFullDocumentDiagnosticReport:
+        """Ask for diagnostics that are not those of before."""
+        report = await self.pulled(previous, uri)
+        assert isinstance(report, types.RelatedFullDocumentDiagnosticReport)
+        return report
 
     async def pulled(
         self, previous: str | None = None, uri: str = URI
@@ -172,6 +186,12 @@ class Session:
         return await self.client.text_document_hover_async(
             types.HoverParams(types.TextDocumentIdentifier(URI), types.Position(line, character))
         )
+
+    async def hovered(self, line: int, character: int) -> str:
+        shown = await self.hover(line, character)
+        assert shown is not None and isinstance(shown.contents, types.MarkupContent)
+        assert shown.contents.kind is types.MarkupKind.Markdown
+        return shown.contents.value
 
     async def actions(
         self, wanted: types.Range, only: list[str] | None = None

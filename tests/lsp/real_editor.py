@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lsp_session import KERNEL
 
@@ -27,6 +31,30 @@ def setup(title: str, name: str) -> str:
     block = re.search(pattern, section(title), re.DOTALL)
     assert block is not None, f"{title} has no {name}"
     return block[1]
+
+
+def said_by(command: Sequence[str], folder: Path, **added: str) -> dict[str, Any]:
+    """Return what a script says that opens the kernel in an editor, and takes the first action."""
+    kernel, report = folder / "smooth.py", folder / "report.json"
+    kernel.write_text(TEXT, encoding="utf-8")
+    places = {"ADVISE_TEST_FILE": str(kernel), "ADVISE_TEST_REPORT": str(report)}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(folder, **places, **added),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert report.is_file(), done.stderr
+    said: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+    assert said.get("problem") is None, said
+    (found,) = said["found"]
+    assert "of sp2" in found["message"]
+    assert "N = 4096 (editor)" in said["hover"]
+    assert kernel.read_text(encoding="utf-8") == REWRITTEN
+    return {**said, "found": found}
 
 
 def environment(folder: Path, **added: str) -> dict[str, str]:

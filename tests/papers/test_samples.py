@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.validation.experiments import Section, Verdict
-from advisor.validation.figures import Context, do
+from advisor.validation.figures import do
 from costdb.calibration.campaign import Measured
 from costdb.calibration.messages import LINE_BYTES, region_of
 from costdb.calibration.messages import SECTION as MESSAGES
@@ -48,7 +48,7 @@ def keep(
 
 
 def made(name: str) -> Section:
-    return do(name, Context(HERE))
+    return do(name, HERE, lambda *_: None)
 
 
 def message_us(point: Point) -> float:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from advisor.cli import options
 from advisor.cli.common import note, write_out, write_result
 from advisor.cli.options import option
-from advisor.config.files import choose_machine, system_error, wrong_use
-from advisor.report.model import FORMATS
+from advisor.config.files import OutputFormat, choose_machine, system_error, wrong_use
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
@@ -107,9 +106,6 @@ def _said(kernel: Kernel, seen: Seen) -> Iterator[str]:
 # ``advise run``: run a program once, and keep the sizes, layouts and messages that it had.
 
 
-NO_REPORT = "none"
-
-
 def run(
     program: Annotated[
         str | None,
@@ -122,7 +118,7 @@ def run(
         bool, option("--module", "PROGRAM is a module, as after python -m.")
     ] = False,
     machine: options.Machine = None,
-    output_format: Annotated[str, options.report_format_option(NO_REPORT)] = "concise",
+    output_format: Annotated[Literal["none", OutputFormat], options.REPORTED] = "concise",
     output: options.ReportFile = None,
     no_store: Annotated[
         bool, option("--no-store", "Keep nothing for later runs of advise.")
@@ -132,9 +128,6 @@ def run(
 
     if program is None:
         raise wrong_use("no program given: name a file, or a module by --module NAME")
-    if output_format not in (NO_REPORT, *FORMATS):
-        known = ", ".join((NO_REPORT, *FORMATS))
-        raise wrong_use(f"--output-format {output_format}: expected one of {known}")
     if not as_module and not Path(program).is_file():
         raise wrong_use(f"{program}: no such file; a module is run by --module {program}")
     if machine is not None:
@@ -142,12 +135,12 @@ def run(
     from advisor.observe.outcome import observe
 
     note(f"advise: running {program}")
-    ended = observe(program, arguments or (), module=as_module)
-    if ended.record is not None:
+    code, record = observe(program, arguments or (), module=as_module)
+    if record is not None:
         from advisor.observe.outcome import conclude
 
         shown, text = conclude(
-            ended.record, program, machine=machine, output_format=output_format, keep=not no_store
+            record, program, machine=machine, output_format=output_format, keep=not no_store
         )
         for line in shown:
             note(line)
@@ -156,4 +149,4 @@ def run(
         elif text:
             # standard output is the program's
             sys.stderr.write(text)
-    raise typer.Exit(ended.code)
+    raise typer.Exit(code)

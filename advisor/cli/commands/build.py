@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,24 +24,22 @@ def build(
     kernel: options.Kernel = None,
     define: options.Sizes = None,
     ranks: options.Ranks = None,
-    plan: Annotated[str, option("--plan", "as-written, or best: as rules would have it.")] = (
-        "as-written"
-    ),
-    to: Annotated[str, option("--to", "mpi: ranks; or dask: chunks of its arrays.")] = "mpi",
+    plan: Annotated[
+        Literal["as-written", "best"], option("--plan", "As it is, or as rules would have it.")
+    ] = "as-written",
+    to: Annotated[
+        Literal["mpi", "dask"], option("--to", "Ranks, or chunks of its arrays.")
+    ] = "mpi",
     machine: options.Machine = None,
     output: Annotated[str | None, options.output_file_option("program")] = None,
 ) -> int:
     """Write annotated kernels as a program for mpi4py or Dask."""
-    from advisor.build.program import DASK, MPI
+    from advisor.build.program import DASK
     from advisor.build.program import build as program_of
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
-    from advisor.ranking.built import AS_WRITTEN, BEST, on_ranks
+    from advisor.ranking.built import BEST, on_ranks
 
-    if plan not in (AS_WRITTEN, BEST):
-        raise wrong_use(f"--plan {plan}: expected {AS_WRITTEN} or {BEST}")
-    if to not in (MPI, DASK):
-        raise wrong_use(f"--to {to}: expected {MPI} or {DASK}")
     source = read_text(file)
     given = parse_bindings(define or (), ranks=ranks)
     found = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from advisor.cli import options
@@ -108,26 +107,18 @@ def _calibrated(request: Request, watcher: _Progress) -> Made | None:
         team.dismiss()
 
 
-class _Progress:
+class _Progress(Bar):
     """What is measured, beside a bar where a person watches; elsewhere a line for each launch."""
 
-    def __init__(self) -> None:
-        self._bar = Bar()
-        self._title = ""
-
     def measuring(self, title: str, launch: int, launches: int) -> None:
-        self._title = f"measuring {title} ({launch} of {launches})"
-        self.progress(0.0)
+        self.show(f"measuring {title} ({launch} of {launches})", 0.0)
 
     def progress(self, share: float) -> None:
-        self._bar.show(self._title, share)
+        self.show(self.title, share)
 
     def failed(self, reason: str) -> None:
         self.clear()
         complain(f"advise: {reason}")
-
-    def clear(self) -> None:
-        self._bar.clear()
 
 
 # ``advise validate``: the papers' experiments on this machine, with the papers' figures beside.
@@ -144,21 +135,25 @@ def validate(
 
     from advisor.ranking.findings import calibration_of
     from advisor.validation.experiments import (
+        SECTIONS,
         ValidationReport,
         as_json,
         as_text,
         section_document,
     )
-    from advisor.validation.figures import Context, make_sections
+    from advisor.validation.figures import make_sections
     from costdb.machines import load_machine
     from costdb.store.records import keep_result
 
-    names = _names(only or ())
+    for name in only or ():
+        if name not in SECTIONS and not name.endswith(".json"):
+            known = ", ".join(SECTIONS)
+            raise wrong_use(f"--only {name}: a validation has no such section, only {known}")
     chosen = load_machine(choose_machine(machine))
     made: list[Section] = []
     bar = Bar()
     try:
-        for section in make_sections(names, Context(chosen, bar.show)):
+        for section in make_sections(tuple(only or ()), chosen, bar.show):
             bar.clear()
             made.append(section)
             if chosen.may_be_here and section.rows:
@@ -172,14 +167,3 @@ def validate(
     text = as_json(report) if output_format == JSON else as_text(report, text_style(output))
     write_result(text, output)
     return NOTHING_TO_SAY if any(section.rows for section in made) else WRONG_USE
-
-
-def _names(only: Sequence[str]) -> tuple[str, ...]:
-    from advisor.validation.experiments import SECTIONS
-
-    for name in only:
-        if name not in SECTIONS and not name.endswith(".json"):
-            raise wrong_use(
-                f"--only {name}: a validation has no such section, only {', '.join(SECTIONS)}"
-            )
-    return tuple(only)

@@ -11,9 +11,9 @@ from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
 from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import split_codes
-from advisor.config.files import Layer, wrong_use
+from advisor.config.files import Layer, OutputFormat, wrong_use
 from advisor.engine import PLAIN_GAIN
-from advisor.report.model import FORMATS, SHOWS_DETAILS
+from advisor.report.model import SHOWS_DETAILS
 
 
 def check(
@@ -39,7 +39,7 @@ def check(
     diff: Annotated[
         bool, option("--diff", "Show what --fix would change, and change nothing.")
     ] = False,
-    output_format: Annotated[str | None, options.report_format_option()] = None,
+    output_format: Annotated[OutputFormat | None, options.REPORTED] = None,
     output: options.ReportFile = None,
     statistics: Annotated[
         bool, option("--statistics", "Count findings by rule instead of showing them.")
@@ -151,8 +151,6 @@ def check(
         cache=None if no_cache else (cache_dir or ""),
     )
     chosen_format = output_format or scope.configuration.output_format or "full"
-    if chosen_format not in FORMATS:
-        raise wrong_use(f"--output-format {chosen_format}: expected one of {', '.join(FORMATS)}")
     if statistics and chosen_format not in ("full", "concise", "json"):
         raise wrong_use(f"--statistics has no {chosen_format} form: use full, concise or json")
     # an explanation takes the formulas over all sizes, which a list of findings does without

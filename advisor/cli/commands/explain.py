@@ -30,6 +30,7 @@ from advisor.ir.proposal import Rule
 from advisor.notebook import cell_line, cells_of, placed, text_line
 from advisor.ranking.findings import Judged
 from advisor.report.model import page
+from advisor.report.style import json_text
 from advisor.source import NOTEBOOK
 from costdb.wording import nearest
 
@@ -178,13 +179,8 @@ def _headline(rule: Rule) -> str:
 
 
 def _as_json(rules: Sequence[Rule]) -> str:
-    import json
-
-    document = {
-        "schema_version": 1,
-        "rules": [
-            {"code": rule.code, "name": rule.name, "documentation": rule.documentation.strip()}
-            for rule in rules
-        ],
-    }
-    return json.dumps(document, indent=2) + "\n"
+    told = [
+        {"code": rule.code, "name": rule.name, "documentation": rule.documentation.strip()}
+        for rule in rules
+    ]
+    return json_text({"schema_version": 1, "rules": told})

@@ -15,11 +15,13 @@ from advisor.cli.common import (
     complain,
     note,
     text_style,
+    write_out,
     write_problems,
     write_result,
 )
 from advisor.cli.options import option
 from advisor.config.files import wrong_use
+from advisor.report.style import json_text
 
 _Name = Annotated[
     str,
@@ -53,10 +55,8 @@ def _list(output_format: options.TextOrJson = TEXT) -> None:
         except MachineError as error:
             broken = True
             complain(f"advise: {error}")
-    if output_format == JSON:
-        write_result(list_as_json(machines), None)
-    else:
-        write_result(list_as_text(machines, text_style(None)), None)
+    style = text_style(None)
+    write_out(list_as_json(machines) if output_format == JSON else list_as_text(machines, style))
     if broken:
         raise typer.Exit(WRONG_USE)
 
@@ -73,10 +73,10 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     machine = load_machine(name)
     with reading(store_path()) as connection:
         found = newest_results(connection, machine.name)
-    if output_format == JSON:
-        write_result(machine_as_json(machine, found), None)
-    else:
-        write_result(machine_as_text(machine, text_style(None), found), None)
+    as_json, style = output_format == JSON, text_style(None)
+    write_out(
+        machine_as_json(machine, found) if as_json else machine_as_text(machine, style, found)
+    )
 
 
 @machine.command("validate")
@@ -98,15 +98,13 @@ def _import(
     output_format: options.TextOrJson = TEXT,
 ) -> None:
     """Check a profile and keep it as a machine of your own."""
-    import json
-
     from costdb.profile_check import import_profile
     from costdb.store.place import store_path
 
     machine = import_profile(Path(file), replace=replace)
     if output_format == JSON:
-        document = {"schema_version": 1, "imported": machine.name, "store": str(store_path())}
-        write_result(json.dumps(document, indent=2) + "\n", None)
+        stored = {"imported": machine.name, "store": str(store_path())}
+        write_out(json_text({"schema_version": 1, **stored}))
     else:
         note(f"imported {machine.name} into {store_path()}")
 
@@ -134,14 +132,11 @@ def _remove(
 def _export(
     name: _Name,
     output: Annotated[str | None, options.output_file_option("profile")] = None,
-    output_format: Annotated[str, options.format_option(JSON)] = JSON,
+    output_format: options.Json = "json",
 ) -> None:
     """Write the profile of a machine as JSON."""
-    import json
-
     from costdb.machines import load_machine
 
-    machine = load_machine(name)
-    write_result(json.dumps(dict(machine.document), indent=2, ensure_ascii=False) + "\n", output)
+    write_result(json_text(dict(load_machine(name).document), ascii_only=False), output)
     if output is not None and output.endswith(".json"):
         note(f'machine = "{output}" in [tool.advise] of pyproject.toml beside it makes all use it')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
     from advisor.measure.pieces import Effort, Subject
     from advisor.measure.report import Measurement
-    from advisor.verify.cases import Case, ProgramCase
+    from advisor.verify.cases import Case
     from costdb.machines import Machine
 
 
@@ -101,7 +101,7 @@ class _Group:
     the group where it has one.
     """
 
-    case: Case | ProgramCase | None
+    case: Case | None
     subjects: list[Subject]
     free: str = ""
     at: Callable[[int], _Group] | None = None
@@ -255,7 +255,7 @@ def _kernels(
         yield replace(group(_FIRST), at=group) if free else group(None)
 
 
-def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Machine) -> None:
+def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
     """Store what rewrites were measured to gain, so that findings can refer to it."""
     from advisor.measure.pieces import Piece
     from advisor.verify.running import keep
@@ -263,10 +263,9 @@ def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Mac
     before, *others = measured.found
     if not isinstance(before, Piece):
         return
-    ways: Sequence[Any] = case.rewrites
     found = (
         case.compared(way, before.times_s, after.times_s)
-        for way, subject, after in zip(ways, measured.subjects[1:], others, strict=True)
+        for way, subject, after in zip(case.rewrites, measured.subjects[1:], others, strict=True)
         # a speed-up of what is left of a kernel is none of the kernel
         if isinstance(after, Piece) and subject.complete
     )

@@ -18,10 +18,9 @@ from advisor.cli.common import (
 )
 from advisor.cli.options import option
 from advisor.config.files import wrong_use
-from costdb.wording import read_number
 
 if TYPE_CHECKING:
-    from costdb.choosing import Choice, Chosen
+    from costdb.choosing import Choice
 
 
 def predict(
@@ -52,7 +51,7 @@ def predict(
     from costdb.choosing import predict
     from costdb.estimate import Missing
 
-    given = subjects.with_ranks(subjects.parse_given(define or ()), ranks)
+    given = subjects.parse_given(define or (), ranks)
     opened = subjects.open_files(files, machine, kernel, given)
     given, configured = subjects.with_configured(opened, files[0], given)
     with subjects.measurements(opened, run=measure) as known:
@@ -134,7 +133,7 @@ def choose(
     from costdb.estimate import Missing
     from costdb.machines import machine_names
 
-    given = subjects.with_ranks(subjects.parse_given(define or ()), ranks)
+    given = subjects.parse_given(define or (), ranks)
     alternatives = (len(files) > 1 and files[0].endswith(".py")) or "," in (kernel or "")
     # what is to be chosen among several programs need not be said
     names = subjects.parse_over(over or (["program"] if alternatives else ()))
@@ -149,14 +148,18 @@ def choose(
     opened = subjects.as_built(opened) if built else opened
     given, _ = subjects.with_configured(opened, files[0], given, names)
     with subjects.measurements(opened, run=measure) as known:
-        ranked = rank(opened.subject, names, given, condition, watched, _left_out, known)
+
+        def left_out(why: str) -> None:
+            complain(f"advise: {why}")
+
+        ranked = rank(opened.subject, names, given, condition, watched, left_out, known)
     if isinstance(ranked, Missing):
         raise subjects.lacking(ranked)
     chosen = ranked if best_per is None else _best_per(best_per, ranked)
     report = ChoicesReport(
         title=opened.title,
         machine=None if opened.machine is None else opened.machine.name,
-        given={name: _as_read(value) for name, value in given.items()},
+        given={**given, **subjects.numbers_of(given)},
         choices=chosen[:top],
         considered=len(ranked),
     )
@@ -169,15 +172,6 @@ def choose(
     else:
         text = choices_as_text(report, text_style(output))
     write_result(text, output)
-
-
-def _left_out(why: str) -> None:
-    complain(f"advise: {why}")
-
-
-def _as_read(value: str) -> Chosen:
-    number = read_number(value)
-    return value if number is None else number
 
 
 def _best_per(name: str, ranked: Sequence[Choice]) -> Sequence[Choice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from advisor.cli import options
 from advisor.cli.common import (
     FINDINGS,
     JSON,
+    NOTHING_TO_SAY,
     PAGES,
     TEXT,
     complain,
@@ -22,11 +23,13 @@ from advisor.cli.common import (
 )
 from advisor.cli.options import option
 from advisor.config.files import CommandError, choose_machine, wrong_use
+from advisor.report.style import json_text
+from costdb.wording import counted
 
 if TYPE_CHECKING:
-    from advisor.verify.cases import Case, ProgramCase
+    from advisor.verify.cases import Case
     from advisor.verify.running import Effort
-    from advisor.verify.verdict import ProgramVerdict, Verdict
+    from advisor.verify.verdict import Verdict
     from costdb.machines import Machine
 
 
@@ -46,9 +49,8 @@ def verify(
     output: options.ResultFile = None,
 ) -> int:
     """RUN kernels, MPI programs and their rewrites; compare predicted with measured times."""
-    from advisor.verify.running import Effort, measure
+    from advisor.verify.running import Effort
     from advisor.verify.verdict import (
-        Verdict,
         as_table,
         document_of,
         in_words,
@@ -69,48 +71,37 @@ def verify(
             "nothing of this is kept as evidence"
         )
     complain(f"advise: running the code of {', '.join(sources)}")
-    others = Bystanders()
-    groups: list[list[Verdict]] = []
-    for case in list(_cases(sources, kernel, given, chosen, everything=everything)):
-        complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
-        measured = measure(case, Effort(launches=repeat))
-        group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
-        if chosen.may_be_here:
-            _keep(group, chosen)
-        groups.append(group)
+    others, effort = Bystanders(), Effort(launches=repeat)
+    kernels = list(_cases(sources, kernel, given, chosen, everything=everything))
+    groups = list(_ran(kernels, effort, chosen))
     if ranks is not None:
-        groups += _verify_built(sources, kernel, given, ranks, Effort(launches=repeat), chosen)
+        groups += _ran(_built(sources, kernel, given, ranks, chosen), effort, chosen)
     # a kernel that was asked for is no program
-    found = [] if kernel is not None else _program_cases(sources, given, ranks or 2, chosen)
-    programs = _verify_programs(found, Effort(launches=repeat), chosen)
+    found = [] if kernel is not None else _programs(sources, given, ranks or 2, chosen)
+    programs = list(_ran(found, effort, chosen))
     if not groups and not programs:
         raise wrong_use("there is no kernel to verify, nor a program that communicates")
-    where = _circumstances(chosen, others.busy_cores())
-    document = document_of(groups, programs, where)
+    document = document_of(groups, programs, _circumstances(chosen, others.busy_cores()))
     if chosen.may_be_here:
         keep_result(chosen.name, "verify", " ".join(files), document)
+    told = in_words(groups) if groups else []
+    of_programs = programs_in_words(programs) if programs else []
     if output_format == JSON:
-        import json
-
-        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json_text(document, ascii_only=False)
     elif output_format in PAGES:
         from advisor.report.pages import of_verification
 
-        told = in_words(groups) if groups else []
-        told += programs_in_words(programs) if programs else []
-        text = of_verification(document, told, output_format)
+        text = of_verification(document, [*told, *of_programs], output_format)
     else:
         style = text_style(output)
-        lines = in_words(groups) if groups else []
         text = as_table(groups, style) if groups else ""
+        text += "".join(f"{line}\n" for line in told)
         if programs:
-            text += f"{_as_lines(lines)}\n{programs_table(programs, style)}"
-            lines = programs_in_words(programs)
-        text += _as_lines(lines)
+            text += "\n" * bool(groups) + programs_table(programs, style)
+            text += "".join(f"{line}\n" for line in of_programs)
     write_result(text, output)
-    sound = all(one.measured.equal for group in groups for one in group)
-    sound = sound and all(one.sound for group in programs for one in group)
-    return 0 if sound else FINDINGS
+    sound = all(one.sound for group in (*groups, *programs) for one in group)
+    return NOTHING_TO_SAY if sound else FINDINGS
 
 
 def _tell_unused(sources: Mapping[str, str], given: Mapping[str, int | float]) -> None:
@@ -120,10 +111,6 @@ def _tell_unused(sources: Mapping[str, str], given: Mapping[str, int | float]) -
     if given:
         known = (names_in(path, text, arguments=True) for path, text in sources.items())
         tell_unused(given, frozenset[str]().union(*known))
-
-
-def _as_lines(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _paths(files: list[str], everything: bool) -> list[str]:
@@ -162,49 +149,76 @@ def _cases(
                 complain(f"advise: {why}; left out")
 
 
-def _verify_built(
+def _built(
     sources: Mapping[str, str],
     name: str | None,
     given: Mapping[str, int | float],
     ranks: int,
-    effort: Effort,
     machine: Machine,
-) -> list[list[Verdict]]:
-    """Run what is built of kernels on ranks, as written and as rules would have it.
+) -> Iterator[Case]:
+    """Yield what is built of kernels, as written and as rules would have it.
 
-    What cannot be built is said, with line and reason; where there are no ranks, that is.
+    What cannot be built is said, with line and reason.
     """
     from advisor.build.text import NotBuiltError
     from advisor.cli.subjects import kernels_in
     from advisor.ranking.worth import is_distributed
     from advisor.transform_registry import transforms
-    from advisor.verify.running import distributed_case, measure_built
-    from advisor.verify.verdict import Verdict
-    from costdb.launch.processes import CannotRunError
+    from advisor.verify.running import distributed_case
 
-    groups: list[list[Verdict]] = []
     for path, source in sources.items():
         for kernel, sizes in kernels_in(path, source, name, given):
             if not is_distributed(kernel):
                 continue
             try:
-                case = distributed_case(path, kernel, sizes, machine, transforms(), ranks)
-                complain(
-                    f"advise: {path}: {case.kernel}: {len(case.variants)} built, {ranks} ranks"
-                )
-                measured = measure_built(source, case, effort)
+                yield distributed_case(path, source, kernel, sizes, machine, transforms(), ranks)
             except NotBuiltError as error:
                 line = error.span.start_line if error.span else kernel.span.start_line
                 complain(f"advise: {path}:{line}: `{kernel.name}` is not built: {error.why}")
-                continue
-            except CannotRunError as error:
-                complain(f"advise: {error}; built programs left out")
-                return groups
-            group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
-            if machine.may_be_here:
-                _keep(group, machine)
-            groups.append(group)
-    return groups
+
+
+def _programs(
+    sources: Mapping[str, str], given: Mapping[str, int | float], ranks: int, machine: Machine
+) -> list[Case]:
+    """Return the SPMD programs among files.
+
+    Raises
+    ------
+    SourceProblem
+        A file does not parse.
+    """
+    from advisor.transform_registry import program_transforms
+    from advisor.verify.cases import program_case
+
+    rules = program_transforms()
+    cases = (
+        program_case(path, source, given, ranks, machine, rules) for path, source in sources.items()
+    )
+    return [case for case in cases if case is not None]
+
+
+def _ran(cases: Iterable[Case], effort: Effort, machine: Machine) -> Iterator[list[Verdict]]:
+    """Yield what came of each case, and keep it as evidence.
+
+    Where there are no ranks to be had, none is run, which is said.
+    """
+    from advisor.verify.running import measure
+    from advisor.verify.verdict import Verdict
+    from costdb.launch.processes import CannotRunError
+
+    for case in cases:
+        whose = f"{case.path}: {case.kernel}" if case.kernel else case.path
+        on = f", on {case.ranks} ranks" if case.ranks > 1 else ""
+        complain(f"advise: {whose}: {counted(len(case.variants), 'variant')}{on}")
+        try:
+            measured = measure(case, effort)
+        except CannotRunError as error:
+            complain(f"advise: {error}; what runs on ranks is left out")
+            return
+        group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
+        if machine.may_be_here:
+            _keep(group, machine)
+        yield group
 
 
 def _circumstances(machine: Machine, busy_cores: float | None) -> dict[str, Any]:
@@ -224,66 +238,12 @@ def _keep(group: Sequence[Verdict], machine: Machine) -> None:
     """Store what was measured as evidence, so that later predictions can refer to it."""
     from advisor.verify.running import keep
 
-    original = group[0].measured
-    if original.failure:
-        return
+    case, original = group[0].case, group[0].measured
+    ran = [(one.variant, one.measured) for one in group[1:] if not one.measured.failure]
     found = [
-        replace(kept, equal=one.measured.equal)
-        for one in group[1:]
-        if not one.measured.failure
-        if (kept := one.case.compared(one.variant, original.times_s, one.measured.times_s))
+        replace(kept, equal=after.equal)
+        for variant, after in ran
+        if not original.failure and after.equal is not None
+        if (kept := case.compared(variant, (after.beside or original).times_s, after.times_s))
     ]
-    keep(machine, group[0].case.ranks, found)
-
-
-def _program_cases(
-    sources: Mapping[str, str], given: Mapping[str, int | float], ranks: int, machine: Machine
-) -> list[ProgramCase]:
-    """Return the SPMD programs among files.
-
-    Raises
-    ------
-    SourceProblem
-        A file does not parse.
-    """
-    from advisor.transform_registry import program_transforms
-    from advisor.verify.cases import program_case
-
-    rules = program_transforms()
-    cases = (
-        program_case(path, source, given, ranks, machine, rules) for path, source in sources.items()
-    )
-    return [case for case in cases if case is not None]
-
-
-def _verify_programs(
-    cases: Sequence[ProgramCase], effort: Effort, machine: Machine
-) -> list[list[ProgramVerdict]]:
-    """Run programs with each of their rewrites, and keep what that shows as evidence.
-
-    Where there are no ranks to be had, none is run, which is said.
-    """
-    from advisor.verify.running import keep, measure_program
-    from advisor.verify.verdict import ProgramVerdict
-    from costdb.launch.processes import CannotRunError
-
-    groups: list[list[ProgramVerdict]] = []
-    for case in cases:
-        complain(f"advise: {case.path}: {len(case.rewrites)} rewrites, on {case.ranks} ranks")
-        try:
-            measured = measure_program(case, effort)
-        except CannotRunError as error:
-            complain(f"advise: {error}; programs left out")
-            return groups
-        rewrites = case.rewrites or (None,)
-        group = [ProgramVerdict(case, *pair) for pair in zip(rewrites, measured, strict=True)]
-        if machine.may_be_here:
-            found = [
-                replace(kept, equal=one.turns.after.equal)
-                for one in group
-                if one.rewrite is not None and one.turns.compared and not one.failure
-                if (kept := case.compared(one.rewrite, *one.turns.times_s))
-            ]
-            keep(machine, case.ranks, found)
-        groups.append(group)
-    return groups
+    keep(machine, case.ranks, found)

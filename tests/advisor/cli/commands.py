@@ -14,6 +14,21 @@ from advisor.cli.app import main
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 SCHEMAS = ROOT / "advisor" / "report"
+KERNEL = """
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(row="PX", col="PY")
+
+
+@kernel(N=1000)
+def moved(
+    image: Annotated[NDArray[np.int32], Dist("N", "N", Block("row"), Block("col"), on=mesh)],
+) -> None:
+    image[1:, :] = image[:-1, :]
+"""
 
 
 @dataclass(frozen=True)

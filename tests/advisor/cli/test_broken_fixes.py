@@ -31,7 +31,7 @@ def test_what_does_not_parse_is_not_written(text: str) -> None:
     result = check_source("kept.py", SOURCE, options)
     (finding,) = result.findings
     assert finding.fix is not None
-    assert apply_fixes(result, options, unsafe=False).applied == (finding,)
+    assert apply_fixes(result, options, unsafe=False)[1] == [finding]
     fix: Any = replace(finding.fix, edits=(Edit(Span(8, 8, 8, 13), text),))
     broken = replace(result, findings=(replace(finding, fix=fix),))
     with pytest.raises(CommandError, match=r"ADV507 breaks the file .*nothing was changed"):

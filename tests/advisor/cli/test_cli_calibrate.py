@@ -8,7 +8,8 @@ from typing import NoReturn
 
 import pytest
 
-from advisor.lsp.settings import OptionsError, OptionsOfFiles, Settings
+from advisor.config.files import CommandError
+from advisor.lsp.settings import OptionsOfFiles, Settings
 from costdb.machines import load_machine
 from costdb.profile_check import store_profile
 from tests.advisor.cli.commands import Advise, refused
@@ -43,12 +44,8 @@ def test_a_store_that_cannot_be_read_is_one_line(advise: Advise, data: Path) -> 
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     refused(advise("k.py", machine=None), "newer")
-    with pytest.raises(OptionsError, match="newer"):
+    with pytest.raises(CommandError, match="newer"):
         OptionsOfFiles(Settings()).of(str(data / "k.py"))
-
-
-def test_what_cannot_be_calibrated_is_one_line(advise: Advise) -> None:
-    refused(advise("calibrate", "--only", "mesages", machine=None), 'no section "mesages"')
 
 
 @pytest.mark.parametrize(

@@ -141,10 +141,11 @@ def test_entries_that_are_no_longer_found_are_stale(advise: Advise) -> None:
 @pytest.mark.parametrize(
     "text, part",
     [
-        ("{", "known.json:1:2: not JSON"),
-        ("[]", "/schema_version: expected 2"),
-        ('{"schema_version": 2}', "/findings: expected an array"),
-        ('{"schema_version": 2, "findings": [{"path": "k.py"}]}', "/findings/0/fingerprint"),
+        ("{", "known.json: not JSON: "),
+        ("[]", "known.json: /: expected a table"),
+        ('{"schema_version": 1}', "/schema_version: expected 2"),
+        ('{"schema_version": 2, "findings": {}}', "/findings: expected an array"),
+        ('{"schema_version": 2, "findings": [{"path": "k.py"}]}', '/findings/0: "code" is missing'),
         ("\xff", "not JSON"),
     ],
 )

@@ -1,29 +1,16 @@
 """``advise predict``: what it says of every kind of file, and what it asks for."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.advisor.cli.commands import EXAMPLES, ROOT, Program
+from tests.advisor.cli.commands import EXAMPLES, KERNEL, Program
 
 REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")
 PSTSWM = str(EXAMPLES / "pstswm" / "pstswm.toml")
 SORTS = str(EXAMPLES / "sorts" / "sorts.toml")
 MESH = ("-D", "problem=T42", "-D", "algorithm=TH", "-D", "PX=16", "-D", "PY=4")
-KERNEL = """
-from typing import Annotated
-import numpy as np
-from numpy.typing import NDArray
-from advisor import Block, Dist, Mesh, kernel
-
-mesh = Mesh(row="PX", col="PY")
-
-@kernel(N=1000)
-def moved(
-    image: Annotated[NDArray[np.int32], Dist("N", "N", Block("row"), Block("col"), on=mesh)]
-) -> None:
-    image[1:, :] = image[:-1, :]
+SEVERAL = f"""{KERNEL}
 
 @kernel(N=1000)
 def doubled(
@@ -66,21 +53,6 @@ def test_a_model_may_be_split_into_program_and_machine(program: Program) -> None
 
 
 # --- descriptions -------------------------------------------------------------------------
-
-
-def test_pstswm_is_within_two_per_cent_of_the_printed_predictions(program: Program) -> None:
-    printed = json.loads((ROOT / "tests" / "data" / "pstswm_paragon.json").read_text())
-    rows = printed["TH_runtimes"]["rows"]
-    tried = 0
-    for problem, px, py, measured, error_percent in rows[::6]:
-        given = [f"problem={problem}", "algorithm=TH", f"PX={px}", f"PY={py}"]
-        options = [part for name in given for part in ("-D", name)]
-        found = program.json("predict", PSTSWM, "--machine", "paragon", *options)
-        expected = measured * (1 + error_percent / 100)
-        assert found["seconds"]["mid"] == pytest.approx(expected, rel=0.02)
-        assert found["bindings"]["PX"] == px
-        tried += 1
-    assert tried >= 4
 
 
 def test_a_size_of_a_word_can_be_replaced(program: Program) -> None:
@@ -135,7 +107,7 @@ def test_sizes_are_bound_as_they_are_for_findings(
 
 
 def test_which_kernel_must_be_said_where_there_are_several(program: Program) -> None:
-    Path("kernel.py").write_text(KERNEL)
+    Path("kernel.py").write_text(SEVERAL)
     options = ("predict", "kernel.py", "--machine", "t3e")
     assert "holds moved, doubled: choose one with --kernel" in program.refusal(*options)
     refusal = program.refusal(*options, "--kernel", "move")
@@ -145,7 +117,7 @@ def test_which_kernel_must_be_said_where_there_are_several(program: Program) -> 
 
 
 def test_a_kernel_without_a_size_says_which(program: Program) -> None:
-    Path("kernel.py").write_text(KERNEL)
+    Path("kernel.py").write_text(SEVERAL)
     options = ("predict", "kernel.py", "--machine", "t3e", "--kernel", "moved")
     assert "PY is not bound" in program.refusal(*options, "-D", "PX=4")
     refusal = program.refusal(*options, "-D", "px=4")
@@ -175,7 +147,6 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([PSTSWM, "-m", "paragn", *MESH], 'unknown machine "paragn": nearest is paragon'),
         ([PSTSWM, "-m", "paragon", *MESH[:-2]], "PY is not bound (processors along latitude)"),
         (
             [PSTSWM, "-m", "paragon", *MESH, "-D", "PZ=3"],
@@ -185,8 +156,6 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
         ([PSTSWM, "-m", "paragon", *MESH, "-D", "PY=64"], "PY = 64 must be at most 32"),
         ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX=1.5"], "PX = '1.5' is not a whole number"),
         ([PSTSWM, "-m", "paragon", *MESH, "-D", "algorithm=XX"], "XX is not one of DH, DR, DT"),
-        ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX"], "-D PX: expected NAME=VALUE"),
-        ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX="], "-D PX=: a value is missing"),
         ([REPAIR, "-D", "P=3"], "N is not bound"),
         ([REPAIR, "-D", "P=3", "-D", "n=3"], "there is no parameter n: nearest is N"),
         ([REPAIR, "-D", "P=-3", "-D", "N=3"], "P = -3 must be a whole number of at least 1"),
@@ -200,7 +169,7 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
         (["none.pam"], "none.pam:1:1: cannot be read: No such file"),
         (
             [REPAIR, "--output-format", "xml"],
-            "--output-format xml: expected text, json, html or markdown",
+            "'xml' is not one of 'text', 'json', 'html', 'markdown'",
         ),
         ([], "missing argument"),
     ],

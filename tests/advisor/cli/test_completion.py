@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.app import COMMANDS
-from advisor.cli.options import codes, machines, name_command, rules, words
+from advisor.cli.options import codes, machines, name_command, rules
 
 ROOT = Path(__file__).parents[3]
 
@@ -154,6 +154,5 @@ def test_the_default_command_is_put_in(line: str, named: str, command: str) -> N
 
 def test_values() -> None:
     assert machines("t3") == ["t3e"]
-    assert words("text", "json")("j") == ["json"]
     assert "ADV101,ADV201" in codes("ADV101,ADV2")
     assert "repeated-shifts" in rules("rep")

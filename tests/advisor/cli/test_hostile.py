@@ -25,19 +25,24 @@ MARK = "# advise: kernel N=8\n"
 GOOD = (ROOT / "examples" / "box_sum.py").read_text()
 
 
-def advise(folder: Path, *arguments: str, timeout: float = 60) -> tuple[int, str, list[str]]:
+def ended(folder: Path, *command: str) -> tuple[int, str, list[str]]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("ADVISE_")}
-    ended = subprocess.run(
-        [sys.executable, "-m", "advisor", *arguments, "--machine", "t3e", "--no-cache"],
+    done = subprocess.run(
+        command,
         cwd=folder,
         env={**kept, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=60,
         check=False,
     )
-    return ended.returncode, ended.stdout, ended.stderr.splitlines()
+    return done.returncode, done.stdout, done.stderr.splitlines()
+
+
+def advise(folder: Path, *arguments: str) -> tuple[int, str, list[str]]:
+    options = ("--machine", "t3e", "--no-cache")
+    return ended(folder, sys.executable, "-m", "advisor", *arguments, *options)
 
 
 BRACKETS = f"more than {MOST_BRACKETS} open brackets"
@@ -123,13 +128,9 @@ def test_a_current_folder_that_is_gone_costs_one_line(tmp_path: Path) -> None:
     (tmp_path / "box.py").write_text(GOOD)
     (tmp_path / "gone").mkdir()
     leaving = ["sh", "-c", 'cd gone && rmdir ../gone && exec "$@"', "sh"]
-    done = subprocess.run(
-        [*leaving, sys.executable, "-m", "advisor", str(tmp_path / "box.py"), "--machine", "t3e"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr == "advise: the current folder does not exist any more\n"
+    program = [sys.executable, "-m", "advisor", str(tmp_path / "box.py"), "--machine", "t3e"]
+    code, _, errors = ended(tmp_path, *leaving, *program)
+    assert (code, errors) == (2, ["advise: the current folder does not exist any more"])
 
 
 def test_unreadable_files_are_told_with_the_reason(tmp_path: Path) -> None:
@@ -183,17 +184,9 @@ def test_a_file_that_changes_between_reading_and_fixing_is_left_alone(tmp_path: 
         "engine.check_source = meanwhile\n"
         "sys.exit(main(['box.py', '-m', 't3e', '--fix', '--unsafe-fixes', '--no-cache']))\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ended.returncode == 2
-    assert "advise: box.py: has changed since it was read; not fixed" in ended.stderr.splitlines()
+    code, _, errors = ended(tmp_path, sys.executable, "-c", program)
+    assert code == 2
+    assert "advise: box.py: has changed since it was read; not fixed" in errors
     assert (tmp_path / "box.py").read_text() == "somebody = 1\n"
 
 

@@ -20,10 +20,6 @@ def in_parallel(a, out, factor=3):
     return (a + out).sum()
 
 
-def no_types(a):
-    return a.nothing_like_it()
-
-
 def closure(factor):
     def times(a, out):
         for i in range(a.shape[0]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -227,10 +227,6 @@ def test_another_tracer_is_left_alone(watched: Any) -> None:
 def test_threads_are_looked_at_each_by_itself(watched: Any) -> None:
     space, calls = watched
     given = space["np"].arange(5.0)
-    with calls.watching():
-        threads = [threading.Thread(target=space["kinds"], args=(given, True)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with calls.watching(), ThreadPoolExecutor(4) as threads:
+        list(threads.map(space["kinds"], [given] * 4, [True] * 4))
     assert brief(names(of(calls, "kinds"))["z"]) == ("float64", "C", (5,))

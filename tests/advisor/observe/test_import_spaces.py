@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -58,6 +59,14 @@ def writes(user: User, text: str, names: tuple[str, ...] = ()) -> str:
     return user.write("program.py", PLAIN.format(imports=imports, work=text, mine=mine))
 
 
+def runs_alike(user: User, program: str, *options: str, ranks: int = 1) -> CompletedProcess[str]:
+    """Return how a program ends under us, having printed what it prints without us."""
+    plain = user.types("python", program, *options, ranks=ranks)
+    done = user.types("advise", "run", program, *options, ranks=ranks)
+    assert done.stdout == plain.stdout
+    return done
+
+
 MARKED = """\
 from advisor.annotations import kernel
 from advisor import Block
@@ -89,10 +98,8 @@ def test_a_program_runs_as_it_does_without_us_and_is_advised_on(
     has(user, *names)
     text = (SENT if ranks > 1 else "") + ("" if own_advisor else MARKED)
     program = writes(user, text, names)
-    plain = user.types("python", program, "-x", "7", ranks=ranks)
-    assert str(user.folder) in plain.stdout
-    done = user.types("advise", "run", program, "-x", "7", ranks=ranks)
-    assert done.stdout == plain.stdout
+    done = runs_alike(user, program, "-x", "7", ranks=ranks)
+    assert str(user.folder) in done.stdout
     assert "Traceback" not in done.stderr
     assert "error while" not in done.stderr
     kept = user.observed() if (user.folder / "kept").exists() else {}
@@ -108,10 +115,7 @@ def test_compiled_functions_are_seen_beside_such_files(user: User) -> None:
     # numba itself needs parts of Python that some of the files would stand for
     names = (*ROOMS, *NOT_PYTHONS)
     has(user, *names)
-    program = writes(user, MARKED + COMPILED, names)
-    plain = user.types("python", program)
-    done = user.types("advise", "run", program)
-    assert done.stdout == plain.stdout
+    done = runs_alike(user, writes(user, MARKED + COMPILED, names))
     assert "ADV501" in done.stderr
     assert "scaled" in user.observed()
 
@@ -125,15 +129,11 @@ def test_what_is_not_there_is_ours_or_missing_as_without_us(user: User) -> None:
         "assert importlib.util.find_spec('observe') is None\n"
         "assert sys.getrecursionlimit() == 1000\n"
     )
-    program = writes(user, text)
-    plain = user.types("python", program).stdout
-    assert user.types("advise", "run", program).stdout == plain
+    runs_alike(user, writes(user, text))
     (user.folder / "costdb").mkdir()
     (user.folder / "costdb" / "__init__.py").write_text("MINE = 1\n")
     (user.folder / "costdb" / "store.py").write_text("from costdb import MINE\n")
-    program = writes(user, "import costdb.store\nprint(costdb.store.MINE)\n" + MARKED)
-    plain = user.types("python", program).stdout
-    assert user.types("advise", "run", program).stdout == plain
+    runs_alike(user, writes(user, "import costdb.store\nprint(costdb.store.MINE)\n" + MARKED))
     assert user.types("advise", "run", "--module", "program").stdout.splitlines()[:2] == [
         "1",
         "2400.0",

@@ -322,20 +322,6 @@ def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(user: User) -> 
     assert not (user.folder / "kept").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("nothing.py",), "nothing.py: no such file"),
-        (("--output-format", "odd", "x.py"), "--output-format odd: expected one of none, full"),
-        ((), "no program given"),
-    ],
-)
-def test_wrong_use_is_one_line(user: User, arguments: tuple[str, ...], message: str) -> None:
-    done = user.advises("run", *arguments, code=2)
-    assert message in done.stderr.lower() or message in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_what_lists_can_be_given_is_not_safe(user: User) -> None:
     """A run does not show all calls; one that it shows has to allow the edit, too."""
     (user.folder / "lists.py").write_text(

@@ -48,21 +48,15 @@ def real() -> Report:
 
 @given(REPORTS)
 @settings(max_examples=20, deadline=None)
-def test_sarif_follows_the_official_schema(report: Report) -> None:
-    official_schemas.sarif().validate(json.loads(rendered("sarif", report)))
-
-
-def test_sarif_of_a_real_report_follows_it(real: Report) -> None:
-    for one in (real, SAMPLE, EMPTY):
-        official_schemas.sarif().validate(json.loads(rendered("sarif", one)))
+def test_sarif_follows_the_official_schema(real: Report, report: Report) -> None:
+    for one in (report, real, SAMPLE, EMPTY):
+        log = json.loads(rendered("sarif", one))
+        official_schemas.sarif().validate(log)
+        (invocation,) = log["runs"][0]["invocations"]
+        assert invocation["executionSuccessful"] is not one.failed
 
 
 def test_a_log_says_whether_everything_could_be_read() -> None:
-    for failed in (False, True):
-        log = json.loads(rendered("sarif", replace(EMPTY, failed=failed)))
-        official_schemas.sarif().validate(log)
-        (invocation,) = log["runs"][0]["invocations"]
-        assert invocation["executionSuccessful"] is not failed
     told = rendered("junit", replace(CALM, failed=True))
     assert "o finding in what could be read" in told
     assert "o finding in what could be read" not in rendered("junit", CALM)
@@ -71,27 +65,10 @@ def test_a_log_says_whether_everything_could_be_read() -> None:
 def test_a_log_says_what_was_not_analysed_and_where() -> None:
     log = json.loads(rendered("sarif", SAMPLE))
     (invocation,) = log["runs"][0]["invocations"]
-    placed = [one for one in invocation["toolExecutionNotifications"] if "locations" in one]
-    (part,) = placed
+    (part,) = (one for one in invocation["toolExecutionNotifications"] if "locations" in one)
     assert "np.append" in part["message"]["text"]
     assert part["locations"][0]["physicalLocation"]["region"] == {"startLine": 32}
     assert log["runs"][0]["properties"]["coverage"]["complete"] is False
-
-
-def test_the_official_schema_notices() -> None:
-    for path, wrong in (
-        (("version",), "2.0.0"),
-        (("runs", 0, "columnKind"), "bytes"),
-        (("runs", 0, "results", 0, "message", "text"), 7),
-        (("runs", 0, "results", 0, "rank"), 101),
-        (("runs", 0, "results", 0, "surprise"), True),
-    ):
-        log = json.loads(rendered("sarif", SAMPLE))
-        holder = log
-        for step in path[:-1]:
-            holder = holder[step]
-        holder[path[-1]] = wrong
-        assert not official_schemas.sarif().is_valid(log), path
 
 
 @given(REPORTS)

@@ -12,8 +12,11 @@ from advisor.cli.commands.explain import judged_in
 from advisor.engine import Options
 from advisor.report.html import curves_of, figure
 from advisor.report.model import Curve, Report, figures, renderer, rows
+from advisor.report.pages import of_calibration
 from advisor.report.style import Style, one_line
-from advisor.report.svg import Bar, Dot, Scale, bars, curve, log_scale, ranges, scatter
+from advisor.report.svg import WIDTH, Bar, Dot, Scale, bars, curve, log_scale, ranges, scatter
+from costdb.calibration.campaign import FittedSection, Made, Measured
+from costdb.calibration.section import Fitted, Point, Quality, Skipped, Timing
 from costdb.evaluate import compare
 from tests.advisor.cli.commands import EXAMPLES
 from tests.advisor.report.report_samples import REPORTS, SAMPLE, SHIFTS, TEXT
@@ -36,8 +39,7 @@ class Seen(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.tags: set[str] = set()
-        self.attributes: set[str] = set()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
         self.open: list[str] = []
         self.feed(page)
@@ -45,20 +47,22 @@ class Seen(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
+        self.handle_startendtag(tag, attrs)
         if tag not in self.EMPTY:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
+        self.elements.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
+
+    @property
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
 
     @property
     def text(self) -> str:
@@ -82,7 +86,8 @@ def hostile(report: Report) -> Report:
 def test_a_page_holds_no_tag_of_others(report: Report) -> None:
     seen = Seen(shown("html", report))
     assert seen.tags <= OURS
-    assert not any(name.startswith("on") or name in ("src", "style") for name in seen.attributes)
+    names = {name for _, attributes in seen.elements for name in attributes}
+    assert not any(name.startswith("on") or name in ("src", "style") for name in names)
 
 
 def test_a_page_says_what_the_report_says() -> None:
@@ -152,3 +157,40 @@ def test_curves_are_the_prices_of_the_finding(name: str) -> None:
             assert ends == [ratio.low, ratio.mid, ratio.high]
             assert [x for x, *_ in found.points] == sorted({x for x, *_ in found.points})
     assert drawn
+
+
+# The report of a calibration.
+
+PAIRS = tuple((10.0**power, 10.0**power * 1.1) for power in range(5))
+
+
+def made(qualities: list[Quality], notes: tuple[str, ...] = ()) -> Made:
+    launches = ({"setting": {}, "visits": []},)
+    run = Measured("2026-11-21T10:00:00.000+00:00 1", "quick", "0", (), launches)
+    timing = Timing(Point("message", {"bytes": 8}), (((1.0, 2.0), (3.0,)),))
+    section = FittedSection("messages", True, run, (timing,), Fitted({}, tuple(qualities)))
+    document = {"name": "here", "title": "<made> & up", "library": "none", "date": "2026-11-21"}
+    return Made({**document, "notes": list(notes)}, (section,), (Skipped("remote", "why"),))
+
+
+def test_every_operation_has_its_row_and_every_point_its_mark() -> None:
+    both = [Quality("message.row", 0.1, PAIRS), Quality("message.column", 0.3, PAIRS)]
+    page = of_calibration(made(both, ("a <note>",)))
+    marks = [a for tag, a in Seen(page).elements if tag == "circle"]
+    assert [a["class"] for a in marks] == ["c0"] * len(PAIRS) + ["c1"] * len(PAIRS)
+    for mark in marks:
+        assert 0 <= float(mark["cx"] or "") <= WIDTH
+        assert 0 <= float(mark["cy"] or "") <= 400
+    assert "<td>message.row</td><td>10.0 %</td><td>5</td>" in page
+    assert "&lt;made&gt; &amp; up" in page
+    assert "a &lt;note&gt;" in page
+    assert "1 point, 3 samples in 1 launch, begun" in page
+    # the page needs nothing else
+    assert not re.search(r"https?:|<script|<link|\bsrc=|@import|url\(", page)
+
+
+def test_operations_without_points_or_with_odd_ones_have_a_row_only() -> None:
+    odd = Quality("below zero", 0.3, ((1.0, -2.0),))
+    page = of_calibration(made([Quality("none", 0.3), odd, Quality("one", 0.3, ((1.0, 1.0),))]))
+    assert sum(tag == "circle" for tag, _ in Seen(page).elements) == 1
+    assert "below zero" in page

@@ -18,7 +18,7 @@ from advisor.finding import NOTHING_SEEN, Crossover, Finding, Verdict
 from advisor.report.full import MOST_LINES, block, excerpt, render_statistics
 from advisor.report.model import FORMATS, Report, coverage_lines, interval, renderer
 from advisor.report.style import Style, detect_style, display_width
-from advisor.source import Edit, Span, apply_edits, split_lines
+from advisor.source import Span
 from costdb.quantity import Omission
 from tests.advisor.report.report_samples import (
     CALM,
@@ -84,47 +84,13 @@ def test_json_follows_its_schema(report: Report) -> None:
 
 
 def test_empty_reports_are_valid() -> None:
-    empty = json.loads(rendered("json", EMPTY))
-    CHECK.validate(empty)
     names = ("analysed", "fine", "not_understood", "unsupported", "unpriced", "incomplete")
     coverage = {"complete": True, **{name: [] for name in names}}
-    assert empty == {
+    assert json.loads(rendered("json", EMPTY)) == {
         "schema_version": 2, "machine": "t3e", "findings": [], "remarks": [], "coverage": coverage
     }  # fmt: skip
-    assert json.loads(rendered("gitlab", EMPTY)) == []
-    assert json.loads(rendered("sarif", EMPTY))["runs"][0]["results"] == []
-    assert json.loads(rendered("rdjson", EMPTY))["diagnostics"] == []
-    assert ElementTree.fromstring(rendered("junit", EMPTY)).get("failures") == "0"
     for output_format in ("github", "concise", "json-lines"):
         assert rendered(output_format, EMPTY).count("\n") == 1
-
-
-def test_the_schema_refuses_what_is_not_a_finding() -> None:
-    document = json.loads(rendered("json", SAMPLE))
-    CHECK.validate(document)
-    del document["findings"][0]["prediction"]["low"]
-    assert not CHECK.is_valid(document)
-    document = json.loads(rendered("json", SAMPLE))
-    document["findings"][0]["location"]["column"] = 0
-    assert not CHECK.is_valid(document)
-
-
-def test_json_edits_can_be_applied_by_others() -> None:
-    fix = json.loads(rendered("json", SAMPLE))["findings"][0]["fix"]
-    edits = [
-        Edit(
-            Span(
-                edit["location"]["row"],
-                edit["location"]["column"] - 1,
-                edit["location"]["end_row"],
-                edit["location"]["end_column"] - 1,
-            ),
-            edit["replacement"],
-        )
-        for edit in fix["edits"]
-    ]
-    assert SHIFTS.fix is not None
-    assert apply_edits(SOURCE, edits) == apply_edits(SOURCE, SHIFTS.fix.edits)
 
 
 @given(REPORTS)
@@ -338,7 +304,6 @@ def test_of_a_long_statement_the_first_line_is_shown() -> None:
     shown = excerpt(source, Span(3, 0, 38, 6), Style(), "slow.")
     assert shown == ["    3 | line3", "      | ^^^^^ (to line 38) slow"]
     assert excerpt(source, Span(99, 0, 99, 1), Style()) == []
-    assert len(split_lines(source)) == 41
 
 
 class _Stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -70,17 +70,6 @@ def test_a_choice_is_the_least_of_the_models_prices(n: int, m: int, b: int, mach
     assert decision.why == ("predicted" if max(times) > 1.01 * least else "tie")
 
 
-GRADED = {
-    "call_us": 2.0,
-    "run_us": 0.02,
-    "element_us": 0.001,
-    "rows_loaded_us": 0.001,
-    "line_us": {"b100000": 0.003, "beyond": 0.03},
-    "apart_line_us": {"b100000": 0.01, "beyond": 0.2},
-    "conflict_line_us": {"b100000": 0.1, "beyond": 0.4},
-}
-
-
 def test_the_chosen_variant_is_called_with_the_same_arguments() -> None:
     best = select(kernels.many_passes, kernels.few_passes, machine="t3e")
     image = np.arange(12.0).reshape(3, 4)
@@ -143,18 +132,18 @@ def test_an_uncalibrated_machine_takes_the_first(tmp_path: Path) -> None:
 def test_outside_the_calibrated_range_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from advisor.selection import plans
+    from advisor.selection import choosing
     from costdb.estimate import Domain
     from costdb.expr import sym
 
-    priced = plans.cost
+    priced = choosing.cost
 
     def bounded(kernel: object, machine: object) -> object:
         found = priced(kernel, machine)
         only = Domain("elements of a row", sym("image.axis1"), 2, 50)
         return replace(found, priced=replace(found.priced, domains=(only,)))
 
-    monkeypatch.setattr(plans, "cost", bounded)
+    monkeypatch.setattr(choosing, "cost", bounded)
     best = select(kernels.many_passes, kernels.few_passes, machine="t3e")
     inside, outside = np.ones((9, 50)), np.ones((9, 51))
     assert best.decide(inside, 5).variant == 1
@@ -189,15 +178,9 @@ def test_threads_that_choose_at_once_lose_no_count() -> None:
     best = select(kernels.few_passes, kernels.many_passes, machine="t3e")
     image = np.ones((4, 4))
 
-    def calls() -> None:
-        for b in range(1, 101):
-            best.decide(image, b)
-
-    threads = [threading.Thread(target=calls) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(4):
+            threads.submit(lambda: [best.decide(image, b) for b in range(1, 101)])
     assert sum(sum(why.values()) for why in best.counts.values()) == 400
 
 

@@ -18,6 +18,7 @@ from costdb.quantity import Provenance
 from tests.advisor.verify.commented_kernel import box_sum_text
 from tests.costdb.made_up import HEADING, quantities
 
+SCHEMA = json.loads((files("advisor") / "report" / "verification.schema.json").read_text())
 KERNEL = box_sum_text(60, 4)
 RATES = {"call_us": 0.4, "element_us": 0.0002, "line_us": {"beyond": 0.001}}
 
@@ -88,8 +89,7 @@ def test_the_document_keeps_to_its_schema_and_the_store_and_the_machine_tell_of_
     asked = ["verify", "kernel.py", "--repeat", "1", "--output-format", "json", "-o", "out.json"]
     assert main(asked) == 0
     document = json.loads((folder / "out.json").read_text())
-    schema = files("advisor") / "report" / "verification.schema.json"
-    jsonschema.validate(document, json.loads(schema.read_text()))
+    jsonschema.validate(document, SCHEMA)
     (kernel,) = document["kernels"]
     assert [variant["rule"] for variant in kernel["variants"]] == ["", "ADV201"]
     assert kernel["sizes"] == {"N": 60, "b": 4} and document["summary"]["judged"] == 2
@@ -173,8 +173,7 @@ def test_built_programs_are_run_on_ranks_and_kept_as_evidence(
     assert main([*asked, "-P", "2", "--output-format", "json"]) == 0
     out, _ = capsys.readouterr()
     document = json.loads(out)
-    schema = files("advisor") / "report" / "verification.schema.json"
-    jsonschema.validate(document, json.loads(schema.read_text()))
+    jsonschema.validate(document, SCHEMA)
     alone, built = document["kernels"]
     assert (alone["ranks"], built["ranks"]) == (1, 2)
     assert built["variants"][0]["rule"] == "" and len(built["variants"]) > 1

@@ -11,9 +11,9 @@ import pytest
 
 from advisor.cli.app import main
 from advisor.transform_registry import program_transforms
-from advisor.verify.cases import ProgramCase, program_case
-from advisor.verify.running import Effort, Measured, Turns, measure_program
-from advisor.verify.verdict import ProgramVerdict
+from advisor.verify.cases import Case, program_case
+from advisor.verify.running import Effort, Measured, measure
+from advisor.verify.verdict import Verdict
 from advisor.verify.worker import alike
 from costdb.machines import load_machine
 from costdb.store.database import reading
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 QUICK = Effort(launches=1, repetitions=2, seconds=0.2)
 
 
-def case(source: str, folder: Path) -> ProgramCase:
+def case(source: str, folder: Path) -> Case:
     path = str(folder / "program.py")
     found = program_case(path, HEAD + source, {}, 2, load_machine("t3e"), program_transforms())
     assert found is not None
@@ -89,9 +89,9 @@ def test_a_program_and_its_rewrite_run_in_turn_and_agree(
 def test_a_script_is_compared_by_what_it_gives_twicealike(tmp_path: Path) -> None:
     script = case(SCRIPT, tmp_path)
     assert script.rewrites == ()
-    (alone,) = measure_program(script, QUICK)
+    (alone,) = measure(script, QUICK)
     # the times that it prints and keeps differ from run to run, its total does not
-    assert alone.compared and alone.after.equal and alone.after.seconds > 0
+    assert alone.equal and alone.seconds > 0
 
 
 def test_a_rewrite_that_gives_something_else_is_told_and_so_is_one_that_fails(
@@ -99,16 +99,17 @@ def test_a_rewrite_that_gives_something_else_is_told_and_so_is_one_that_fails(
 ) -> None:
     loop = case(LOOP, tmp_path)
     (rewrite,) = loop.rewrites
+    written = loop.variants[0].source
     sources = (
-        loop.source.replace("return a", "return a * (1 + 1e-5)"),
-        loop.source.replace("return a", "raise RuntimeError('broken')"),
+        written.replace("return a", "return a * (1 + 1e-5)"),
+        written.replace("return a", "raise RuntimeError('broken')"),
     )
-    wrong = replace(loop, rewrites=tuple(replace(rewrite, source=text) for text in sources))
-    differs, fails = measure_program(wrong, QUICK)
-    assert differs.compared and not differs.after.equal
-    assert "broken" in fails.after.failure
-    assert ProgramVerdict(wrong, wrong.rewrites[0], differs).result == "DIFFERS"
-    assert ProgramVerdict(wrong, wrong.rewrites[1], fails).result == "did not run"
+    others = (replace(rewrite, source=text) for text in sources)
+    wrong = replace(loop, variants=(loop.variants[0], *others))
+    measured = measure(wrong, QUICK)
+    assert "broken" in measured[2].failure
+    verdicts = [Verdict(wrong, *pair) for pair in zip(wrong.variants, measured, strict=True)]
+    assert [one.result for one in verdicts[1:]] == ["DIFFERS", "did not run"]
 
 
 @pytest.mark.parametrize(("before_s", "after_s", "right"), [(2.0, 1.0, True), (1.0, 2.0, False)])
@@ -120,12 +121,13 @@ def test_only_changes_that_matter_are_decisions(
     assert rewrite.change is not None
     assert rewrite.change.before.mid > rewrite.change.after.mid
     scale = rewrite.change.before.mid
-    turns = Turns(Measured(before_s * scale), Measured(after_s * scale), True)
-    assert ProgramVerdict(loop, rewrite, turns).right is right
-    slow = Turns(Measured(before_s * scale * 100), Measured(after_s * scale * 100), True)
-    assert ProgramVerdict(loop, rewrite, slow).right is None
-    alike = Turns(Measured(1.05 * scale), Measured(scale), True)
-    assert ProgramVerdict(loop, rewrite, alike).right is None
+    for before, after, told in (
+        (before_s, after_s, right),
+        (before_s * 100, after_s * 100, None),
+        (1.05, 1.0, None),
+    ):
+        measured = Measured(after * scale, beside=Measured(before * scale))
+        assert Verdict(loop, rewrite, measured).right is told
 
 
 def test_results_are_the_same_to_the_last_bit_or_nearly() -> None:
