@@ -119,16 +119,29 @@ def _as_bound(program: Program, sizes: Sizes) -> Program:
     return replace(program, sizes=facts)
 
 
-def with_ranks(sizes: Sizes, machine: Machine) -> Sizes:
-    """Return sizes with as many ranks as the machine has cores, where nothing says how many.
+def with_ranks(program: Program, sizes: Sizes, machine: Machine) -> Sizes:
+    """Return sizes with the ranks of a command line in the text, or one for each core.
 
-    Times are told for them; no rule may rely on them.
+    Where nothing else says how many there are. Times are told for them; no rule may rely on them.
     """
-    cores = machine.quantity("hardware", "cores")
-    if RANKS in sizes.values or cores is None or cores.value < 2:
+    tried, cores = program.sizes.get(RANKS), machine.quantity("hardware", "cores")
+    if RANKS in sizes.values:
         return sizes
-    values = {**sizes.values, RANKS: int(cores.value)}
-    return Sizes(values, {**sizes.origins, RANKS: ONE_EACH_CORE})
+    if tried is not None and tried.tried and tried.value is not None:
+        count, origin = int(tried.value), tried.origin
+    elif cores is not None and cores.value >= 2:
+        count, origin = int(cores.value), ONE_EACH_CORE
+    else:
+        return sizes
+    return Sizes({**sizes.values, RANKS: count}, {**sizes.origins, RANKS: origin})
+
+
+def _without_tried(program: Program, sizes: Sizes) -> Sizes:
+    """Return sizes without the number of ranks that a command line in the text shows."""
+    fact = program.sizes.get(RANKS)
+    if fact is None or not fact.tried or sizes.origins.get(RANKS) != fact.origin:
+        return sizes
+    return Sizes({name: v for name, v in sizes.values.items() if name != RANKS}, sizes.origins)
 
 
 def is_ranks(name: str) -> bool:
@@ -157,7 +170,8 @@ def rank_program(
     judged: list[Judged] = []
     remarks: dict[str, Remark] = {}
     program = _as_bound(program, sizes)
-    whole = WholeProgram(program, machine, with_ranks(sizes, machine).values)
+    sizes = _without_tried(program, sizes)
+    whole = WholeProgram(program, machine, with_ranks(program, sizes, machine).values)
     for transform in transforms:
         by_place: dict[Span, list[ProgramProposal]] = {}
         for proposal in transform.propose_program(program):
@@ -205,11 +219,14 @@ def _best(
     place = Place(program.path, function.name, program.context.source, sym(RANKS))
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
-        here = with_ranks(sizes, machine)
-        if unbound == (RANKS,) and here is not sizes:
-            of_cores = _best(whole, proposals, transform, here, worth)
-            if isinstance(of_cores, Judged):
-                return of_cores
+        here = with_ranks(program, sizes, machine)
+        if RANKS in unbound and here is not sizes:
+            is_tried = here.origins[RANKS] != ONE_EACH_CORE
+            if unbound == (RANKS,) or is_tried:
+                found_here = _best(whole, proposals, transform, here, worth)
+                once = is_tried and _runs_once(first)  # which is not worth a search
+                if isinstance(found_here, Judged) or unbound != (RANKS,) or once:
+                    return found_here
         if unbound:
             stand_ins = _stand_ins(program, unbound)
             usual = {**sizes.values, **stand_ins}

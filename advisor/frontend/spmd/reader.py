@@ -317,7 +317,8 @@ class _Reading:
         symbols, lines = self.run.symbols, self.run.home.lines
         for line, count in mpirun_ranks(lines):
             span = Span(line, 0, line, len(lines[line - 1]))
-            symbols.note_ranks(count, f"`-n {count}` in line {line}{self.run.place}", span)
+            origin = f"`-n {count}` in line {line}{self.run.place}"
+            symbols.note_ranks(count, origin, span, tried=True)
         for comment in read_comments(source):
             if isinstance(comment, KernelComment):
                 symbols.bind(comment.sizes, f"comment in line {comment.line}", comment.span)

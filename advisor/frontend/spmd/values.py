@@ -398,11 +398,13 @@ class Symbols:
             return None
         return int(found) if found == int(found) else None
 
-    def note_ranks(self, value: int, origin: str, span: Span | None) -> None:
+    def note_ranks(
+        self, value: int, origin: str, span: Span | None, *, tried: bool = False
+    ) -> None:
         """Note how many ranks there are, unless something said so before."""
         known = self.facts.get(RANKS)
         if value >= 1 and (known is None or known.value is None):
-            self.facts[RANKS] = SizeFact(value, origin, span)
+            self.facts[RANKS] = SizeFact(value, origin, span, tried=tried)
 
     def bind(self, names: Iterable[tuple[str, int | float]], origin: str, span: Span) -> None:
         """Let a comment bind symbols, over whatever else does."""

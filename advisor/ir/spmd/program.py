@@ -81,12 +81,15 @@ class SizeFact:
     span : Span or None
     derived : Derived or None
         How the program works it out from other sizes.
+    tried : bool
+        A command line in the text has it, which shows how to try the program: nothing asks for it.
     """
 
     value: int | float | None
     origin: str
     span: Span | None = None
     derived: Derived | None = None
+    tried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
