@@ -96,6 +96,7 @@ def test_the_number_of_ranks_is_read_where_it_stands(name: str) -> None:
     read = program(f"{text}n = 100\n{SENT}")
     assert read.sizes["P"].value == ranks
     assert read.sizes["P"].origin
+    assert read.sizes["P"].tried is text.startswith(("# run", "# mpi", "# srun"))
 
 
 def test_a_mesh_that_mpi_chooses_is_known_for_two_axes() -> None:

@@ -60,3 +60,26 @@ def test_a_finding_never_contradicts_itself() -> None:
                 above = len(one.values) - flips
                 assert (above % 2 == 0) == ends, (path.name, finding.code, one)
     assert told > 3
+
+
+FROM_SOME_ON = '''"""Run: mpiexec -n 2 python f.py"""
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+{asked}flag = 0.0
+for step in range(100):
+    parts = comm.gather(float(step), root=0)
+    total = max(parts) if comm.rank == 0 else None
+    flag += comm.bcast(total, root=0)
+'''
+
+
+def test_ranks_of_a_command_line_are_for_trying_only() -> None:
+    """What does not pay for them is searched, unless the program or the user asks for them."""
+    options = Options("node2026", {}, ("ADV604",), (), None)
+    (found,) = check_source("f.py", FROM_SOME_ON.format(asked=""), options).findings
+    assert found.condition is not None and (found.condition.pays_from or 0) > 2
+    asked = FROM_SOME_ON.format(asked="assert comm.size == 2\n")
+    given = Options("node2026", {"P": 2}, ("ADV604",), (), None)
+    assert not check_source("f.py", asked, options).findings
+    assert not check_source("f.py", FROM_SOME_ON.format(asked=""), given).findings
