@@ -138,7 +138,7 @@ class Calls(Parts):
             return parts[0]
         if name in _LIKE and parts:
             made = Part(number=True)
-            self.rules.largest(made, [self.array(parts[0])])
+            self.rules.largest(made, [self.array(parts[0], int(name.startswith("fft.")))])
             return made
         if name in _FORMS and parts:
             return self.formed(_FORMS[name], parts)
