@@ -265,6 +265,12 @@ class Parts:
             least = max(axis + 1, -axis) if isinstance(axis, int) else 1
             self.array(self.part(value.value), least)
             return Part() if isinstance(index, ast.Slice) else self.number(whole=True)
+        match value:
+            case ast.Call(func=func, args=[one]) if self.path(func) in ("where", "nonzero"):
+                self.array(self.part(one), 1)
+                return self.number(whole=True, rank=1)
+            case ast.Attribute(attr="mgrid") if isinstance(index, ast.Tuple):
+                return self.number(rank=len(index.elts) + 1)
         base, by, kept, added, masked = self.part(value), list[Part](), 0, False, False
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         for one in parts:
