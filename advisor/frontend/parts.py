@@ -125,6 +125,11 @@ class Parts:
                     return self.formed(PRODUCTS, parts)
                 if self.in_sum and isinstance(op, ast.Mult | ast.Sub):
                     self._swept((left, right), parts)
+                match left, right:
+                    case ast.Subscript(slice=ast.Name(i)), ast.Subscript(slice=ast.Name(j)) if (
+                        isinstance(op, ast.Sub) and i != j
+                    ):
+                        self.rules.apart(*parts)
                 return self.operated(op, parts)
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
                 self.test(node)
