@@ -528,7 +528,8 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
             part = masked_part(node, scope)
             if part is not None:
                 return _masked(*part, span, scope)
-            made = _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
+            made = _crossed(name, node.slice, scope)
+            made = made or _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
             if made is None:
                 raise
             return made
@@ -721,6 +722,30 @@ def _gathered(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope)
     if [axis for axis, _ in places] != kept[: len(places)]:
         return None
     made = Gather(scope.select(name, region), places[0][1], tuple(one for _, one in places[1:]))
+    scope.type_of(made)
+    return made
+
+
+def _crossed(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Gather | None:
+    """Return the rows and columns of ``x[np.ix_(rows, columns)]``; None for other subscripts."""
+    match elements:
+        case [cst.SubscriptElement(cst.Index(cst.Call(func, [rows, columns])))] if (
+            resolve(func, scope.imports) == "numpy.ix_"
+        ):
+            pass
+        case _:
+            return None
+    sides: list[Value] = []
+    for side in (rows, columns):
+        value = value_of(side.value, scope)
+        found = scope.type_of(value)
+        if len(found.extents) != 1 or side.keyword or side.star:
+            raise NotUnderstood("np.ix_ of something other than two vectors")
+        if found.dtype == "bool":
+            count = scope.type_of(_masked(value, value, scope.span(side.value), scope)).extents
+            value = Called("flatnonzero", (value,), count, "int64")
+        sides.append(value)
+    made = Gather(whole_read(name, scope), Expand(sides[0], 1), (sides[1],))
     scope.type_of(made)
     return made
 

@@ -96,7 +96,7 @@ def _keeps_arguments(decorator: ast.expr) -> bool:
     """Return whether a decorated function is given what its caller gives: numba compiles it."""
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = ast.unparse(node).rpartition(".")[2]
-    return name in COMPILERS or name in ("staticmethod", "property")
+    return name in COMPILERS or name in ("staticmethod", "classmethod", "property")
 
 
 def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:

@@ -276,6 +276,12 @@ class Parts:
                 return self.number(whole=True, rank=1)
             case ast.Attribute(attr="mgrid") if isinstance(index, ast.Tuple):
                 return self.number(rank=len(index.elts) + 1)
+        match index:
+            case ast.Call(func=func, args=args) if self.path(func) == "ix_":
+                for one in args:
+                    self.array(self.part(one), 1)
+                self.array(self.part(value), len(args))
+                return self.number(rank=len(args))
         base, by, kept, added, masked = self.part(value), list[Part](), 0, False, False
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         for one in parts:

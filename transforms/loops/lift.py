@@ -77,6 +77,8 @@ COUNTED = "arange"
 """Whole numbers in a row, as the text of a :class:`Fill`; then a blank and the first, if not 0."""
 
 _PARTS = ("real", "imag")
+_COLUMNS = ("linalg.solve", "polyfit")
+"""Functions of a vector that take several, as columns."""
 
 Raised = Store | Loop
 
@@ -423,12 +425,25 @@ class Lift:
                 inner, place = self.value(operand, behind)
                 extents = type_of(inner, self.kernel).extents
                 return replace(value, operands=(inner,), shape=extents), place
-            case Part(Called(operands=pair) as inner, (Point(one), Point(other))) if one != other:
-                if not is_correlation(inner) or any(
-                    type_of(of, self.kernel).dtype == "float32" for of in pair
-                ):
+            case Called(name, (one, other)) if (
+                name in _COLUMNS and self.is_free(one) and self.rank(other) == 1
+            ):
+                # of all sides, as columns, at once
+                inner, place = self.value(other)
+                columns = inner if place == 1 else turned(inner)
+                shape = (value.shape[0], type_of(columns, self.kernel).extents[1])
+                return replace(value, operands=(one, columns), shape=shape), 1
+            case Part(Called(operands=pair) as inner, (Point(one), Point(other))) if (
+                is_correlation(inner) and one != other
+            ):
+                if any(type_of(of, self.kernel).dtype == "float32" for of in pair):
                     raise NotRaised
                 return self.value(correlation(*pair), behind)
+            case Part(operand, region) if self.loop.variable not in symbols(region):
+                inner, place = self.value(operand)
+                assert place is not None
+                whole = Range(ZERO, type_of(inner, self.kernel).extents[place])
+                return Part(inner, (*region[:place], whole, *region[place:])), _rank(region[:place])
             case _:
                 raise NotRaised
 
@@ -708,6 +723,11 @@ class Lift:
 def is_correlation(value: Value) -> bool:
     """Return whether a value is the matrix of correlations of two vectors."""
     return isinstance(value, Called) and value.function == "corrcoef" and len(value.operands) == 2
+
+
+def rounds_together(value: Value) -> bool:
+    """Return whether a function rounds otherwise what it is given for all iterations."""
+    return is_correlation(value) or (isinstance(value, Called) and value.function in _COLUMNS)
 
 
 def correlation(*pair: Value) -> Value:
