@@ -442,6 +442,13 @@ class _Uses(Calls):
                 self.ranked(self.array(self.part(array)), len(names))
                 for one in names:
                     self.unpack(one, self.number(whole=True))
+            case [ast.Tuple(elts=names)], ast.Subscript(
+                ast.Attribute(value=array, attr="shape"), ast.Slice(lower=lower)
+            ):
+                first = getattr(lower, "value", 0)
+                self.array(self.part(array), len(names) + (first if isinstance(first, int) else 0))
+                for one in names:
+                    self.unpack(one, self.number(whole=True))
             case _:
                 part = self.part(value)
                 for target in targets:
