@@ -275,11 +275,15 @@ class Parts:
                 self.array(self.part(one), 1)
                 return self.number(whole=True, rank=1)
             case ast.Attribute(attr="mgrid") if isinstance(index, ast.Tuple):
+                for one in index.elts:
+                    if isinstance(one, ast.Slice) and one.step is None:
+                        self.counted(one.lower)
+                        self.counted(one.upper)
                 return self.number(rank=len(index.elts) + 1)
         match index:
             case ast.Call(func=func, args=args) if self.path(func) == "ix_":
                 for one in args:
-                    self.array(self.part(one), 1)
+                    self.array(self.part(one), 1).whole = True
                 self.array(self.part(value), len(args))
                 return self.number(rank=len(args))
         base, by, kept, added, masked = self.part(value), list[Part](), 0, False, False
