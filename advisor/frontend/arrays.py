@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
@@ -528,7 +528,7 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
             part = masked_part(node, scope)
             if part is not None:
                 return _masked(*part, span, scope)
-            made = _crossed(name, node.slice, scope)
+            made: Value | None = _crossed(name, node.slice, scope)
             made = made or _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
             if made is None:
                 raise
@@ -538,12 +538,10 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
         return _number(node, scope, "a tuple")
     single = len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index)
     match node:
-        case cst.Subscript(
-            cst.Call(func) as call, [cst.SubscriptElement(cst.Index(cst.Integer("0")))]
-        ):
-            name = (resolve(func, scope.imports) or "").removeprefix("numpy.")
-            if name in ("where", "nonzero") and (made := _where_true(name, call, span, scope)):
-                return made
+        case cst.Subscript(cst.Call() as call, [cst.SubscriptElement(cst.Index(cst.Integer("0")))]):
+            places = _where_true(call, ("numpy.where", "numpy.nonzero"), scope)
+            if places is not None:
+                return places
     listed = sorted_list(node.value, scope) if single else None
     inner = value_of(node.value, scope) if listed is None else listed
     extents = scope.type_of(inner).extents
@@ -742,8 +740,8 @@ def _crossed(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) 
         if len(found.extents) != 1 or side.keyword or side.star:
             raise NotUnderstood("np.ix_ of something other than two vectors")
         if found.dtype == "bool":
-            count = scope.type_of(_masked(value, value, scope.span(side.value), scope)).extents
-            value = Called("flatnonzero", (value,), count, "int64")
+            count = _masked(value, value, scope.span(side.value), scope).count
+            value = Called("flatnonzero", (value,), (count,), "int64")
         sides.append(value)
     made = Gather(whole_read(name, scope), Expand(sides[0], 1), (sides[1],))
     scope.type_of(made)
@@ -815,16 +813,21 @@ def _of_axis(node: cst.BaseSlice, scope: Scope) -> tuple[Expr, str]:
     raise NotUnderstood("a slice of np.mgrid with a step")
 
 
-def _where_true(name: str, node: cst.Call, span: Span, scope: Scope) -> Value | None:
-    """Return the places of what holds, or each value once: as many as a mask would choose."""
-    if len(node.args) != 1 or node.args[0].keyword or node.args[0].star:
+def _where_true(node: cst.Call, functions: Collection[str], scope: Scope) -> Value | None:
+    """Return the places of what holds, or each value once: as many as a mask would choose.
+
+    None for a call of other functions.
+    """
+    full = resolve(node.func, scope.imports) or ""
+    if full not in functions or len(node.args) != 1 or node.args[0].keyword or node.args[0].star:
         return None
+    name = full.removeprefix("numpy.")
     operand = value_of(node.args[0].value, scope)
     extents = scope.type_of(operand).extents
     flat = len(extents) == 1 or name in ("unique", "flatnonzero")
     if not extents or not (flat or name == "argwhere"):
         return None
-    (count,) = scope.type_of(_masked(operand, operand, span, scope)).extents[:1]
+    count = _masked(operand, operand, scope.span(node), scope).count
     shape = (count, num(len(extents))) if name == "argwhere" else (count,)
     dtype = strong(scope.type_of(operand).dtype) if name == "unique" else "int64"
     return Called("flatnonzero" if name in ("where", "nonzero") else name, (operand,), shape, dtype)
@@ -883,8 +886,8 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     number = _converted(full or "", node, scope)
     if number is not None:
         return number
-    if full in _OF_DATA and (made := _where_true(full[6:], node, scope.span(node), scope)):
-        return made
+    if (places := _where_true(node, _OF_DATA, scope)) is not None:
+        return places
     if full in FUNCTIONS:
         # those of SciPy have their whole names there
         return Calls(_door(scope)).function(full, _given(node.args))

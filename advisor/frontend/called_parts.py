@@ -128,8 +128,8 @@ class Calls(Parts):
             self.array(self.part(nodes[0]), 1)
             return self.number(whole=name != "unique", rank=1 + (name == "argwhere"))
         if name == "indices" and isinstance(nodes[0], ast.Tuple):
-            for one in nodes[0].elts:
-                self.counted(one)
+            for extent in nodes[0].elts:
+                self.counted(extent)
             return self.number(whole=True, rank=len(nodes[0].elts) + 1)
         if name == "reshape":
             shape = nodes[base is None :]

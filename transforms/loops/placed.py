@@ -137,7 +137,7 @@ def _where_chosen(values: Sequence[Value], kernel: Kernel, span: Span) -> Sequen
         case _:
             return values
     found = type_of(mask, kernel)
-    kept = []
+    kept: list[Value] = []
     for one in values:
         match one:
             case Elementwise("where", (test, Scalar() as chosen, rest)) if test == mask:

@@ -162,8 +162,8 @@ def _loop(function: str, node: cst.For, run: Run, around: Seen | None) -> Seen:
     told = assumed_of(values, "\n".join(run.home.lines[span.start_line - 1 : span.end_line]))
     guesses: dict[str, SeenArray | SeenNumber] = {}
     for text in filter(None, (told, around)):
-        what = (one.what for one in text.bindings)
-        guesses |= {one.name: one for one in (*text.arrays, *text.numbers, *what)}
+        found = (*text.arrays, *text.numbers, *(one.what for one in text.bindings))
+        guesses |= {one.name: one for one in found if not isinstance(one, str)}
     arrays: dict[str, SeenArray] = {}
     unknown = {n for n, value in values.items() if isinstance(value, Array | Opaque | None)}
     likely = [one for name, one in guesses.items() if name in unknown]
