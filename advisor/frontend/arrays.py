@@ -827,9 +827,13 @@ def _where_true(node: cst.Call, functions: Collection[str], scope: Scope) -> Val
     flat = len(extents) == 1 or name in ("unique", "flatnonzero")
     if not extents or not (flat or name == "argwhere"):
         return None
-    count = _masked(operand, operand, scope.span(node), scope).count
-    shape = (count, num(len(extents))) if name == "argwhere" else (count,)
     dtype = strong(scope.type_of(operand).dtype) if name == "unique" else "int64"
+    # there are as many as the truth of each has, or as hold for the first time
+    truths = Called(name, (operand,), extents, dtype) if name == "unique" else operand
+    count = _masked(operand, truths, scope.span(node), scope).count
+    if any(one != truths and known == count for one, known in scope.counts.items()):
+        raise NotUnderstood("several lengths in one line that only the data know")
+    shape = (count, num(len(extents))) if name == "argwhere" else (count,)
     return Called("flatnonzero" if name in ("where", "nonzero") else name, (operand,), shape, dtype)
 
 
