@@ -53,8 +53,8 @@ convolve; a v mode; m n -> m+n-1 | [mode='full'] m n -> m+n-1 | [mode='same'] m 
     | [mode='valid'] m n -> max(m,n)-min(m,n)+1; promoted
 correlate; a v mode; m n -> max(m,n)-min(m,n)+1 | [mode='valid'] m n -> max(m,n)-min(m,n)+1
     | [mode='full'] m n -> m+n-1 | [mode='same'] m n -> max(m,n); promoted
-cov; m y rowvar bias ddof; mn -> m m | n -> | [rowvar=False] mn -> n n; double
-corrcoef; x y rowvar; mn -> m m | n -> | [rowvar=False] mn -> n n; double
+cov; m y rowvar bias ddof; mn -> m m | n -> | n n -> 2 2 | [rowvar=False] mn -> n n; double
+corrcoef; x y rowvar; mn -> m m | n -> | n n -> 2 2 | [rowvar=False] mn -> n n; double; calls 20
 histogram; a bins range density weights; ... -> bins, bins+1; int64, float64
 digitize; x bins right; ... n -> ...; int64; take 200
 searchsorted; a v side sorter; n ... -> ...; int64; take 200
@@ -194,7 +194,9 @@ _OTHERS: Final = {
     **dict.fromkeys(("concatenate", "hstack", "vstack", "stack", "column_stack"), ("copy", "1")),
     **dict.fromkeys(("fft.rfft", "fft.irfft"), ("fft", "0.6")),
     "array": ("fill", "1"),
-    "reshape": ("views", "1"),
+    **dict.fromkeys(("reshape", "real", "imag"), ("views", "1")),
+    **dict.fromkeys(("flatnonzero", "argwhere"), ("copy", "1")),
+    **{"indices": ("fill", "2"), "mgrid": ("fill", "4"), "unique": ("sort", "1")},
     "apply_along_axis": ("each", "8"),
 }
 """What takes part in other rules: what is joined, and transforms of real numbers."""

@@ -80,9 +80,11 @@ def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
 def at_least(low: Expr, count: Expr) -> Expr:
     """Return the greater of two; how often a loop runs of which nothing tells is no less than 0.
 
-    It is a coefficient, and of a choice between coefficients no price is a sum of products.
+    It is a coefficient, and of a choice between coefficients no price is a sum of products. So is
+    a share of a size.
     """
-    untold = isinstance(count, Sym) and count.name.startswith(TRIPS)
+    factors = count.factors if isinstance(count, Mul) and count.coefficient > 0 else (count,)
+    untold = any(isinstance(o, Sym) and o.name.startswith((TRIPS, CHANCE)) for o in factors)
     return count if untold and low == ZERO else maximum(low, count)
 
 

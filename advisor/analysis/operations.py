@@ -278,8 +278,8 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
         compared = elements * log2(maximum(2, last))
         more = [Leaf(Interpretation(compared, operations=1, loop=False))] * name.endswith("sorted")
         return [Leaf(each), *more]
-    if what == "each":
-        rows = product(found.extents)
+    if what in ("each", "calls"):
+        rows = product(found.extents) if what == "each" else ONE
         return [
             Leaf(Interpretation(rows, calls=int(times))),
             Leaf(

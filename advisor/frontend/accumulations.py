@@ -253,11 +253,26 @@ class Search:
     value: cst.BaseExpression
 
 
+def _one_by_one(body: list[cst.CSTNode]) -> list[cst.CSTNode]:
+    """Return an assignment of several values to as many names as one for each."""
+    match body:
+        case [
+            cst.Assign([cst.AssignTarget(cst.Tuple(elements=targets))], cst.Tuple(elements=values))
+        ] if len(targets) == len(values):
+            pairs = zip(targets, values, strict=True)
+            return [
+                cst.Assign([cst.AssignTarget(one.value)], two.value)
+                for one, two in pairs
+                if isinstance(one.value, cst.Name)
+            ]
+    return body
+
+
 def search(node: cst.CSTNode) -> Search | None:
     """Return what a statement looks for; None for any other statement."""
     if not isinstance(node, cst.If) or node.orelse is not None:
         return None
-    match node.test, smalls_of(node.body):
+    match node.test, _one_by_one(smalls_of(node.body)):
         case (
             cst.Comparison(
                 comparisons=[cst.ComparisonTarget(operator=cst.LessThan() | cst.GreaterThan())]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
@@ -44,6 +44,7 @@ from advisor.ir.waiting import DRAWS
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     OF_MATH,
+    PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
@@ -56,6 +57,7 @@ from advisor.numpy_table import (
     joined,
     promote,
     reduced,
+    reduced_dtype,
     strong,
 )
 from advisor.source import Span
@@ -358,6 +360,8 @@ def _value_of(node: Known, scope: Scope) -> Value:
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
             return Scalar(node.value, PYTHON_FLOAT)
+        case cst.Imaginary():
+            return Scalar(node.value, PYTHON_COMPLEX)
         case cst.UnaryOperation(operator=cst.Not()):
             return _truth("logical_not", [value_of(node.expression, scope)], scope)
         case cst.UnaryOperation():
@@ -449,6 +453,14 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
         operand = value_of(node.value, scope)
         dimensions = len(scope.type_of(operand).extents)
         return Transpose(operand, tuple(reversed(range(dimensions))))
+    if node.attr.value in ("real", "imag") and known(node, scope) is node:
+        operand = value_of(node.value, scope)
+        found = scope.type_of(operand)
+        if kind_of_or_none(found.dtype) is Kind.COMPLEX:
+            part = reduced_dtype("spread", found.dtype)
+            return Called(node.attr.value, (operand,), found.extents, part)
+        if node.attr.value == "real" and kind_of_or_none(found.dtype) is not None:
+            return operand
     return _number(node, scope, f"attribute `{node.attr.value}` is not understood")
 
 
@@ -516,7 +528,8 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
             part = masked_part(node, scope)
             if part is not None:
                 return _masked(*part, span, scope)
-            made = _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
+            made: Value | None = _crossed(name, node.slice, scope)
+            made = made or _between(name, node.slice, scope) or _gathered(name, node.slice, scope)
             if made is None:
                 raise
             return made
@@ -524,6 +537,11 @@ def _subscripted(node: cst.Subscript, span: Span, scope: Scope) -> Value:
     if known(node, scope) is not node:
         return _number(node, scope, "a tuple")
     single = len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index)
+    match node:
+        case cst.Subscript(cst.Call() as call, [cst.SubscriptElement(cst.Index(cst.Integer("0")))]):
+            places = _where_true(call, ("numpy.where", "numpy.nonzero"), scope)
+            if places is not None:
+                return places
     listed = sorted_list(node.value, scope) if single else None
     inner = value_of(node.value, scope) if listed is None else listed
     extents = scope.type_of(inner).extents
@@ -567,7 +585,7 @@ def base_of(value: Value) -> str | None:
             return None
 
 
-SHARING = frozenset({"ravel", "reshape", "diagonal", "fliplr", "flipud", "rot90"})
+SHARING = frozenset({"ravel", "reshape", "diagonal", "fliplr", "flipud", "rot90", "real", "imag"})
 """Functions whose results may share memory with their operand."""
 
 
@@ -706,6 +724,30 @@ def _gathered(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope)
     return made
 
 
+def _crossed(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Gather | None:
+    """Return the rows and columns of ``x[np.ix_(rows, columns)]``; None for other subscripts."""
+    match elements:
+        case [cst.SubscriptElement(cst.Index(cst.Call(func, [rows, columns])))] if (
+            resolve(func, scope.imports) == "numpy.ix_"
+        ):
+            pass
+        case _:
+            return None
+    sides: list[Value] = []
+    for side in (rows, columns):
+        value = value_of(side.value, scope)
+        found = scope.type_of(value)
+        if len(found.extents) != 1 or side.keyword or side.star:
+            raise NotUnderstood("np.ix_ of something other than two vectors")
+        if found.dtype == "bool":
+            count = _masked(value, value, scope.span(side.value), scope).count
+            value = Called("flatnonzero", (value,), (count,), "int64")
+        sides.append(value)
+    made = Gather(whole_read(name, scope), Expand(sides[0], 1), (sides[1],))
+    scope.type_of(made)
+    return made
+
+
 def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
     """Return the array of places of ``x[places]``; None where it is another subscript."""
     node = getattr(elements[0].slice, "value", None)
@@ -726,6 +768,8 @@ def _door(scope: Scope) -> KernelDoor:
 
 def several_of(node: cst.BaseExpression, scope: Scope) -> tuple[Value, ...] | None:
     """Return the results of a function that has several; None for any other expression."""
+    if (made := _grid(node, scope)) is not None:
+        return made
     if not isinstance(node, cst.Call):
         return None
     name = (resolve(node.func, scope.imports) or "").removeprefix("numpy.")
@@ -733,6 +777,64 @@ def several_of(node: cst.BaseExpression, scope: Scope) -> tuple[Value, ...] | No
     if row is None or len(row.dtypes) < 2:
         return None
     return Calls(_door(scope)).several(name, _given(node.args))
+
+
+def _grid(node: cst.BaseExpression, scope: Scope) -> tuple[Value, ...] | None:
+    """Return the indices of a grid along each of its axes; None for any other expression."""
+    match node:
+        case cst.Call(func, [cst.Arg(value=shape, keyword=None, star="")]):
+            name, extents, dtype = resolve(func, scope.imports), None, "int64"
+            if name == "numpy.indices":
+                extents = _door(scope).shape(shape)
+        case cst.Subscript(value, [_, _, *_]) if resolve(value, scope.imports) == "numpy.mgrid":
+            name, axes = "numpy.mgrid", [_of_axis(one.slice, scope) for one in node.slice]
+            extents = tuple(extent for extent, _ in axes)
+            dtype = reduce(promote, (found for _, found in axes))
+        case _:
+            return None
+    if extents is None or name is None:
+        return None
+    stated = (("of", cst.Module([]).code_for_node(node)),)
+    name = name.removeprefix("numpy.")
+    return tuple(
+        Called(f"{name}[{axis}]", (), extents, dtype, stated) for axis in range(len(extents))
+    )
+
+
+def _of_axis(node: cst.BaseSlice, scope: Scope) -> tuple[Expr, str]:
+    """Return how many places a slice of ``np.mgrid`` has, and their type."""
+    match node:
+        case cst.Slice(cst.BaseExpression() as low, cst.BaseExpression() as high, step=None):
+            return scalar(high, scope) - scalar(low, scope), "int64"
+        case cst.Slice(step=cst.Imaginary(value=count)):
+            return num(int(float(count[:-1]))), "float64"
+        case cst.Slice(step=cst.BinaryOperation(count, cst.Multiply(), cst.Imaginary("1j"))):
+            return scalar(count, scope), "float64"
+    raise NotUnderstood("a slice of np.mgrid with a step")
+
+
+def _where_true(node: cst.Call, functions: Collection[str], scope: Scope) -> Value | None:
+    """Return the places of what holds, or each value once: as many as a mask would choose.
+
+    None for a call of other functions.
+    """
+    full = resolve(node.func, scope.imports) or ""
+    if full not in functions or len(node.args) != 1 or node.args[0].keyword or node.args[0].star:
+        return None
+    name = full.removeprefix("numpy.")
+    operand = value_of(node.args[0].value, scope)
+    extents = scope.type_of(operand).extents
+    flat = len(extents) == 1 or name in ("unique", "flatnonzero")
+    if not extents or not (flat or name == "argwhere"):
+        return None
+    dtype = strong(scope.type_of(operand).dtype) if name == "unique" else "int64"
+    # there are as many as the truth of each has, or as hold for the first time
+    truths = Called(name, (operand,), extents, dtype) if name == "unique" else operand
+    count = _masked(operand, truths, scope.span(node), scope).count
+    if any(one != truths and known == count for one, known in scope.counts.items()):
+        raise NotUnderstood("several lengths in one line that only the data know")
+    shape = (count, num(len(extents))) if name == "argwhere" else (count,)
+    return Called("flatnonzero" if name in ("where", "nonzero") else name, (operand,), shape, dtype)
 
 
 def _applied_along(node: cst.Call, scope: Scope) -> Value:
@@ -788,6 +890,8 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     number = _converted(full or "", node, scope)
     if number is not None:
         return number
+    if (places := _where_true(node, _OF_DATA, scope)) is not None:
+        return places
     if full in FUNCTIONS:
         # those of SciPy have their whole names there
         return Calls(_door(scope)).function(full, _given(node.args))
@@ -829,6 +933,7 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     raise NotUnderstood(f"the call of `{called}` is not understood")
 
 
+_OF_DATA = frozenset({"numpy.flatnonzero", "numpy.argwhere", "numpy.unique"})
 _PYTHONS = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT}
 
 

@@ -96,7 +96,7 @@ def _keeps_arguments(decorator: ast.expr) -> bool:
     """Return whether a decorated function is given what its caller gives: numba compiles it."""
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = ast.unparse(node).rpartition(".")[2]
-    return name in COMPILERS or name in ("staticmethod", "property")
+    return name in COMPILERS or name in ("staticmethod", "classmethod", "property")
 
 
 def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
@@ -440,6 +440,13 @@ class _Uses(Calls):
                     self.unpack(one, part)
             case [ast.Tuple(elts=names)], ast.Attribute(value=array, attr="shape"):
                 self.ranked(self.array(self.part(array)), len(names))
+                for one in names:
+                    self.unpack(one, self.number(whole=True))
+            case [ast.Tuple(elts=names)], ast.Subscript(
+                ast.Attribute(value=array, attr="shape"), ast.Slice(lower=lower)
+            ):
+                first = getattr(lower, "value", 0)
+                self.array(self.part(array), len(names) + (first if isinstance(first, int) else 0))
                 for one in names:
                     self.unpack(one, self.number(whole=True))
             case _:

@@ -19,6 +19,7 @@ _LIKE = frozenset(
         *("argsort", "round"),
     ]
 )
+_OF_DATA = ("flatnonzero", "argwhere", "unique")
 _KEPT = SCANS.keys() | COPIES.keys() | frozenset(["flip", "roll", "sort"])
 _FILLED = frozenset(["zeros", "ones", "empty", "full"])
 _ALIKE = [(n, n) for n in range(MOST + 1)]
@@ -123,6 +124,13 @@ class Calls(Parts):
                 for one in [self.array(self.part(one), 1) for one in joined]:
                     self.rules.one_of((made, one), _ALIKE)
                 return made
+        if name in _OF_DATA and len(nodes) == 1:
+            self.array(self.part(nodes[0]), 1)
+            return self.number(whole=name != "unique", rank=1 + (name == "argwhere"))
+        if name == "indices" and isinstance(nodes[0], ast.Tuple):
+            for extent in nodes[0].elts:
+                self.counted(extent)
+            return self.number(whole=True, rank=len(nodes[0].elts) + 1)
         if name == "reshape":
             shape = nodes[base is None :]
             shape = shape[0].elts if len(shape) == 1 and isinstance(shape[0], ast.Tuple) else shape
@@ -138,7 +146,7 @@ class Calls(Parts):
             return parts[0]
         if name in _LIKE and parts:
             made = Part(number=True)
-            self.rules.largest(made, [self.array(parts[0])])
+            self.rules.largest(made, [self.array(parts[0], int(name.startswith("fft.")))])
             return made
         if name in _FORMS and parts:
             return self.formed(_FORMS[name], parts)
@@ -215,6 +223,7 @@ class Calls(Parts):
         forms = [one for one in row.forms if not one.where] or row.forms
         most = max(len(one.operands) for one in forms)
         taken = [self.array(one) for one in parts[:most]]
+        forms = [one for one in forms if len(one.operands) == len(taken)] or forms
         wide = [one for k, one in enumerate(taken) if forms[0].operands[k:][:1] == ("...",)]
         made = Part(number=True)
         of_any = len(forms[0].results) > 1 or any("..." in one for one in forms[0].results)

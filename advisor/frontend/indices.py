@@ -128,7 +128,9 @@ def known(node: Known, scope: Scope) -> Known:
                 return -found if isinstance(sign, cst.Minus) else found
         case cst.BinaryOperation(operator=operator) if not isinstance(operator, _NOT_WHOLE):
             left = known(node.left, scope)
-            right = known(node.right, scope) if isinstance(left, Expr) else node
+            right = known(node.right, scope) if isinstance(left, Expr | tuple) else node
+            if isinstance(left, tuple) and isinstance(right, tuple):
+                return (*left, *right) if isinstance(operator, cst.Add) else node
             if isinstance(left, Expr) and isinstance(right, Expr):
                 made = calculated(type(operator).__name__, left, right)
                 # a power may be none; an extent that is written as a fraction is one all the same
@@ -140,10 +142,21 @@ def known(node: Known, scope: Scope) -> Known:
             place = whole_number(known(index, scope)) if isinstance(entries, tuple) else None
             if isinstance(entries, tuple) and place is not None:
                 return entries[place] if -len(entries) <= place < len(entries) else node
+        case cst.Subscript(base, [cst.SubscriptElement(cst.Slice(lower, upper, step=None))]):
+            entries = known(base, scope) if isinstance(base, cst.Attribute) else node
+            ends = [None if one is None else known(one, scope) for one in (lower, upper)]
+            places = [None if one is None else whole_number(one) for one in ends]
+            if isinstance(entries, tuple) and places.count(None) == ends.count(None):
+                return entries[slice(*places)]
         case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="shape" | "size")):
             if scope.is_array(name):
                 extents = scope.extents_of(name)
                 return extents if node.attr.value == "shape" else count_of(extents)
+        case cst.Attribute(cst.Subscript(cst.Name(name), [element]), cst.Name("shape")) if (
+            scope.is_array(name) and isinstance(element.slice, cst.Index)
+        ):
+            if isinstance(known(element.slice.value, scope), Expr):
+                return scope.extents_of(name)[1:]
         case cst.Call():
             return _called(node, scope)
     return node

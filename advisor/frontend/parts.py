@@ -125,6 +125,11 @@ class Parts:
                     return self.formed(PRODUCTS, parts)
                 if self.in_sum and isinstance(op, ast.Mult | ast.Sub):
                     self._swept((left, right), parts)
+                match left, right:
+                    case ast.Subscript(slice=ast.Name(i)), ast.Subscript(slice=ast.Name(j)) if (
+                        isinstance(op, ast.Sub) and i != j
+                    ):
+                        self.rules.apart(*parts)
                 return self.operated(op, parts)
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
                 self.test(node)
@@ -265,6 +270,22 @@ class Parts:
             least = max(axis + 1, -axis) if isinstance(axis, int) else 1
             self.array(self.part(value.value), least)
             return Part() if isinstance(index, ast.Slice) else self.number(whole=True)
+        match value:
+            case ast.Call(func=func, args=[one]) if self.path(func) in ("where", "nonzero"):
+                self.array(self.part(one), 1)
+                return self.number(whole=True, rank=1)
+            case ast.Attribute(attr="mgrid") if isinstance(index, ast.Tuple):
+                for one in index.elts:
+                    if isinstance(one, ast.Slice) and one.step is None:
+                        self.counted(one.lower)
+                        self.counted(one.upper)
+                return self.number(rank=len(index.elts) + 1)
+        match index:
+            case ast.Call(func=func, args=args) if self.path(func) == "ix_":
+                for one in args:
+                    self.array(self.part(one), 1).whole = True
+                self.array(self.part(value), len(args))
+                return self.number(rank=len(args))
         base, by, kept, added, masked = self.part(value), list[Part](), 0, False, False
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         for one in parts:

@@ -246,6 +246,16 @@ class Rules:
 
         self.all.append(Rule(tuple(parts), narrow, choose if len(parts) > 1 else None))
 
+    def apart(self, one: Part, other: Part) -> None:
+        """One item is subtracted from another: where nothing tells, both are alike."""
+
+        def choose() -> None:
+            for part, like in ((one, other), (other, one)):
+                if not part.least and part.most >= like.least:
+                    part.within(like.least)
+
+        self.all.append(Rule((one, other), lambda: None, choose))
+
     def swept(self, part: Part, other: Part) -> None:
         """One sum goes through both: where nothing tells, they have as many dimensions."""
 

@@ -320,8 +320,10 @@ class SimpleStatements:
 
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)
-        if left is None or len(left) != len(value.elements):
+        if len(target.elements) != len(value.elements):
             raise NotUnderstood(ASSIGNMENT)
+        if left is None:
+            return self._to_places(target, value, span)
         names = frozenset(left)
         distinct = len(names) == len(left) and right is not None and len(set(right)) == len(right)
         if right is not None and distinct and all(map(self.scope.has_array, (*left, *right))):
@@ -334,6 +336,23 @@ class SimpleStatements:
         for name, element in zip(left, value.elements, strict=True):
             made.extend(self._bind(name, element.value, span))
         return made
+
+    def _to_places(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
+        """Read ``x[i], x[j] = a, b``, of which none needs what another one stores."""
+        bases = [getattr(one.value, "value", None) for one in target.elements]
+        places = [one.value for one in target.elements if isinstance(one.value, cst.Subscript)]
+        stored = frozenset(one.value for one in bases if isinstance(one, cst.Name))
+        needed = (part for one in places for element in one.slice for part in names_in(element))
+        inputs = frozenset(needed).union(*(names_in(one) for one in value.elements))
+        starred = any(isinstance(one, cst.StarredElement) for one in value.elements)
+        scope = self.scope
+        plain = len(places) == len(bases) and all(isinstance(one, cst.Name) for one in bases)
+        if starred or not plain or scope.behind(inputs) & scope.behind(stored):
+            raise NotUnderstood(ASSIGNMENT)
+        made: list[Statement] = []
+        for place, element in zip(places, value.elements, strict=True):
+            made += self._assign(place, element.value, span)
+        return (Unrolled(tuple(made), span),)
 
     def _handed_over(
         self, names: Sequence[str], others: Sequence[str], span: Span

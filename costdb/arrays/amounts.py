@@ -9,11 +9,25 @@ model has. Where memory is strided, elements and lines have coefficients of thei
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from math import log2 as log2_of
 
-from costdb.expr import ONE, ZERO, Expr, floor_div, gcd, less, log2, maximum, minimum, num
-from costdb.expr.functions import Max, Min
+from costdb.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    floor_div,
+    free_symbols,
+    gcd,
+    less,
+    log2,
+    maximum,
+    minimum,
+    num,
+    substitute,
+)
+from costdb.expr.functions import CHANCE, Max, Min
 from costdb.expr.nodes import Num, add, multiply
 from costdb.machines import RESIDUAL
 from costdb.records import dataclass
@@ -134,7 +148,7 @@ def _buffered(call: ArrayCall) -> Expr:
     gaps, run = _with_gaps(call) if call.operation in _BY_ELEMENT else (0, ONE)
     if not gaps:
         return ZERO
-    shorter = less(run * (1 + gaps), BUFFER_ELEMENTS)
+    shorter = less(_with_even_chances(run) * (1 + gaps), BUFFER_ELEMENTS)
     return shorter * gaps / (1 + _OPERANDS.get(call.operation, 2))
 
 
@@ -248,6 +262,7 @@ class Hierarchy:
 
         A level holds a part of the table, whichever it is.
         """
+        table_bytes = _with_even_chances(table_bytes)
         lost = [1 - level / maximum(level, table_bytes) for level in self.levels]
         yield from self._differences(lost)
 
@@ -261,7 +276,17 @@ class Hierarchy:
 @lru_cache(maxsize=4096)
 def _lost_of(used: Expr, size: int) -> Expr:
     """Return the share that a store of some size has lost when so much was used since."""
+    used = _with_even_chances(used)
     return add(less(times * size, parts * used) for times, parts in _STEPS) / len(_STEPS)
+
+
+def _with_even_chances(expr: Expr) -> Expr:
+    """Return an expression where every condition that nothing tells holds half of the times.
+
+    Whether something fits is asked of that: of what hangs on a share no price is a sum of products.
+    """
+    chances = [name for name in free_symbols(expr) if name.startswith(CHANCE)]
+    return substitute(expr, dict.fromkeys(chances, num(Fraction(1, 2)))) if chances else expr
 
 
 CALL, RUN = "call_us", "run_us"
@@ -356,7 +381,8 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
             yield from _along(call, visit, shape, own, memory)
     if call.fresh and call.result is not None and not _is_spent(call):
         size = shape_of(call.result.region, memory.line_bytes).lines * memory.line_bytes
-        large, some = less(FRESH_BYTES, size), less(SMALL_BYTES, size)
+        asked = _with_even_chances(size)
+        large, some = less(FRESH_BYTES, asked), less(SMALL_BYTES, asked)
         yield Amount((FAULT,), size / PAGE_BYTES * large)
         yield Amount((FAULT, GIVEN_BACK), size / PAGE_BYTES * (some - large))
 

@@ -47,6 +47,28 @@ def main(comm):
         field.step()
     return field.u
 """
+PAIRS = """\
+def pull(block, mass, pos):
+    acc = np.zeros_like(pos)
+    for i in range(len(pos)):
+        d = block - pos[i]
+        acc[i] = np.sum(mass[:, None] * d / (np.sum(d ** 2, axis=1) + 0.1)[:, None], axis=0)
+    return acc
+
+
+def main(comm):
+    rank, size = comm.Get_rank(), comm.Get_size()
+    pos = np.random.default_rng(rank).random((300, 3))
+    acc, travel = 0, (pos.copy(), np.ones(300))
+    for _ in range(size):
+        acc = acc + pull(travel[0], travel[1], pos)
+        travel = comm.sendrecv(travel, dest=(rank + 1) % size, source=(rank - 1) % size)
+    counts = np.zeros(10, dtype=int)
+    values = np.random.default_rng(rank).random((30000, 2))
+    for row in values:
+        counts[int(row[0] * 10)] += 1
+    return acc, comm.allreduce(counts, op=MPI.SUM)
+"""
 WHOLE = "\n\nif __name__ == '__main__':\n    main(MPI.COMM_WORLD)\n"
 
 
@@ -93,6 +115,17 @@ def test_what_is_left_alone(change: tuple[str, str]) -> None:
     found = [one for one in checked(text, "ADV401").findings if one.span.start_line == line]
     fixes = [one.fix for one in found if one.fix is not None]
     assert all(fix.applicability is Applicability.DISPLAY for fix in fixes)
+
+
+def test_the_text_around_a_loop_tells_of_its_names(tmp_path: Path) -> None:
+    before = after = f"{HEADER}{PAIRS}{WHOLE}"
+    for code, words in {"ADV504": "pos @ block.T", "ADV503": "(values[:, 0] * 10)"}.items():
+        options = Options("node2026", {"P": 2}, (code,), (), None)
+        (found,) = check_source("program.py", after, options).findings
+        assert found.fix is not None
+        after = apply_edits(after, found.fix.edits)
+        assert words in after
+    assert run_side_by_side(tmp_path, {"pairs": (before, after, 1e-9)}, 2) == {"pairs": "same"}
 
 
 def test_no_calm_about_a_slow_loop_that_no_rule_takes() -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
 from advisor.ir.masks import chosen_in, masked
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.statements import SET, Bind, Loop, ScalarBind, Scatter, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
@@ -65,6 +65,7 @@ _SIGNS = {
 }
 _EXTREMES = ("maximum", "minimum")
 _PYTHONS = {Kind.INTEGER: "int", Kind.FLOATING: "float"}
+_CALLED = frozenset(["searchsorted", "repeat", "real", "imag", "linalg.solve", "polyfit"])
 _SCANS = {"add": "cumsum", "multiply": "cumprod"}
 _OF_ARRAYS = frozenset({*METHODS.values(), "std", "var"})
 """Functions that are methods of arrays, too."""
@@ -355,7 +356,7 @@ class Words:
                 return self._python(self.text(operand), dtype)
             case Copy(operand, dtype):
                 return f"{self.text(operand, TIGHT)}.astype({self.module}.{dtype})"
-            case Called("searchsorted" | "repeat" as function, operands, stated=stated):
+            case Called(function, operands, stated=stated) if function in _CALLED:
                 options = "".join(f", {name}={text}" for name, text in stated)
                 return f"{self.called(function, operands)[:-1]}{options})"
             case Tally(at, weights, extent):
@@ -365,6 +366,16 @@ class Words:
             case Part(Tally() as tally, (Range(low, high),)):
                 of_all = f":{self.size(high)}" if low == ZERO else f"{to_text(low)}:-1"
                 return f"{self.text(tally)}[{of_all}]"
+            case Part(operand, region):
+                places = [
+                    self.size(one.at) if isinstance(one, Point) else ":" * (all_of == one)
+                    for one, all_of in zip(
+                        region, whole(type_of(operand, kernel).extents), strict=True
+                    )
+                ]
+                if not all(places):
+                    raise NoWords
+                return f"{self.text(operand, TIGHT)}[{', '.join(places)}]"
             case Called():
                 spans = [at for at, one in kernel.context.written if one == value]
                 for text in map(kernel.context.text, spans):

@@ -52,6 +52,8 @@ def by_product(value: Value, kernel: Kernel) -> Value | None:
         # of each row with itself no rounding may be left
         return None
     types = {type_of(side, kernel).dtype for side in (rows, columns)}
+    if len({type_of(side, kernel).extents[1] for side in (rows, columns)}) > 1:
+        return None
     if types != {dtype} or kind_of_or_none(dtype) is not Kind.FLOATING or dtype == "float16":
         return None
     lengths = [

@@ -27,6 +27,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote, strong
 from transforms.kit.kernels import overlaps, safe, type_of, unless_apart, unsafe
+from transforms.loops.lift import rounds_together
 from transforms.loops.listed import doubt
 from transforms.loops.masked import overflows
 from transforms.loops.raising import combined, is_of_python
@@ -90,7 +91,10 @@ def made_whole(value: Value, kernel: Kernel) -> bool:
 
 def reductions_in(store: Store) -> int:
     """Return how many sums, products and extremes a statement computes."""
-    return sum(isinstance(part, Reduction | MatMul | Tally) for part in parts_of(store.value))
+    return sum(
+        isinstance(part, Reduction | MatMul | Tally) or rounds_together(part)
+        for part in parts_of(store.value)
+    )
 
 
 def of_statement(store: Store, kernel: Kernel) -> Legality | None:

@@ -29,6 +29,7 @@ from advisor.ir.values import (
     Fourier,
     Gather,
     MatMul,
+    Part,
     Point,
     Range,
     Read,
@@ -74,6 +75,10 @@ METHODS = {
 
 COUNTED = "arange"
 """Whole numbers in a row, as the text of a :class:`Fill`; then a blank and the first, if not 0."""
+
+_PARTS = ("real", "imag")
+_COLUMNS = ("linalg.solve", "polyfit")
+"""Functions of a vector that take several, as columns."""
 
 Raised = Store | Loop
 
@@ -171,8 +176,8 @@ class Lift:
         A loop without iterations calls it for none.
         """
         match value:
-            case Called():
-                return True
+            case Called(name):
+                return name not in _PARTS
             case Fourier(operand, axis):
                 along: tuple[int, ...] = (axis,)
             case Along(operand=operand, axes=along):
@@ -416,6 +421,29 @@ class Lift:
                 inner, place = self.value(operand)
                 assert place is not None
                 return Expand(inner, at + 1 if place <= at else at), place + (place > at)
+            case Called(name, (operand,)) if name in _PARTS:
+                inner, place = self.value(operand, behind)
+                extents = type_of(inner, self.kernel).extents
+                return replace(value, operands=(inner,), shape=extents), place
+            case Called(name, (one, other)) if (
+                name in _COLUMNS and self.is_free(one) and self.rank(other) == 1
+            ):
+                # of all sides, as columns, at once
+                inner, place = self.value(other)
+                columns = inner if place == 1 else turned(inner)
+                shape = (value.shape[0], type_of(columns, self.kernel).extents[1])
+                return replace(value, operands=(one, columns), shape=shape), 1
+            case Part(Called(operands=pair) as inner, (Point(one), Point(other))) if (
+                is_correlation(inner) and one != other
+            ):
+                if any(type_of(of, self.kernel).dtype == "float32" for of in pair):
+                    raise NotRaised
+                return self.value(correlation(*pair), behind)
+            case Part(operand, region) if self.loop.variable not in symbols(region):
+                inner, place = self.value(operand)
+                assert place is not None
+                whole = Range(ZERO, type_of(inner, self.kernel).extents[place])
+                return Part(inner, (*region[:place], whole, *region[place:])), _rank(region[:place])
             case _:
                 raise NotRaised
 
@@ -664,7 +692,9 @@ class Lift:
         if value.axis == 0 and isinstance(one, Expand) and self.is_free(other):
             rows, place = self.value(one.operand)
             return MatMul(rows if place == 0 else turned(rows), other), 0
-        raise NotRaised
+        if reduced_dtype("sum", value.dtype) != value.dtype:
+            raise NotRaised
+        return self._reduction(replace(value, fused=False))
 
     def aligned(self, value: Value, place: int | None, own: int, rank: int, axis: int) -> Value:
         """Return a value whose axes stand where those of the result do.
@@ -688,6 +718,31 @@ class Lift:
         for _ in range(max(0, rank - own - axis)):
             value = Expand(value, 1)
         return value
+
+
+def is_correlation(value: Value) -> bool:
+    """Return whether a value is the matrix of correlations of two vectors."""
+    return isinstance(value, Called) and value.function == "corrcoef" and len(value.operands) == 2
+
+
+def rounds_together(value: Value) -> bool:
+    """Return whether a function rounds otherwise what it is given for all iterations."""
+    return is_correlation(value) or (isinstance(value, Called) and value.function in _COLUMNS)
+
+
+def correlation(*pair: Value) -> Value:
+    """Return the correlation of two vectors in terms of their sums."""
+
+    def product(one: Value, other: Value) -> Value:
+        terms = Elementwise("multiply", (one, other))
+        return Reduction(terms, None, "add", "float64", fused=one != other)
+
+    one, other = (
+        Elementwise("subtract", (of, Reduction(of, None, "mean", "float64"))) for of in pair
+    )
+    squares = Elementwise("multiply", (product(one, one), product(other, other)))
+    root = Elementwise("sqrt", (squares,), called=True)
+    return Elementwise("divide", (product(one, other), root))
 
 
 def times(matrix: Value, vector: Value, like: Reduction) -> Reduction:

@@ -14,12 +14,14 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
 from advisor.ir.statements import SET, Loop, Scatter, Store, walk
-from advisor.ir.values import Gather, Read, Scalar, Value, parts_of, reads
-from advisor.numpy_table import broadcast, promote
+from advisor.ir.values import Chosen, Elementwise, Gather, Read, Scalar, Value, parts_of, reads
+from advisor.numpy_table import broadcast, count_of, promote
+from advisor.source import Span
 from costdb.expr import ONE
+from costdb.expr.functions import chance
 from transforms.kit.kernels import proofs, safe, type_of, unless_apart, unsafe
 from transforms.loops.array_statements import edit, given, loops, on, proposal
-from transforms.loops.exactness import WHOLE, inexact, made_whole
+from transforms.loops.exactness import WHOLE, inexact, made_whole, reductions_in
 from transforms.loops.lift import Lift, needed
 from transforms.loops.masked import NotRaised, guarded
 from transforms.loops.raising import is_raisable
@@ -103,7 +105,7 @@ def _lifted(one: Scatter, lift: Lift) -> Scatter:
         made, place = lift.value(value, rank)
         return lift.aligned(made, place, lift.rank(value), rank, 0)
 
-    first, *others = map(lifted, one.all_places)
+    first, *others, terms = map(lifted, values)
     extents = broadcast([type_of(one, lift.kernel).extents for one in (first, *others)])
     if len(extents) <= rank or ONE in extents:
         # places that are the same ones in each iteration
@@ -114,16 +116,39 @@ def _lifted(one: Scatter, lift: Lift) -> Scatter:
             held.append((name, lifted(value)))
         except NotRaised:
             continue
+    first, *others, terms = _where_chosen((first, *others, terms), lift.kernel, lift.loop.span)
     return Scatter(
         one.array,
         first,
-        lifted(one.value),
+        terms,
         one.operation,
         lift.loop.span,
         by_element=True,
         others=tuple(others),
         held=tuple(held),
     )
+
+
+def _where_chosen(values: Sequence[Value], kernel: Kernel, span: Span) -> Sequence[Value]:
+    """Return places and terms of what is added on a condition as those that it chooses."""
+    match values[0]:
+        case Elementwise("where", (mask, _, nothing)):
+            pass
+        case _:
+            return values
+    found = type_of(mask, kernel)
+    kept: list[Value] = []
+    for one in values:
+        match one:
+            case Elementwise("where", (test, Scalar() as chosen, rest)) if test == mask:
+                kept.append(chosen)
+            case Elementwise("where", (test, chosen, rest)) if (test, rest) == (mask, nothing):
+                if type_of(chosen, kernel).extents != found.extents:
+                    raise NotRaised
+                kept.append(Chosen(chosen, mask, chance(span.start_line) * count_of(found.extents)))
+            case _:
+                raise NotRaised
+    return kept
 
 
 def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
@@ -160,6 +185,8 @@ def _legality(after: Sequence[Scatter], kernel: Kernel) -> Legality:
         ordered = all(len(places) == 1 for places in stored)
         words = ", or NumPy stores in their order, as it does" * ordered
         argued = on(argued, f"if no place comes twice{words}")
+    if any(map(reductions_in, stores)):
+        argued = unsafe(f"{argued.argument}, and sums are rounded in another order")
     doubts = (words for store in stores for words in inexact(store, kernel))
     for words in dict.fromkeys(doubts):
         argued = unsafe(f"{argued.argument}, and {words}")

@@ -42,9 +42,11 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import is_whole, kind_of_or_none
 from advisor.ir.statements import Scatter
-from advisor.ir.values import Copy, Elementwise, Read, Scalar, parts_of
+from advisor.ir.values import Copy, Elementwise, Point, Read, Scalar, parts_of, reads
+from costdb.expr.nodes import Num
 from transforms.kit.kernels import is_compiled_alone, is_spread, safe, type_of, unsafe
 from transforms.kit.rule import KernelRule
+from transforms.loops.array_statements import IF_NOT_EMPTY
 from transforms.loops.exactness import WHOLE, inexact, made_whole
 from transforms.loops.placed import as_stores
 from transforms.loops.scatters import is_count, scatters, tallied
@@ -87,16 +89,14 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
     if not all(isinstance(one, _SEEN_WHOLE) for one in parts):
         return False
     given = [one for one in parts if isinstance(one, Read)]
-    if scatter.by_element and not all(
-        is_whole(one.region, kernel.extents(one.array)) for one in given
-    ):
+    if scatter.by_element and not all(_goes_through_all(one, kernel) for one in given):
         # a slice would be shorter where an element is an error
         return False
     if scatter.array in {one.array for one in given}:
         return False
     if is_count(scatter) and scatter.by_element and kernel.dtype(scatter.array) == "int64":
         # private counts of what ranks have in common are another rule's
-        return declared is None
+        return declared is None or not isinstance(places, Read)
     if is_count(scatter) and kernel.dtype(scatter.array) == "float64":
         # a whole number of them, which is what adding ones comes to
         return True
@@ -108,6 +108,15 @@ def _is_local_sum(scatter: Scatter, kernel: Kernel) -> bool:
     )
 
 
+def _goes_through_all(read: Read, kernel: Kernel) -> bool:
+    """Return whether what a loop reads of an array is all of it, or of one column."""
+    named = [isinstance(one, Point) and isinstance(one.at, Num) for one in read.region]
+    extents = kernel.extents(read.array)
+    rest = [part for part, one in zip(read.region, named, strict=True) if not one]
+    own = [extent for extent, one in zip(extents, named, strict=True) if not one]
+    return is_whole(tuple(rest), tuple(own))
+
+
 def _argued(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:
     """Return why results stay what they are, and what numbers of arrays do otherwise."""
     argued = _legality(scatter, kernel, zeroed=zeroed)
@@ -115,6 +124,11 @@ def _argued(scatter: Scatter, kernel: Kernel, *, zeroed: bool) -> Legality:
     doubts = [words for one in stores for words in inexact(one, kernel)]
     if any(made_whole(part, kernel) for one in stores for part in parts_of(one.value)):
         doubts.append(WHOLE)
+    if any(
+        isinstance(part, Point) for one in stores for r in reads(one.value) for part in r.region
+    ):
+        # a column is there, or an error, also of no rows
+        doubts.append(IF_NOT_EMPTY)
     for words in dict.fromkeys(doubts):
         argued = unsafe(f"{argued.argument}, and {words}")
     return argued

@@ -38,6 +38,7 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
+from advisor.numpy_table import PYTHON_INTEGER
 from transforms.kit.kernels import mapped, replaced, type_of
 from transforms.loops.formulas import of_text
 from transforms.loops.masked import NotRaised, negated
@@ -141,6 +142,11 @@ def _under(test: Value, one: Statement) -> Statement:
     """Return a statement that changes something only where a condition holds."""
     if isinstance(one, Loop):
         return replace(one, body=tuple(_under(test, inner) for inner in one.body))
+    if isinstance(one, Scatter) and one.operation == "add":
+        # nothing is added where it does not hold
+        nothing = Scalar("0", PYTHON_INTEGER)
+        made = [Elementwise("where", (test, v, nothing)) for v in (*one.all_places, one.value)]
+        return replace(one, places=made[0], others=tuple(made[1:-1]), value=made[-1])
     if not isinstance(one, Store):
         # at places that are not chosen nothing may be looked for
         raise NotRaised
@@ -177,6 +183,7 @@ class _Iteration:
                     first, *others = map(self.value, one.all_places)
                     value = self.value(one.value)
                     names = {n: self.value(v) for n, v in one.held} | self.held
+                    names.pop(CONDITION, None)
                     self.forget(array)
                     found = replace(one, places=first, others=tuple(others), value=value)
                     made.append(replace(found, held=tuple(names.items())))

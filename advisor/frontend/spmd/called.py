@@ -17,7 +17,7 @@ import libcst as cst
 from advisor.dtypes import dtype_of
 from advisor.finding import MODULE
 from advisor.frontend import prefilter
-from advisor.frontend.assumed import assumed_of
+from advisor.frontend.assumed import assumed, assumed_of
 from advisor.frontend.spmd.functions import has_decorator, is_kernel_as_called
 from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Defined, Run
@@ -83,7 +83,8 @@ def called(
     if prefilter.imports_mpi(source):
         # whose number may be a size
         facts[RANK] = SizeFact(1, "the second rank")
-        made += (_loop(name, node, run) for name, node in _loops_alone(run))
+        around = {seen.function: seen for seen in assumed(source)}
+        made += (_loop(name, node, run, around.get(name)) for name, node in _loops_alone(run))
     # the program that the file may be is read with what its source says
     facts.clear()
     facts.update(stated)
@@ -154,13 +155,19 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
     )
 
 
-def _loop(function: str, node: cst.For, run: Run) -> Seen:
-    """Return a loop as a function of the names in it; its text may tell what else tells not."""
+def _loop(function: str, node: cst.For, run: Run, around: Seen | None) -> Seen:
+    """Return a loop as a function of the names in it; its text, and that of the function around it,
+    may tell what else tells not."""
     span, values = run.span(node), run.loops[node]
     told = assumed_of(values, "\n".join(run.home.lines[span.start_line - 1 : span.end_line]))
+    guesses: dict[str, SeenArray | SeenNumber] = {}
+    for text in filter(None, (told, around)):
+        found = (*text.arrays, *text.numbers, *(one.what for one in text.bindings))
+        guesses |= {one.name: one for one in found if not isinstance(one, str)}
     arrays: dict[str, SeenArray] = {}
     unknown = {n for n, value in values.items() if isinstance(value, Array | Opaque | None)}
-    numbers = {one.name: one for one in told.numbers if one.name in unknown}
+    likely = [one for name, one in guesses.items() if name in unknown]
+    numbers = {one.name: one for one in likely if isinstance(one, SeenNumber)}
     for name, value in values.items():
         if isinstance(value, Number):
             numbers[name] = _number(name, value, f"line {span.start_line}", run)
@@ -168,7 +175,7 @@ def _loop(function: str, node: cst.For, run: Run) -> Seen:
             alike = ", ".join(map(to_text, value.view.shape or ()))
             if (array := _array(name, value.view, alike, run)) is not None:
                 arrays[name] = array
-    guessed = [one for one in told.arrays if one.name in unknown - arrays.keys()]
+    guessed = [o for o in likely if isinstance(o, SeenArray) and o.name not in arrays]
     overlaps = tuple(_in_one_memory(values, values))
     source: Source = "assumed" if guessed else "text"
     return Seen(

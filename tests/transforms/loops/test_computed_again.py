@@ -174,3 +174,14 @@ def test_what_is_stored_in_a_branch_may_share_memory() -> None:
     source = HEAD + indented(body)
     (one,) = TRANSFORM.propose(only_kernel(source))
     assert one.legality.applicability is Applicability.UNSAFE and "overlap" in one.legality.argument
+
+
+def test_products_of_complex_numbers_may_be_rounded_otherwise() -> None:
+    source = (
+        "import numpy as np\n\n# advise: kernel\n# advise: z: c16[N]\n"
+        "def f(z):\n    a = np.exp(z) * (1 + z)\n    b = np.exp(z) * (2 - z)\n    return a, b\n"
+    )
+    for text, kind in ((source, Applicability.UNSAFE), (source.replace("c16", "f8"), None)):
+        kernel = only_kernel(text)
+        (one,) = TRANSFORM.propose(kernel)
+        assert one.legality.applicability is (kind or Applicability.SAFE)
