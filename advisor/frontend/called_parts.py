@@ -39,6 +39,8 @@ _OWN = frozenset(
         *("transpose", "nonzero"),
     ]
 )
+_KEYED = frozenset({"collections", "dict", "set", "frozenset"})
+"""What gives things that have keys, or none, in the place of subscripts."""
 METHODS = _ALONG | _KEPT | _LIKE | _OWN
 OF_OTHERS = frozenset({"copy", "sort", "index", "count"})
 """Methods that not only arrays have."""
@@ -50,9 +52,12 @@ class Calls(Parts):
     def called(self, node: ast.Call) -> Part:
         """Return what a call gives."""
         name = self.path(node.func)
+        head = ast.unparse(node.func).partition(".")[0]
         match node.func:
             case ast.Name(id=own) if own in self.now:
                 self.now[own].other = True
+            case _ if self.imports.get(head, head).partition(".")[0] in _KEYED:
+                return Part(other=True)
             case ast.Name() if own_part := self._builtin(name, node.args):
                 return own_part
             case ast.Attribute(value=value, attr=attr) if not name:

@@ -182,10 +182,14 @@ class SimpleStatements:
     ) -> Sequence[Statement]:
         """Read ``x, y = array``: names of its elements, or rows, of which there are as many."""
         names, scope = _plain_names(target), self.scope
-        value = value_of(node, scope)
+        numbers = drawn(node, scope)
+        value = numbers or value_of(node, scope)
         extents = scope.type_of(value).extents
         if names is None or len(set(names)) < len(names) or not extents:
             raise NotUnderstood(ASSIGNMENT)
+        if numbers is not None:
+            for name in names:
+                note_drawn(name, numbers, scope)
         made: list[Statement] = []
         if not isinstance(value, Read):
             together = f"<{', '.join(names)}>"

@@ -167,12 +167,18 @@ def _combined(loop: ast.For) -> frozenset[str]:
     return frozenset(name for name, count in uses.items() if everywhere.count(name) == count)
 
 
+def _uses(node: ast.AST, name: str) -> int:
+    return sum(one.id == name for one in _names(node, ast.Load))
+
+
 def _combination(node: ast.AST) -> tuple[str, ast.AST]:
     match node:
-        case ast.AugAssign(ast.Name(name), operation) if isinstance(operation, _COMMUTING):
+        case ast.AugAssign(ast.Name(name), operation, value) if isinstance(
+            operation, _COMMUTING
+        ) and not _uses(value, name):
             return name, node
         case ast.Assign([ast.Name(name)], ast.Call(ast.Name("max" | "min"), [one, other])):
-            if name in (ast.unparse(one), ast.unparse(other)):
+            if name in (ast.unparse(one), ast.unparse(other)) and _uses(node, name) == 1:
                 return name, node
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"))) | ast.Assign(
             [ast.Name(name)],
@@ -180,16 +186,15 @@ def _combination(node: ast.AST) -> tuple[str, ast.AST]:
                 ast.Attribute(ast.Name(), "append" | "concatenate" | "hstack" | "vstack"),
                 [ast.Name() | ast.Tuple([ast.Name(), _]) | ast.List([ast.Name(), _]), *_],
             ),
-        ) if sum(one.id == name for one in _names(node, ast.Load)) == 1:
+        ) if _uses(node, name) == 1:
             # an array that grows is as good made of a list
             return name, node
         case ast.If(test, [ast.Assign([ast.Name(name)], value)], []):
             # an extreme, maybe of some terms only
             both = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
             tests = test.values if both and isinstance(test, ast.BoolOp) else [test]
-            alone = sum(one.id == name for one in _names(test, ast.Load)) == 1
             match tests[-1]:
-                case ast.Compare(one, [ast.Lt() | ast.Gt()], [other]) if alone:
+                case ast.Compare(one, [ast.Lt() | ast.Gt()], [other]) if _uses(test, name) == 1:
                     if {ast.unparse(value), name} == {ast.unparse(one), ast.unparse(other)}:
                         return name, node
     return "", node

@@ -82,12 +82,14 @@ def _given(scatter: Scatter, given: tuple[Value, ...], kernel: Kernel) -> list[s
     """Return the source of places and values; nothing where it does something else."""
     node: ast.stmt | None = statement_at(scatter.span, kernel.context)
     if scatter.by_element:
+        flat = False
         while isinstance(node, ast.For) and len(node.body) == 1:
+            flat |= ast.unparse(node.iter).endswith((".flatten()", ".ravel()", ".flat"))
             node = node.body[0]
         if not isinstance(node, ast.Assign | ast.AugAssign):
             return []
         # in the order of the loops
-        several = any(len(type_of(one, kernel).extents) > 1 for one in given)
+        several = flat or any(len(type_of(one, kernel).extents) > 1 for one in given)
         return [Words(kernel).text(one) + ".ravel()" * several for one in given]
     match node:
         case ast.Expr(ast.Call(args=[_, *parts])) if len(parts) == 2:

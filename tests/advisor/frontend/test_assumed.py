@@ -406,3 +406,42 @@ def test_attributes_that_a_method_computes_first_are_followed() -> None:
         twice = source.replace("        self.resid", f"{line}        self.resid")
         (kernel,) = read_kernels("model.py", twice, seen_functions("model.py", twice, options))
         assert any(isinstance(one, Unknown) for one in walk(kernel.body))
+
+
+@pytest.mark.parametrize("made", ["Counter()", "defaultdict(int)", "dict.fromkeys(range(9), 0)"])
+def test_what_has_keys_is_no_array(made: str) -> None:
+    source = f"""
+        from collections import Counter, defaultdict
+        import numpy as np
+
+        def levels(codes):
+            found = {made}
+            for code in codes:
+                found[int(code)] += 1
+            return found
+    """
+    assert not any(one.fix is not None and one.fix.edits for one in checked(source).findings)
+    space: dict[str, Any] = {}
+    exec(dedent(source), space)
+    assert space["levels"](np.array([1, 2, 1]))[1] == 2
+
+
+def test_items_of_a_flattened_array_are_those_of_any_rank() -> None:
+    source = dedent("""
+        import numpy as np
+
+        def levels(image):
+            found = np.zeros(9, dtype=int)
+            for level in image.flatten():
+                found[level] += 1
+            return np.cumsum(found)[image]
+    """)
+    (fix,) = (one.fix for one in checked(source).findings if one.fix is not None)
+    images = np.arange(9), np.arange(8).reshape(2, 4) % 3, np.zeros((2, 0, 3), dtype=int)
+    results = []
+    for text in (source, apply_edits(source, fix.edits)):
+        space: dict[str, Any] = {}
+        exec(text, space)
+        results.append([space["levels"](image) for image in images])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)

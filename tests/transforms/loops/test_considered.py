@@ -76,6 +76,15 @@ WAITING = {
         "j = 0\nfor i in range(len(x)):\n    out[i] = x[i] - x[j]\n    j = i\n",
         "`j`",
     ),
+    "a sum of terms that need it": (
+        "z = x.copy()\nfor i in range(len(x)):\n    z += (y[i] - np.dot(m[i], z)) * m[i]\n"
+        "out[:] = z\n",
+        "`z`",
+    ),
+    "an extreme of what it was": (
+        "z = 0.0\nfor i in range(len(x)):\n    z = max(z, x[i * i % 7] - h * z)\nout[:] = z\n",
+        "`z`",
+    ),
     "the element before": (
         "for i in range(1, len(x)):\n    out[i] = x[i * i % 7] + h * out[i - 1]\n",
         "`out[i - 1]`",
