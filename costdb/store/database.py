@@ -148,7 +148,9 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
     connection = _connect(path, "mode=rwc")
     try:
         with _opening(path):
+            connection.execute("BEGIN")  # of one moment: another process may just create it
             _refuse_foreign(connection, path)
+            connection.execute("ROLLBACK")
             _use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
