@@ -253,18 +253,20 @@ class Search:
     value: cst.BaseExpression
 
 
+def _is_plain(one: cst.BaseElement) -> bool:
+    return isinstance(one, cst.Element)
+
+
 def _one_by_one(body: list[cst.CSTNode]) -> list[cst.CSTNode]:
     """Return an assignment of several values to as many names as one for each."""
     match body:
         case [
             cst.Assign([cst.AssignTarget(cst.Tuple(elements=targets))], cst.Tuple(elements=values))
-        ] if len(targets) == len(values):
-            pairs = zip(targets, values, strict=True)
-            return [
-                cst.Assign([cst.AssignTarget(one.value)], two.value)
-                for one, two in pairs
-                if isinstance(one.value, cst.Name)
-            ]
+        ] if len(targets) == len(values) and all(map(_is_plain, (*targets, *values))):
+            names = [one.value for one in targets if isinstance(one.value, cst.Name)]
+            if len(names) == len(targets):
+                pairs = zip(names, values, strict=True)
+                return [cst.Assign([cst.AssignTarget(one)], two.value) for one, two in pairs]
     return body
 
 

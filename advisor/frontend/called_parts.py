@@ -52,11 +52,12 @@ class Calls(Parts):
     def called(self, node: ast.Call) -> Part:
         """Return what a call gives."""
         name = self.path(node.func)
-        head = ast.unparse(node.func).partition(".")[0]
         match node.func:
             case ast.Name(id=own) if own in self.now:
                 self.now[own].other = True
-            case _ if self.imports.get(head, head).partition(".")[0] in _KEYED:
+            case ast.Name(id=head) | ast.Attribute(value=ast.Name(id=head)) if (
+                self.imports.get(head, head).partition(".")[0] in _KEYED
+            ):
                 return Part(other=True)
             case ast.Name() if own_part := self._builtin(name, node.args):
                 return own_part
