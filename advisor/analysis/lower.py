@@ -26,7 +26,7 @@ from advisor.analysis.processes import (
 from advisor.distribution import CyclicDim
 from advisor.ir.concrete import rebuilt, symbols, with_part
 from advisor.ir.dependence import carried, least_index
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, once
 from advisor.ir.nests import nest_of
 from advisor.ir.statements import (
     Bind,
@@ -351,6 +351,7 @@ class Unpriced(Exception):
         self.turning = turning
 
 
+@once
 def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     """Return what the busiest rank does in one call of a kernel.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isqrt
-from typing import Protocol
+from typing import Any, Protocol
 
-from advisor.ir.kernel import SourceContext
+from advisor.ir.kernel import SourceContext, once
 from advisor.ir.proposal import Legality, Rule
 from advisor.ir.spmd.memory import Buffer
 from advisor.ir.spmd.steps import Communicate, Loop, Step, Visit, walk
@@ -174,6 +174,8 @@ class Program:
         The text around; `SourceContext.array_module` is what NumPy is imported as.
     mpi_module : str or None
         What ``mpi4py.MPI`` is imported as.
+    found : dict
+        What follows from it alone, see :func:`advisor.ir.kernel.once`.
     """
 
     path: str
@@ -181,6 +183,7 @@ class Program:
     sizes: Mapping[str, SizeFact]
     context: SourceContext = field(repr=False)
     mpi_module: str | None = None
+    found: dict[object, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def function(self, name: str) -> SpmdFunction | None:
         """Return a function by its name."""
@@ -239,3 +242,9 @@ class ProgramTransform(Rule, Protocol):
         alternatives.
         """
         ...
+
+
+@once
+def proposals_of(program: Program, rule: ProgramTransform) -> tuple[ProgramProposal, ...]:
+    """Return what a rule proposes for a program."""
+    return tuple(rule.propose_program(program))
