@@ -335,16 +335,6 @@ class _Placing(PositionProvidingCodegenState):
         self._begun: list[tuple[int, int]] = []
         module._codegen(self)
 
-    def add_indent_tokens(self) -> None:
-        self.column += sum(map(len, self.indent_tokens))
-
-    def add_token(self, value: str) -> None:
-        self.tokens.append(value)
-        if "\n" in value or "\r" in value:
-            *ended, value = _LINE_END.split(value)
-            self.line, self.column = self.line + len(ended), 0
-        self.column += len(value)
-
     def before_codegen(self, node: cst.CSTNode) -> None:
         self._begun.append((self.line, self.column))
 

@@ -241,7 +241,6 @@ class ProgramTransform(Rule, Protocol):
         Proposals that speak of the same `span` compete; the fastest is told, the others are its
         alternatives.
         """
-        ...
 
 
 @once
