@@ -16,6 +16,7 @@ from advisor.analysis.messages import fetched
 from advisor.analysis.owners import pairs_of, place
 from advisor.analysis.placement import Along, owners
 from advisor.analysis.processes import (
+    compiled,
     in_turn,
     meets,
     ranks_together,
@@ -448,9 +449,6 @@ class _Lowering:
     def _loop(self, loop: Loop) -> list[Process]:
         """Return what a loop does; one whose shifts turn round is cut where they do."""
         if loop.compiled is not Compiled.NO:
-            # only what is proposed is ever compiled
-            from advisor.analysis.compiled import compiled
-
             interpreted = self._loop(replace(loop, compiled=Compiled.NO))
             waiting = loop.compiled is Compiled.WAITING
             called = Leaf(Interpretation(ONE, "call of a compiled function", calls=1, loop=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -618,14 +619,12 @@ class Loops(Besides):
 @lru_cache(MOST_NODES)
 def _carried(node: cst.For | cst.While) -> frozenset[str]:
     """Return the names of a loop that an iteration needs as the one before it left them."""
-    try:
+    # what is read as loops may be none in the source
+    with suppress(SyntaxError, ValueError):
         (found,) = ast.parse(cst.Module([]).code_for_node(node).strip()).body
-    except (SyntaxError, ValueError):
-        # what is read as loops, and is none in the source
-        return frozenset()
-    if not isinstance(found, ast.For | ast.While):
-        return frozenset()
-    return frozenset(carried_by(found))
+        if isinstance(found, ast.For | ast.While):
+            return frozenset(carried_by(found))
+    return frozenset()
 
 
 def _variables(node: cst.For | cst.While) -> frozenset[str]:

@@ -333,6 +333,7 @@ class _Placing(PositionProvidingCodegenState):
         self.places: dict[int, tuple[int, int, int, int]] = {}
         self.comments: list[tuple[int, int, int, int]] = []
         self._begun: list[tuple[int, int]] = []
+        self._within: list[tuple[Any, Any, Any, tuple[int, int]]] = []
         module._codegen(self)
 
     def before_codegen(self, node: cst.CSTNode) -> None:
@@ -345,25 +346,18 @@ class _Placing(PositionProvidingCodegenState):
             self.comments.append(place)
 
     def record_syntactic_position(self, node: cst.CSTNode, **ends: cst.CSTNode | None) -> Any:
-        return _Syntactic(self, node, ends.get("start_node"), ends.get("end_node"))
-
-
-class _Syntactic:
-    """Notes the place of a node that is written meanwhile, or from one of its parts to another."""
-
-    __slots__ = ("begun", "of", "placing")
-
-    def __init__(self, placing: _Placing, *of: cst.CSTNode | None) -> None:
-        self.placing, self.of, self.begun = placing, of, (placing.line, placing.column)
+        of = node, ends.get("start_node"), ends.get("end_node")
+        self._within.append((*of, (self.line, self.column)))
+        return self
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *raised: object) -> None:
-        placing, (node, first, last) = self.placing, self.of
-        begun = self.begun if first is None else placing.places[id(first)][:2]
-        end = (placing.line, placing.column) if last is None else placing.places[id(last)][2:]
-        placing.places[id(node)] = (*begun, *end)
+        node, first, last, begun = self._within.pop()
+        begun = begun if first is None else self.places[id(first)][:2]
+        end = (self.line, self.column) if last is None else self.places[id(last)][2:]
+        self.places[id(node)] = (*begun, *end)
 
 
 # What is within a node, without what LibCST's own visit does besides: ``node.visit(visitor)`` makes

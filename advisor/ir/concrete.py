@@ -85,10 +85,9 @@ def symbols(node: object) -> frozenset[str]:
         part = pending.pop()
         if isinstance(part, Expr):
             found |= free_symbols(part)
-        elif isinstance(part, tuple):
-            pending += part
-        else:
-            pending += [getattr(part, name) for name in _names_of(cast(type, type(part)))]
+            continue
+        names = _names_of(cast(type, type(part)))
+        pending += part if isinstance(part, tuple) else [getattr(part, name) for name in names]
     return frozenset(found)
 
 

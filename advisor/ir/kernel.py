@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -18,6 +18,8 @@ from costdb.records import dataclass, field, replace
 COMPILERS = ("numba", "jit", "njit")
 """Parts of the names of decorators that compile a function."""
 
+_Of = TypeVar("_Of")
+_Found = TypeVar("_Found")
 _Find = TypeVar("_Find", bound=Callable[..., Any])
 
 
@@ -32,6 +34,12 @@ def once(find: _Find) -> _Find:
         return of.found[key]
 
     return cast(_Find, asked)
+
+
+@once
+def proposals_of(of: _Of, propose: Callable[[_Of], Iterable[_Found]]) -> tuple[_Found, ...]:
+    """Return what a rule proposes for a kernel or a program."""
+    return tuple(propose(of))
 
 
 # form feeds and the other marks at which str.splitlines cuts end no line of Python

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel, once
+from advisor.ir.kernel import Kernel
 from advisor.source import Edit, Span
 from costdb.records import dataclass
 
@@ -81,9 +81,3 @@ class Transform(Rule, Protocol):
 
     def propose(self, kernel: Kernel) -> Iterable[Proposal]:
         """Yield every alternative to the choices that the kernel makes."""
-
-
-@once
-def proposals_of(kernel: Kernel, rule: Transform) -> tuple[Proposal, ...]:
-    """Return what a rule proposes for a kernel."""
-    return tuple(rule.propose(kernel))

@@ -21,7 +21,7 @@ from advisor.finding import (
     Remark,
 )
 from advisor.frontend.seen import solved
-from advisor.ir.kernel import once
+from advisor.ir.kernel import proposals_of
 from advisor.ir.spmd.payloads import unknown_count
 from advisor.ir.spmd.program import (
     RANKS,
@@ -30,7 +30,6 @@ from advisor.ir.spmd.program import (
     ProgramTransform,
     SizeFact,
     SpmdFunction,
-    proposals_of,
     with_derived,
 )
 from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, walk
@@ -112,18 +111,13 @@ def _as_bound(program: Program, sizes: Sizes) -> Program:
     them: those that the source gives a value. Other sizes may differ from rank to rank, whatever
     value they are priced with.
     """
-    found: dict[str, SizeFact] = {}
-    for name in {RANKS, *program.sizes} & sizes.values.keys():
-        fact = program.sizes.get(name, SizeFact(None, ""))
+    facts = dict(program.sizes)
+    for name in {RANKS, *facts} & sizes.values.keys():
+        fact = facts.get(name, SizeFact(None, ""))
         value = sizes.values[name]
         if value != fact.value and (name == RANKS or fact.value is not None):
-            found[name] = replace(fact, value=value, origin=sizes.origins[name])
-    return _with_sizes(program, tuple(sorted(found.items()))) if found else program
-
-
-@once
-def _with_sizes(program: Program, facts: tuple[tuple[str, SizeFact], ...]) -> Program:
-    return replace(program, sizes={**program.sizes, **dict(facts)})
+            facts[name] = replace(fact, value=value, origin=sizes.origins[name])
+    return program if facts == program.sizes else replace(program, sizes=facts)
 
 
 def with_ranks(program: Program, sizes: Sizes, machine: Machine) -> Sizes:
@@ -181,7 +175,7 @@ def rank_program(
     whole = WholeProgram(program, machine, with_ranks(program, sizes, machine).values)
     for transform in transforms:
         by_place: dict[Span, list[ProgramProposal]] = {}
-        for proposal in proposals_of(program, transform):
+        for proposal in proposals_of(program, transform.propose_program):
             by_place.setdefault(proposal.span, []).append(proposal)
         for proposals in by_place.values():
             found = _best(whole, proposals, transform, sizes, worth)

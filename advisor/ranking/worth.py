@@ -15,8 +15,8 @@ from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
 from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import Kernel, once
-from advisor.ir.proposal import Proposal, Transform, proposals_of
+from advisor.ir.kernel import Kernel, once, proposals_of
+from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.statements import (
     Bind,
     Choice,
@@ -237,7 +237,7 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
         return _only_shown(finding, own, why)
     for other in kernel.kinds():
-        offers = [one for one in proposals_of(other, rule) if one.span == proposal.span]
+        offers = [one for one in proposals_of(other, rule.propose) if one.span == proposal.span]
         alike = (
             _for_any(rule, other, one)
             for one in offers
@@ -403,6 +403,7 @@ def _difference(kernel: Kernel, other: Kernel) -> str:
     return "arrays of other shapes"
 
 
+_replaced = once(replace)
 _Told = tuple[Applicability, str, tuple[Edit, ...]]
 
 
@@ -418,17 +419,13 @@ def _offered(
     if kernel.general is None:
         return _as_proposed(proposal)
     general = kernel.general(dtype)
-    for other in proposals_of(_running_through(general) if runs_through else general, rule):
+    general = _replaced(general, runs_through=True) if runs_through else general
+    for other in proposals_of(general, rule.propose):
         if (other.span, other.title) == (proposal.span, proposal.title):
             told = _as_proposed(other)
             if told[2] and told[0] is not Applicability.DISPLAY:
                 return told
     return None
-
-
-@once
-def _running_through(kernel: Kernel) -> Kernel:
-    return replace(kernel, runs_through=True)
 
 
 def _as_proposed(proposal: Proposal) -> _Told:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isqrt
 from typing import Any, Protocol
 
-from advisor.ir.kernel import SourceContext, once
+from advisor.ir.kernel import SourceContext
 from advisor.ir.proposal import Legality, Rule
 from advisor.ir.spmd.memory import Buffer
 from advisor.ir.spmd.steps import Communicate, Loop, Step, Visit, walk
@@ -241,9 +241,3 @@ class ProgramTransform(Rule, Protocol):
         Proposals that speak of the same `span` compete; the fastest is told, the others are its
         alternatives.
         """
-
-
-@once
-def proposals_of(program: Program, rule: ProgramTransform) -> tuple[ProgramProposal, ...]:
-    """Return what a rule proposes for a program."""
-    return tuple(rule.propose_program(program))
