@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, once
 from advisor.ir.statements import Loop, Store, names_elements, values_of, walk
 from advisor.ir.values import parts_of, reads
 from costdb.records import dataclass
@@ -78,6 +78,7 @@ class Installed:
         return found
 
 
+@once
 def held(kernel: Kernel) -> frozenset[str]:
     """Return what rules may need of a kernel: the classes of its statements and values.
 

@@ -166,8 +166,9 @@ def forms(most: int = 2, keywords: tuple[str, ...] = KEYWORDS) -> Iterator[str]:
     extra = (
         "r = a[m]", "r = a[i]", "r = a[i, j]", "a[m] = 0", "a[i] = 0", "r = -a", "r = ~m",
         "r = (a + b) @ b", "r = 2.5 * a @ v", "r = (a + a) @ v", "np.cumsum(a, axis=0, out=o)",
-        "np.add.at(v, i, w)", "r = np.add.reduceat(v, i)", "r = np.add.accumulate(a)",
-        "r = np.add.outer(v, w)", "r = np.add.reduce(a)", "r = np.mgrid[0:N, 0:N]",
+        "r = np.add(v, w, where=m)", "np.add.at(v, i, w)", "r = np.add.reduceat(v, i)",
+        "r = np.add.accumulate(a)", "r = np.add.outer(v, w)", "r = np.add.reduce(a)",
+        "r = np.tri(N)", "r = np.mgrid[0:N, 0:N]",
         "r = np.ogrid[0:N, 0:N]", "r = np.r_[v, w]", "r = np.c_[v, w]", "a.sort()", "a.fill(2)",
         "r = a.T.copy()", "r = sorted(v)", "r = sum(v)", "r = list(v)", "a[:] = np.exp(b)",
         "a[1:] = np.cumsum(b, axis=0)[1:]", "r = np.exp(a) / np.exp(a).sum(axis=1, keepdims=True)",

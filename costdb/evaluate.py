@@ -15,10 +15,11 @@ from functools import partial
 from typing import TypeAlias
 
 from costdb.estimate import Estimate, Priced, Ratio, Seconds, TermEstimate
-from costdb.expr import Expr, ExprError, free_symbols, substitute, sym
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.expr.evaluate import Evaluator
 from costdb.expr.evaluate import Point as Sizes
-from costdb.expr.nodes import Value
+from costdb.expr.functions import Max, Min
+from costdb.expr.nodes import Add, Mul, Value, add
 from costdb.expr.polynomials import Names, by_products
 from costdb.quantity import Provenance, Quantity
 from costdb.records import dataclass, field
@@ -101,7 +102,30 @@ class General:
         return float(self._evaluator.at(point)[0])
 
 
-Reduced: TypeAlias = Multilinear | General
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """A sum, a product or an extreme of prices that are reduced each by itself."""
+
+    kind: type[Expr]
+    parts: tuple[Reduced, ...]
+
+    @property
+    def coefficients(self) -> frozenset[str]:
+        """Coefficients whose value matters."""
+        return frozenset[str]().union(*[part.coefficients for part in self.parts])
+
+    def at(self, point: Point) -> float:
+        """Return the value at `point`."""
+        return _COMBINING[self.kind]([part.at(point) for part in self.parts])
+
+
+_COMBINING: dict[type[Expr], Callable[[list[float]], float]] = {
+    Add: sum,
+    Mul: math.prod,
+    Max: max,
+    Min: min,
+}
+Reduced: TypeAlias = Multilinear | General | Combined
 
 
 class BoundSizes(dict[str, int | float]):
@@ -130,6 +154,15 @@ def reduce_price(expr: Expr, sizes: Bindings, coefficients: frozenset[str]) -> R
         if name not in sizes:
             raise ExprError(f"{name!r} has no value")
     products = by_products(expr, coefficients)
+    if products is None and type(expr) in _COMBINING:
+        parts = list(expr.children)
+        if isinstance(expr, Add):
+            alike = [one for one in parts if by_products(one, coefficients) is not None]
+            parts = [expr.constant + add(alike), *(one for one in parts if one not in alike)]
+        elif isinstance(expr, Mul):
+            parts.append(num(expr.coefficient))
+        reduced = [reduce_price(one, sizes, coefficients) for one in parts]
+        return Combined(type(expr), tuple(reduced))
     if products is None:
         return General(substitute(expr, {name: sizes[name] for name in used}))
     at = at_once(sizes).point
@@ -210,14 +243,14 @@ def with_own_misses(
 
     Parameters
     ----------
-    above, below : Multilinear or General
+    above, below : Multilinear, General or Combined
     box : mapping of str to Interval
     residuals : collection of str
         Coefficients of the box that deviate independently of all others.
 
     Returns
     -------
-    above, below : Multilinear or General
+    above, below : Multilinear, General or Combined
         With more coefficients, equal to those given where all residuals are.
     box : mapping of str to Interval
         That of all coefficients; those which were not in the box given are residuals.
@@ -261,6 +294,8 @@ def _split(
 def _renamed(price: Reduced, names: frozenset[str], mark: str) -> Reduced:
     if isinstance(price, General):
         return General(substitute(price.reduced, {name: sym(name + mark) for name in names}))
+    if isinstance(price, Combined):
+        return replace(price, parts=tuple([_renamed(one, names, mark) for one in price.parts]))
     return _split(price.weights, {}, names, mark)
 
 

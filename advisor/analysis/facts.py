@@ -50,8 +50,6 @@ def _subscripts(statements: tuple[Statement, ...]) -> Iterator[Subscript]:
             case Bind() | ScalarBind():
                 for read in reads(statement.value):
                     yield from read.region
-            case _:
-                pass
 
 
 class NotPriced(Exception):

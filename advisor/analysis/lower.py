@@ -16,6 +16,7 @@ from advisor.analysis.messages import fetched
 from advisor.analysis.owners import pairs_of, place
 from advisor.analysis.placement import Along, owners
 from advisor.analysis.processes import (
+    compiled,
     in_turn,
     meets,
     ranks_together,
@@ -26,7 +27,7 @@ from advisor.analysis.processes import (
 from advisor.distribution import CyclicDim
 from advisor.ir.concrete import rebuilt, symbols, with_part
 from advisor.ir.dependence import carried, least_index
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, once
 from advisor.ir.nests import nest_of
 from advisor.ir.statements import (
     Bind,
@@ -351,6 +352,7 @@ class Unpriced(Exception):
         self.turning = turning
 
 
+@once
 def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     """Return what the busiest rank does in one call of a kernel.
 
@@ -447,9 +449,6 @@ class _Lowering:
     def _loop(self, loop: Loop) -> list[Process]:
         """Return what a loop does; one whose shifts turn round is cut where they do."""
         if loop.compiled is not Compiled.NO:
-            # only what is proposed is ever compiled
-            from advisor.analysis.compiled import compiled
-
             interpreted = self._loop(replace(loop, compiled=Compiled.NO))
             waiting = loop.compiled is Compiled.WAITING
             called = Leaf(Interpretation(ONE, "call of a compiled function", calls=1, loop=False))

@@ -165,8 +165,6 @@ def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, _Fu
                 yield from _functions(node.body, f"{prefix}{node.name}.")
             case ast.If() | ast.Try():
                 yield from _functions((*node.body, *node.orelse), prefix)
-            case _:
-                pass
 
 
 def _stored(body: Iterable[ast.stmt]) -> Counter[str]:
@@ -429,8 +427,6 @@ class _Uses(Calls):
                 self._turns = {one: part for one, part in turns.items() if one not in own}
                 self._statements(body)
                 self.now, self._turns = now, turns
-            case _:
-                pass
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         match targets, value:

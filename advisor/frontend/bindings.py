@@ -293,8 +293,6 @@ class ScopeVisitor:
                 around = [s for s in self.scopes if s.kind is not ScopeKind.COMPREHENSION]
                 for one in target_names(target):
                     around[-1].bound.setdefault(one, []).append(SOMETHING)
-            case _:
-                pass
         for name, imported in bindings_of(node):
             self._bound(name, imported)
 

@@ -468,8 +468,6 @@ class FileReader(ScopeVisitor):
                 seen = self._loops.get(self.span_of(node).start_line)
                 if seen is not None:
                     self.loops.append((node, self._within[-1:], tuple(self.scopes), seen))
-            case _:
-                pass
         super().seen(node)
 
     def _note(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain, pairwise
 from types import MappingProxyType
 
@@ -41,7 +43,7 @@ from advisor.frontend.seen_names import name_node
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import ends_of_parts
 from advisor.frontend.stores import bind_item, evaluated
-from advisor.frontend.trees import NotUnderstood, nodes_in, parts_of
+from advisor.frontend.trees import MOST_NODES, NotUnderstood, nodes_in, parts_of
 from advisor.ir.dependence import least_index
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
@@ -427,7 +429,7 @@ class Loops(Besides):
         counted = (changed & scope.scalars.keys()) - totals.keys() - _variables(node)
         carried |= dict.fromkeys(counted, PYTHON_INTEGER)
 
-        carrying, scope.carried = scope.carried, scope.carried | self._carried(node)
+        carrying, scope.carried = scope.carried, scope.carried | _carried(node)
         carried |= {
             n: scope.type_of(v).dtype
             for n, v in scope.elements.items()
@@ -526,17 +528,6 @@ class Loops(Besides):
                 found |= {one.best, one.place}
         return {name for name in found if not scope.has_array(name)}
 
-    def _carried(self, node: cst.For | cst.While) -> frozenset[str]:
-        """Return the names of a loop that an iteration needs as the one before it left them."""
-        try:
-            (found,) = ast.parse(cst.Module([]).code_for_node(node).strip()).body
-        except (SyntaxError, ValueError):
-            # what is read as loops, and is none in the source
-            return frozenset()
-        if not isinstance(found, ast.For | ast.While):
-            return frozenset()
-        return frozenset(carried_by(found))
-
     def _start(self, name: str) -> Value:
         """Return what a number holds before a loop, by its name where nothing else is known."""
         scope = self.scope
@@ -623,6 +614,17 @@ class Loops(Besides):
         if isinstance(node, cst.Name) and not self.scope.not_builtin(node.value):
             return f"builtins.{node.value}"
         return resolve(node, self.scope.imports)
+
+
+@lru_cache(MOST_NODES)
+def _carried(node: cst.For | cst.While) -> frozenset[str]:
+    """Return the names of a loop that an iteration needs as the one before it left them."""
+    # what is read as loops may be none in the source
+    with suppress(SyntaxError, ValueError):
+        (found,) = ast.parse(cst.Module([]).code_for_node(node).strip()).body
+        if isinstance(found, ast.For | ast.While):
+            return frozenset(carried_by(found))
+    return frozenset()
 
 
 def _variables(node: cst.For | cst.While) -> frozenset[str]:

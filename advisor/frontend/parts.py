@@ -214,8 +214,6 @@ class Parts:
                 self.rules.same(part, self.part(target))
             case ast.Subscript():
                 self.rules.stored(part, self.part(target))
-            case _:
-                pass
 
     def bind(self, name: str, part: Part) -> None:
         """Bind a name from here on."""

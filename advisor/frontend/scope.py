@@ -592,8 +592,6 @@ def is_kept(name: str, source: cst.CSTNode, *, looked_up: bool = False) -> bool:
                 func=cst.Attribute(value, cst.Name(value="index" | "count"))
             ) | cst.ComparisonTarget(cst.In() | cst.NotIn(), value):
                 only_read += is_it(value) and not looked_up
-            case _:
-                pass
         if isinstance(node, _STORING):
             # takes back what the subscripts themselves count
             only_read -= sum(map(is_it, _subscripted(node.target)))

@@ -6,13 +6,13 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from libcst.metadata.position_provider import PositionProvider, PositionProvidingCodegenState
 
 from advisor.source import ParseProblem, Span
 from costdb.records import dataclass, fields
@@ -317,36 +317,47 @@ def tree_of(path: str, source: str) -> Tree:
     """
     module = parse(path, source)
     # worked out when first asked: of most modules beside a program nobody asks for any
-    positions = cache(lambda: _positions(module))
-
-    def comments() -> tuple[Span, ...]:
-        found = (p for node, p in positions().items() if isinstance(node, cst.Comment))
-        return tuple(sorted(map(_span, found)))
-
-    return Tree(module, lambda node: _span(positions()[node]), comments)
-
-
-def _span(place: CodeRange) -> Span:
-    return Span(place.start.line, place.start.column, place.end.line, place.end.column)
+    placing = cache(lambda: _Placing(module))
+    return Tree(
+        module,
+        lambda node: Span(*placing().places[id(node)]),
+        lambda: tuple(sorted(Span(*one) for one in placing().comments)),
+    )
 
 
-def _positions(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
-    return _Placing(module, unsafe_skip_copy=True).resolve(PositionProvider)
+class _Placing(PositionProvidingCodegenState):
+    """Where nodes stand, told as their text is made: a quarter of the time of LibCST's own."""
 
+    def __init__(self, module: cst.Module) -> None:
+        super().__init__(module.default_indent, module.default_newline, PositionProvider())
+        self.places: dict[int, tuple[int, int, int, int]] = {}
+        self.comments: list[tuple[int, int, int, int]] = []
+        self._begun: list[tuple[int, int]] = []
+        self._within: list[tuple[Any, Any, Any, tuple[int, int]]] = []
+        module._codegen(self)
 
-class _Placing(MetadataWrapper):
-    """Does not show the whole tree to nobody, which takes as long as to find all places."""
+    def before_codegen(self, node: cst.CSTNode) -> None:
+        self._begun.append((self.line, self.column))
 
-    def visit_batched(
-        self,
-        visitors: Iterable[cst.BatchableCSTVisitor],
-        before_visit: Callable[[cst.CSTNode], None] | None = None,
-        after_leave: Callable[[cst.CSTNode], None] | None = None,
-    ) -> cst.CSTNode:
-        visitors = tuple(visitors)
-        if not visitors:
-            return self.module
-        return super().visit_batched(visitors, before_visit, after_leave)
+    def after_codegen(self, node: cst.CSTNode) -> None:
+        # with the blanks around it where nothing says what of it has a meaning
+        place = self.places.setdefault(id(node), (*self._begun.pop(), self.line, self.column))
+        if type(node) is cst.Comment:
+            self.comments.append(place)
+
+    def record_syntactic_position(self, node: cst.CSTNode, **ends: cst.CSTNode | None) -> Any:
+        of = node, ends.get("start_node"), ends.get("end_node")
+        self._within.append((*of, (self.line, self.column)))
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: object) -> None:
+        node, first, last, begun = self._within.pop()
+        begun = begun if first is None else self.places[id(first)][:2]
+        end = (self.line, self.column) if last is None else self.places[id(last)][2:]
+        self.places[id(node)] = (*begun, *end)
 
 
 # What is within a node, without what LibCST's own visit does besides: ``node.visit(visitor)`` makes

@@ -13,7 +13,7 @@ from operator import is_not
 from typing import TypeVar, cast
 
 from advisor.distribution import MeshSpec
-from advisor.ir.kernel import DeclaredArray, Kernel, LocalArray
+from advisor.ir.kernel import DeclaredArray, Kernel, LocalArray, once
 from advisor.ir.statements import Loop, walk
 from advisor.ir.values import Along
 from advisor.source import Span
@@ -79,14 +79,16 @@ def mapped(node: Node, other: Callable[[object], object]) -> Node:
 
 def symbols(node: object) -> frozenset[str]:
     """Return every symbol in the expressions of a statement, a value, a region, or several."""
-    if isinstance(node, Expr):
-        return free_symbols(node)
-    parts = (
-        node
-        if isinstance(node, tuple)
-        else [getattr(node, n) for n in _names_of(cast(type, type(node)))]
-    )
-    return frozenset().union(*map(symbols, parts))
+    found: set[str] = set()
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Expr):
+            found |= free_symbols(part)
+            continue
+        names = _names_of(cast(type, type(part)))
+        pending += part if isinstance(part, tuple) else [getattr(part, name) for name in names]
+    return frozenset(found)
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +113,12 @@ def at_sizes(kernel: Kernel, sizes: Mapping[str, int | float]) -> Kernel:
     kernel : Kernel
     sizes : mapping of str to number
     """
-    whole = {name: value for name, value in sizes.items() if isinstance(value, int)}
+    return _at(kernel, tuple((name, one) for name, one in sizes.items() if isinstance(one, int)))
+
+
+@once
+def _at(kernel: Kernel, sizes: tuple[tuple[str, int], ...]) -> Kernel:
+    whole = dict(sizes)
     bindings = {name: num(value) for name, value in whole.items()}
     return replace(
         kernel,
@@ -126,6 +133,7 @@ def at_sizes(kernel: Kernel, sizes: Mapping[str, int | float]) -> Kernel:
     )
 
 
+@once
 def symbols_of(kernel: Kernel) -> frozenset[str]:
     """Return the symbols that the cost of a kernel may depend on.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from advisor.distribution import ArraySpec
 from advisor.ir.shapes import ArrayType
@@ -15,6 +17,30 @@ from costdb.records import dataclass, field, replace
 
 COMPILERS = ("numba", "jit", "njit")
 """Parts of the names of decorators that compile a function."""
+
+_Of = TypeVar("_Of")
+_Found = TypeVar("_Found")
+_Find = TypeVar("_Find", bound=Callable[..., Any])
+
+
+def once(find: _Find) -> _Find:
+    """Keep what a function finds of a kernel, or of a program, as long as that is kept."""
+
+    @wraps(find)
+    def asked(of: Any, *given: Any, **named: Any) -> Any:
+        key = (find, given, *named.items())
+        if key not in of.found:
+            of.found[key] = find(of, *given, **named)
+        return of.found[key]
+
+    return cast(_Find, asked)
+
+
+@once
+def proposals_of(of: _Of, propose: Callable[[_Of], Iterable[_Found]]) -> tuple[_Found, ...]:
+    """Return what a rule proposes for a kernel or a program."""
+    return tuple(propose(of))
+
 
 # form feeds and the other marks at which str.splitlines cuts end no line of Python
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -236,6 +262,8 @@ class Kernel:
         Pairs of arguments that had memory in common in a call that was seen.
     lists : mapping of str to FilledList
         Local arrays that are lists in the source.
+    found : dict
+        What follows from it alone, see :func:`once`.
     """
 
     name: str
@@ -261,6 +289,7 @@ class Kernel:
     overlaps: frozenset[frozenset[str]] = frozenset()
     given_as_lists: frozenset[str] = frozenset()
     lists: Mapping[str, FilledList] = field(default_factory=dict)
+    found: dict[object, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def with_body(self, body: tuple[Statement, ...]) -> Kernel:
         """Return the kernel with other statements."""

@@ -62,22 +62,18 @@ class Rule(Protocol):
     @property
     def code(self) -> str:
         """Stable code, such as ``ADV201``."""
-        ...
 
     @property
     def name(self) -> str:
         """Kebab-case name of the anti-pattern."""
-        ...
 
     @property
     def documentation(self) -> str:
         """The rule's page, in Markdown."""
-        ...
 
     @property
     def module(self) -> str:
         """The module that it is in, which begins with its page."""
-        ...
 
 
 class Transform(Rule, Protocol):
@@ -85,4 +81,3 @@ class Transform(Rule, Protocol):
 
     def propose(self, kernel: Kernel) -> Iterable[Proposal]:
         """Yield every alternative to the choices that the kernel makes."""
-        ...

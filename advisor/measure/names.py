@@ -217,8 +217,6 @@ def names_of(tree: ast.Module) -> Names:
                 found.parameters.add(name)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if fields_in(value):
                 found.fields.add(name)
-            case _:
-                pass
     named = Counter(one.id for one in ast.walk(tree) if isinstance(one, ast.Name))
     repeated = (
         ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,

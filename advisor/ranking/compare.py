@@ -8,7 +8,7 @@ from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placement import ranks_of as ranks_along
 from advisor.finding import REPORTED_FROM, Assumption
 from advisor.ir.concrete import at_sizes, symbols_of, whole_numbers_of
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, once
 from advisor.source import SourceProblem, Span
 from costdb.crossovers import Crossover, crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
@@ -160,6 +160,7 @@ class Compared:
     ratio: Ratio
 
 
+@once
 def cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
     """Return the work of a kernel and its price.
 

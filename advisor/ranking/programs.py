@@ -21,6 +21,7 @@ from advisor.finding import (
     Remark,
 )
 from advisor.frontend.seen import solved
+from advisor.ir.kernel import proposals_of
 from advisor.ir.spmd.payloads import unknown_count
 from advisor.ir.spmd.program import (
     RANKS,
@@ -64,7 +65,7 @@ class LoweredCost:
 
 
 def cost_steps(
-    steps: Sequence[Step], machine: Machine, loops: Sequence[Loop] = ()
+    steps: tuple[Step, ...], machine: Machine, loops: tuple[Loop, ...] = ()
 ) -> LoweredCost | Missing:
     """Return the work and the price of steps, for the slowest rank."""
     lowered = lower_steps(steps, loops)
@@ -116,7 +117,7 @@ def _as_bound(program: Program, sizes: Sizes) -> Program:
         value = sizes.values[name]
         if value != fact.value and (name == RANKS or fact.value is not None):
             facts[name] = replace(fact, value=value, origin=sizes.origins[name])
-    return replace(program, sizes=facts)
+    return program if facts == program.sizes else replace(program, sizes=facts)
 
 
 def with_ranks(program: Program, sizes: Sizes, machine: Machine) -> Sizes:
@@ -174,7 +175,7 @@ def rank_program(
     whole = WholeProgram(program, machine, with_ranks(program, sizes, machine).values)
     for transform in transforms:
         by_place: dict[Span, list[ProgramProposal]] = {}
-        for proposal in transform.propose_program(program):
+        for proposal in proposals_of(program, transform.propose_program):
             by_place.setdefault(proposal.span, []).append(proposal)
         for proposals in by_place.values():
             found = _best(whole, proposals, transform, sizes, worth)

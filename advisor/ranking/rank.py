@@ -20,7 +20,7 @@ from advisor.finding import (
     Untold,
 )
 from advisor.ir.concrete import at_sizes, symbols_of
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, once, proposals_of
 from advisor.ir.proposal import ALWAYS, Proposal, Transform
 from advisor.ir.statements import (
     NO_PRICE,
@@ -217,8 +217,7 @@ class _Ranking:
     def _proposed(self) -> Iterator[tuple[Transform, list[Proposal]]]:
         """Yield what each rule proposes for one place, so that the best is told of each."""
         for transform in self.transforms:
-            for proposals in _by_place(self.subject.kernel, transform.propose(self.subject.kernel)):
-                yield transform, proposals
+            yield from ((transform, one) for one in _by_place(self.subject.kernel, transform))
 
     def _as_written(self) -> Costed | Ranked:
         """Return the price of a kernel over all sizes, or what is said where it has none."""
@@ -391,10 +390,11 @@ class _Ranking:
         return _told((), [_remark(subject, message)], untold, left)
 
 
-def _by_place(kernel: Kernel, proposals: Iterable[Proposal]) -> list[list[Proposal]]:
+@once
+def _by_place(kernel: Kernel, rule: Transform) -> list[list[Proposal]]:
     """Return proposals in groups: those that change the same, and all that place arrays anew."""
     groups: list[tuple[frozenset[Span | None], list[Proposal]]] = []
-    for proposal in proposals:
+    for proposal in proposals_of(kernel, rule.propose):
         changed, found = _changed(kernel, proposal), [proposal]
         for group in [one for one in groups if one[0] & changed]:
             groups.remove(group)

@@ -15,7 +15,7 @@ from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
 from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, once, proposals_of
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.statements import (
     Bind,
@@ -121,6 +121,7 @@ def priced_as(machine: Machine, ranks: Expr, sizes: Sizes, *, distributed: bool)
     return f"as {count} {'rank' if count == '1' else 'ranks'} of {machine.name}"
 
 
+@once
 def as_one_process(kernel: Kernel) -> Kernel:
     """Return a kernel without its distributions, as Python runs it."""
     arrays = {}
@@ -236,7 +237,7 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
         return _only_shown(finding, own, why)
     for other in kernel.kinds():
-        offers = [one for one in rule.propose(other) if one.span == proposal.span]
+        offers = [one for one in proposals_of(other, rule.propose) if one.span == proposal.span]
         alike = (
             _for_any(rule, other, one)
             for one in offers
@@ -402,6 +403,7 @@ def _difference(kernel: Kernel, other: Kernel) -> str:
     return "arrays of other shapes"
 
 
+_replaced = once(replace)
 _Told = tuple[Applicability, str, tuple[Edit, ...]]
 
 
@@ -416,8 +418,9 @@ def _offered(
     """Return what a rule offers at the same place, whatever the shapes; None where it does not."""
     if kernel.general is None:
         return _as_proposed(proposal)
-    general = replace(kernel.general(dtype), runs_through=runs_through)
-    for other in rule.propose(general):
+    general = kernel.general(dtype)
+    general = _replaced(general, runs_through=True) if runs_through else general
+    for other in proposals_of(general, rule.propose):
         if (other.span, other.title) == (proposal.span, proposal.title):
             told = _as_proposed(other)
             if told[2] and told[0] is not Applicability.DISPLAY:

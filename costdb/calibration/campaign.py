@@ -282,15 +282,12 @@ class Watcher(Protocol):
 
     def measuring(self, title: str, launch: int, launches: int) -> None:
         """A launch of a section begins."""
-        ...
 
     def progress(self, share: float) -> None:
         """So much of the launch is done, from 0 to 1."""
-        ...
 
     def failed(self, reason: str) -> None:
         """A launch ended early; what it had measured is kept."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

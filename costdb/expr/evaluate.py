@@ -171,7 +171,6 @@ class Point:
 
     def at(self, expr: Expr) -> Value:
         """Return the value of a formula, which must be a finite number."""
-        self.iterations = 0
         with _refusing():
             value: Value = self.value(expr)
         if isinstance(value, float) and not math.isfinite(value):

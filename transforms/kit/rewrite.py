@@ -149,13 +149,11 @@ def tree_of(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
-@lru_cache(maxsize=4)
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
     """Return every node of a file's tree, as `ast.walk` has them."""
     return tuple(ast.walk(tree_of(source)))
 
 
-@lru_cache(maxsize=4)
 def _suites_of(source: str) -> Mapping[tuple[int, int], tuple[list[ast.stmt], int]]:
     found: dict[tuple[int, int], tuple[list[ast.stmt], int]] = {}
     lines = lines_of(source)

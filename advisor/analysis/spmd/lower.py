@@ -8,7 +8,8 @@ and told, with its line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TypeGuard
 
 from advisor.analysis.facts import NotPriced
@@ -147,21 +148,21 @@ class Lowered:
     gaps: tuple[Gap, ...]
 
 
-def lower_steps(steps: Sequence[Step], loops: Sequence[Loop] = ()) -> Lowered:
+@lru_cache(maxsize=512)
+def lower_steps(steps: tuple[Step, ...], loops: tuple[Loop, ...] = ()) -> Lowered:
     """Return the work of steps, for the slowest of the ranks that are tried.
 
     Parameters
     ----------
-    steps : sequence of Step
-    loops : sequence of Loop
+    steps : tuple of Step
+    loops : tuple of Loop
         Around the steps, outermost first; those of unknown length count once.
     """
-    body = tuple(steps)
     found: dict[Process, None] = {}
     gaps: dict[Gap, None] = {}
-    for rank in _ranks(body):
+    for rank in _ranks(steps):
         lowering = _Lowering({RANK: rank})
-        made = Sequential(tuple(lowering.within(tuple(loops), body)))
+        made = Sequential(tuple(lowering.within(loops, steps)))
         found.setdefault(together(made, sym(RANKS)))
         gaps.update(dict.fromkeys(lowering.gaps))
     several = tuple(found)

@@ -141,8 +141,6 @@ def _traffic(steps: tuple[Step, ...], indices: frozenset[str]) -> tuple[Expr, Ex
                     trips = maximum(trips, 0)
                 reads = reads + _repeated(step, trips, inner_reads)
                 writes = writes + _repeated(step, trips, inner_writes)
-            case _:
-                pass
     return reads, writes
 
 

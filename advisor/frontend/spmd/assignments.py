@@ -207,8 +207,6 @@ def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
             run.keep(number, key_of(index, run), value)
         case Sequence():
             run.rebind(target.value, replaced(owner, index, value, run))
-        case _:
-            pass
 
 
 def _store_elements(place: View | None, view: View, value: Value, run: Run) -> None:

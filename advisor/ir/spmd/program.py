@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 from advisor.ir.kernel import SourceContext
 from advisor.ir.proposal import Legality, Rule
@@ -174,6 +174,8 @@ class Program:
         The text around; `SourceContext.array_module` is what NumPy is imported as.
     mpi_module : str or None
         What ``mpi4py.MPI`` is imported as.
+    found : dict
+        What follows from it alone, see :func:`advisor.ir.kernel.once`.
     """
 
     path: str
@@ -181,6 +183,7 @@ class Program:
     sizes: Mapping[str, SizeFact]
     context: SourceContext = field(repr=False)
     mpi_module: str | None = None
+    found: dict[object, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def function(self, name: str) -> SpmdFunction | None:
         """Return a function by its name."""
@@ -238,4 +241,3 @@ class ProgramTransform(Rule, Protocol):
         Proposals that speak of the same `span` compete; the fastest is told, the others are its
         alternatives.
         """
-        ...

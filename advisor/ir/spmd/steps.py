@@ -406,8 +406,6 @@ def _walk(steps: tuple[Step, ...], around: Visit, into_calls: bool) -> Iterator[
             case Call() if into_calls:
                 inner = Visit(step, here.loops, here.branches, (*here.calls, step))
                 yield from _walk(step.body, inner, into_calls)
-            case _:
-                pass
 
 
 # How parallel loops deal elements out to threads: in turn, or in blocks.

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from advisor.engine import Options, check_source
+from advisor.frontend.trees import tree_of
+from advisor.source import Span
 from costdb.expr import ExprError, parse, sym, to_text
 from costdb.expr.functions import name_like
 
@@ -65,6 +68,15 @@ def test_a_program_in_other_letters_is_the_same_program(program: Path) -> None:
         (f.code, f.span.start_line, f.speedup) for f in before.findings
     ]
     assert len(after.remarks) == len(before.remarks)
+
+
+def test_places_are_those_that_libcst_tells() -> None:
+    for path in PROGRAMS[::4]:
+        tree = tree_of(str(path), path.read_text())
+        wrapper = MetadataWrapper(tree.module, unsafe_skip_copy=True)
+        for node, at in wrapper.resolve(PositionProvider).items():
+            place = at.start.line, at.start.column, at.end.line, at.end.column
+            assert tree.span_of(node) == Span(*place)
 
 
 NAMES = st.text(min_size=1, max_size=5) | st.from_regex(r"[^\W\d]\w{,4}", fullmatch=True)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from costdb.evaluate import reduce_price
 from costdb.expr import (
     Expr,
     ExprError,
@@ -164,6 +165,23 @@ def test_a_point_has_the_values_that_it_has_alone(
                 evaluator.at(point)
         else:
             assert evaluator.at(point) == pytest.approx(alone, rel=1e-12)
+
+
+@given(st.one_of(expressions, st.sampled_from(FORMULAS)), bindings, POINTS)
+def test_a_price_at_sizes_is_a_function_of_its_coefficients(
+    expr: Expr, sizes: dict[str, int], points: list[dict[str, int | float]]
+) -> None:
+    coefficients = frozenset({"P", "m.k", "a", "b"})
+    sizes = {**sizes, "n": 5}
+    for point in points:
+        values = {name: point.get(name[-1], point["a"]) for name in coefficients}
+        try:
+            alone = evaluate(expr, {**sizes, **values})
+            reduced = reduce_price(expr, sizes, coefficients)
+            found = reduced.at(values)
+        except ExprError:
+            continue
+        assert found == pytest.approx(float(alone), rel=1e-9, abs=1e-9)
 
 
 @given(expressions, bindings, st.sampled_from(NAMES), st.lists(st.integers(1, 9), min_size=1))
