@@ -147,7 +147,7 @@ class SeenNames:
 def settled(source: str) -> frozenset[str]:
     """Return the attributes that a file binds where an object is made, and nowhere else.
 
-    Also options of a command line. None where code of other files may bind them.
+    Also options of a command line. Empty where code of other files may bind them.
     """
     made, own, again = set[str](), set[ast.AST](), set[str]()
     tree = ast.parse(source)
