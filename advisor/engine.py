@@ -138,7 +138,8 @@ def seen_functions(
     # loops tell what they need; of what has none calls tell
     if not compiled and not least and not (read and calls_itself(source)):
         return options.observed
-    found = called(path, source, options.sizes, options.size_origins, file)
+    cores = _cores(options.machine) if options.machine else None
+    found = called(path, source, options.sizes, options.size_origins, file, cores)
     # an MPI program is followed with what it sends: of its functions that tells enough
     text = {} if prefilter.imports_mpi(source) else {seen.function: seen for seen in least}
     found = tuple(seen.assuming(text.get(seen.function)) for seen in found)
@@ -150,6 +151,14 @@ def seen_functions(
     if prefilter.imports_mpi(source):
         known.add(MODULE)
     return (*told, *(seen for seen in least if seen.function not in known))
+
+
+def _cores(machine: str) -> int | None:
+    """Return how many cores a machine has, two at least; None where nobody knows."""
+    from costdb.machines import load_machine
+
+    cores = load_machine(machine).quantity("hardware", "cores")
+    return None if cores is None or cores.value < 2 else int(cores.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +227,19 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
     path, source, kernels = read.path, read.source, read.kernels
     ranked = rank_kernels(path, (one for one in kernels if not one.alone), options, rank)
     loops: dict[int, tuple[Finding, ...]] = {}
-    for one in kernels:
-        within = [f for f in ranked.findings if one.alone and f.span.start_line in one.lines]
-        if one.alone and all(finding.share is None for finding in within):
+    inner: set[int] = set()
+    # inner loops first: where one tells of something, what is around it need not
+    for one in sorted((one for one in kernels if one.alone), key=lambda one: len(one.lines)):
+        within = [f for f in ranked.findings if f.span.start_line in one.lines]
+        if all(finding.share is None for finding in within):
             # of what a function as a whole tells only a part of the time is known
-            found = rank_kernels(path, (one,), options, rank).findings
+            own = {*one.lines} - inner
+            ranks = rank_kernels(path, (one,), options, rank).findings
+            found = tuple(finding for finding in ranks if finding.span.start_line in own)
             if found or not within:
                 loops[one.span.start_line] = found
             if found:
+                inner |= own
                 kept = tuple(f for f in ranked.findings if f not in within)
                 ranked = replace(ranked, findings=kept)
     if read.program is not None:

@@ -80,7 +80,7 @@ def loop_alone(found: LoopAlone, module: cst.Module, span_of: SpanOf) -> tuple[F
     return kernel, places
 
 
-def _others(node: cst.CSTNode, loop: cst.For) -> Iterator[cst.CSTNode]:
+def _others(node: cst.CSTNode, loop: cst.For | cst.While) -> Iterator[cst.CSTNode]:
     """Yield the outermost loops and comprehensions that are not around a loop, and functions."""
     if node is loop:
         return

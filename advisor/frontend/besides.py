@@ -264,10 +264,10 @@ class Besides(SimpleStatements):
 
     def _foreign(self, found: Effects) -> frozenset[str]:
         """Return the attributes and outer names that a statement may change by what it calls."""
-        around, reached = self.scope.seen.around, found.reached
+        around = self.scope.seen.around - self.scope.seen.fixed
         if found.reaches:
-            return around.union(name.partition(".")[0] for name in around)
-        return frozenset(name for name in around if name.partition(".")[0] in reached)
+            return around.union(name.partition(".")[0] for name in self.scope.seen.around)
+        return frozenset(name for name in around if name.partition(".")[0] in found.reached)
 
     def _besides(self, node: cst.CSTNode) -> Work:
         """Return what a statement takes that does no work on arrays but what it needs as values.

@@ -398,7 +398,7 @@ class FoundKernel:
     square: frozenset[tuple[str, int, int]] = frozenset()
 
 
-LoopAlone: TypeAlias = tuple[cst.For, list[cst.CSTNode], tuple[NameScope, ...], Seen]
+LoopAlone: TypeAlias = tuple[cst.For | cst.While, list[cst.CSTNode], tuple[NameScope, ...], Seen]
 """A loop that is read by itself, the function around it, should there be one, and the scopes."""
 
 
@@ -464,7 +464,7 @@ class FileReader(ScopeVisitor):
                 self._note(target, value)
             case cst.TypeAlias(name=name, value=value):
                 self._note(name, value)
-            case cst.For() if self._loops:
+            case cst.For() | cst.While() if self._loops:
                 seen = self._loops.get(self.span_of(node).start_line)
                 if seen is not None:
                     self.loops.append((node, self._within[-1:], tuple(self.scopes), seen))

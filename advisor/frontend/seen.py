@@ -14,7 +14,7 @@ from advisor.frontend.bindings import NameScope, assigned_names
 from advisor.frontend.declarations import FoundKernel
 from advisor.frontend.indices import Known, known, pairs
 from advisor.frontend.scope import KINDS, Scope, is_kept
-from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name_node
+from advisor.frontend.seen_names import SeenNames, array_bindings, held_in, name_node, settled
 from advisor.frontend.trees import NotUnderstood, nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
@@ -64,6 +64,11 @@ def as_seen(
             if "." in name or name not in bound.keys() | (types if read else {}).keys()
         ),
         assumed={name: dtype for name, dtype in types.items() if read and "." in name},
+        fixed=frozenset(
+            name
+            for name in types
+            if "." in name and name.rpartition(".")[2] in settled("\n".join(lines))
+        ),
     )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
     changed = scope.seen.unsettled | assigned_names(function.node.body)

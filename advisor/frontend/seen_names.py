@@ -7,13 +7,15 @@ does. What it denotes, any function that is called may change, as it may what mo
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 import libcst as cst
 
 from advisor.frontend.bindings import NameScope, dotted
 from advisor.ir.kernel import DeclaredArray
+from advisor.ir.waiting import assigned_names
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
 from advisor.source import Span
@@ -118,6 +120,8 @@ class SeenNames:
     assumed : mapping of str to str
         Attributes that are numbers whatever is called, as far as their use in the text tells, and
         their types.
+    fixed : frozenset of str
+        Attributes that are numbers, and that only stand for others where an object is made.
     """
 
     bindings: tuple[SeenBinding, ...] = ()
@@ -125,6 +129,7 @@ class SeenNames:
     around: frozenset[str] = frozenset()
     arrays: Mapping[str, DeclaredArray] = field(default_factory=dict)
     assumed: Mapping[str, str] = field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()
 
     def bound(self, name: str, span: Span) -> What | None:
         """Return what a name was seen to denote after statements of some lines bound it."""
@@ -136,6 +141,34 @@ class SeenNames:
     def unsettled(self) -> frozenset[str]:
         """What came to denote something else than when a call began."""
         return frozenset(one.name for one in self.bindings if not one.text)
+
+
+@lru_cache(maxsize=1)
+def settled(source: str) -> frozenset[str]:
+    """Return the attributes that a file binds where an object is made, and nowhere else.
+
+    Also options of a command line. Empty where code of other files may bind them.
+    """
+    made, own, again = set[str](), set[ast.AST](), set[str]()
+    tree = ast.parse(source)
+    classes = {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name("setattr" | "vars") | ast.Attribute(_, "__dict__"):
+                return frozenset()
+            case ast.ClassDef(bases=bases, body=body):
+                if not {ast.unparse(one) for one in bases} <= {*classes, "NamedTuple", "object"}:
+                    return frozenset()
+                fields = (one for one in body if isinstance(one, ast.AnnAssign | ast.Assign))
+                made.update(name for one in fields for name in assigned_names(one))
+            case ast.FunctionDef("__init__", ast.arguments(args=[first, *_])):
+                kept = (one for one in ast.walk(node) if isinstance(one, ast.Attribute))
+                own.update(one for one in kept if ast.unparse(one.value) == first.arg)
+            case ast.Attribute(_, name, ast.Store() | ast.Del()):
+                (made if node in own else again).add(name)
+            case ast.Call(ast.Attribute(_, "add_argument"), [*_, ast.Constant(str(option))]):
+                made.add(option.lstrip("-").replace("-", "_"))
+    return frozenset(made - again)
 
 
 def array_bindings(seen: Seen) -> dict[str, SeenArray]:

@@ -66,6 +66,12 @@ CHANGING = _words(
 )
 """Methods of arrays, lists, dictionaries and sets that change what they are called on."""
 _CALLING = _words("apply_along_axis apply_over_axes fromfunction frompyfunc piecewise vectorize")
+_MESSAGES = _words(
+    "send ssend bsend rsend recv sendrecv bcast reduce allreduce scan exscan gather gatherv scatter"
+    " scatterv allgather allgatherv alltoall alltoallv alltoallw reduce_scatter barrier get_rank"
+    " get_size"
+)
+"""Methods of mpi4py that have done all they do when they return, in lower case."""
 _SEEING = _words("exec eval locals vars setattr delattr")
 _MEASURES = ("shape", "size", "ndim", "dtype")
 _OPAQUE = (
@@ -125,6 +131,8 @@ class File:
     Attributes
     ----------
     imports : mapping of str to str
+    sends : bool
+        Whether it imports mpi4py, and makes no operation of its own.
     functions : mapping of str to ast.FunctionDef
     methods : set of str
         Also properties.
@@ -138,6 +146,10 @@ class File:
 
     def __init__(self, tree: ast.Module) -> None:
         self.imports = imports_of(tree)
+        # operations of its own run code of the file
+        attributes = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
+        made = any(one.attr == "Create" for one in attributes)
+        self.sends = not made and any(one.startswith("mpi4py") for one in self.imports.values())
         self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         classes = (one.body for one in ast.walk(tree) if isinstance(one, ast.ClassDef))
         self.methods = {one.name for body in classes for one in body if isinstance(one, Function)}
@@ -231,7 +243,7 @@ class Names:
                     | ast.withitem(value, ast.expr() as target)
                 ):
                     self._join(target, value)
-                case ast.Call() if self.free(one) is None:
+                case ast.Call() if self.free(one) is None and not self._sends(one):
                     self._relate(self.roots_of(_given(one)))
 
     def _join(self, target: ast.expr, value: ast.expr) -> None:
@@ -285,6 +297,11 @@ class Names:
                 return frozenset()
         return None
 
+    def _sends(self, call: ast.Call) -> bool:
+        """Return whether a call sends and receives what it is given, and does nothing else."""
+        name = getattr(call.func, "attr", "")
+        return self.file.sends and name.lower() in _MESSAGES and name not in self.file.methods
+
     def roots_of(self, nodes: Iterable[ast.AST | None]) -> frozenset[str]:
         """Return the paths whose memory the values of some expressions may lead to."""
         return frozenset[str]().union(*map(self.roots, nodes))
@@ -319,6 +336,9 @@ class Names:
                 unknown = self.free(node) is None
                 plain = isinstance(func, ast.Name) and not full
                 own = self.file.functions.keys() - self.file.making
+                if unknown and self._sends(node):
+                    # the root is given what it sends
+                    return self.roots_of(_arguments(node)) if name.islower() else frozenset()
                 shares = unknown or name in (HOLDING | own if plain else _SHARING)
                 return self.roots_of(_given(node)) if shares else frozenset()
             case ast.expr() if isinstance(node, _OWN):
@@ -390,6 +410,9 @@ class Names:
                     func.attr in (CHANGING | DRAWS) - self.file.methods
                 ):
                     made.wholly |= self.roots(_whole(func.value))
+                elif self._sends(one):
+                    named = ast.unparse(func).rpartition(".")[2]
+                    made.elements |= self.roots_of(() if named.islower() else _arguments(one))
                 elif not (isinstance(func, ast.Name) and func.id == "print"):
                     made.wholly |= given | self.file.changed
                     made.wholly |= self.bound if ast.unparse(func) in _SEEING else frozenset()
@@ -478,7 +501,7 @@ class Names:
                 inner = [(left, sure, False), (right, sure, False)]
                 inner += [(one, perhaps, False) for one in others]
             case ast.Call(func):
-                held = self.free(node) is None
+                held = self.free(node) is None and not self._sends(node)
                 given = [func.value] if isinstance(func, ast.Attribute) else []
                 inner = [(one, sure, held) for one in (*given, *node.args, *node.keywords)]
             case ast.Subscript(value, index):
@@ -528,8 +551,11 @@ def _given(call: ast.Call) -> Iterator[ast.expr]:
     """Yield what a call is given, and what it is called on."""
     if isinstance(call.func, ast.Attribute):
         yield call.func.value
-    yield from call.args
-    yield from (one.value for one in call.keywords)
+    yield from _arguments(call)
+
+
+def _arguments(call: ast.Call) -> tuple[ast.expr, ...]:
+    return (*call.args, *(one.value for one in call.keywords))
 
 
 def _whole(node: ast.expr) -> ast.expr:

@@ -187,8 +187,12 @@ def _rest(
 
 
 def _without(costed: Costed, rest: Costed) -> Costed:
-    price = costed.priced
-    made = replace(price, microseconds=price.microseconds - rest.priced.microseconds)
+    price, other = costed.priced, rest.priced
+    made = replace(
+        price,
+        microseconds=price.microseconds - other.microseconds,
+        coefficients={**other.coefficients, **price.coefficients},
+    )
     return Costed(costed.process, made)
 
 

@@ -348,8 +348,11 @@ class WholeProgram:
             if times != 0:
                 around = self._timed(entry, replace(around, times=times))
                 break
-        found = weighed(finding, around)
-        return None if found.saves_s is not None and found.saves_s < LEAST_S else found
+        found, told = weighed(finding, around), finding.prediction
+        # of a loop that is not all known this is the least
+        partly = told is not None and told.omitted and finding.span.start_line == line
+        least = ONCE_S if partly or around.times is None else LEAST_S
+        return None if found.saves_s is not None and found.saves_s < least else found
 
     def _runs(self, entry: SpmdFunction, wanted: Callable[[Step], bool]) -> float | None:
         """Return how often some steps run in all of a function; None where nobody knows."""
@@ -366,6 +369,9 @@ class WholeProgram:
             for visit in walk(entry.body, into_calls=True):
                 step, line = visit.step, visit.step.span.start_line
                 if not isinstance(step, Loop) or line not in silent:
+                    continue
+                inner = (one.step for one in walk((step,), into_calls=True))
+                if any(isinstance(one, Communicate) for one in inner):
                     continue
                 price = price_known(lower_steps((step,), visit.loops).process, self.machine)
                 try:

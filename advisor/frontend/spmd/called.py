@@ -15,18 +15,19 @@ from types import MappingProxyType
 import libcst as cst
 
 from advisor.dtypes import dtype_of
-from advisor.finding import MODULE
+from advisor.finding import MODULE, ONE_EACH_CORE
 from advisor.frontend import prefilter
 from advisor.frontend.assumed import assumed, assumed_of
 from advisor.frontend.spmd.functions import has_decorator, is_kernel_as_called
 from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Defined, Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Range, Record, Sequence, Text, Value
-from advisor.frontend.trees import parts_of
+from advisor.frontend.trees import nodes_in, parts_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
-from advisor.observed import Layout, Seen, SeenArray, SeenNumber, Source
+from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from costdb.expr import Expr, free_symbols, to_text
+from costdb.records import replace
 
 _TEXT_LENGTH = 60
 _NO_ARRAY = Sequence | Record | Text | Range
@@ -38,6 +39,7 @@ def called(
     given: Mapping[str, int | float] = MappingProxyType({}),
     given_by: Mapping[str, str] = MappingProxyType({}),
     file: Followed | None = None,
+    cores: int | None = None,
 ) -> tuple[Seen, ...]:
     """Return what a file's own calls tell of its functions, in the order of the source.
 
@@ -55,6 +57,8 @@ def called(
         What gave them, where it was not ``-D``.
     file : Followed, optional
         The same file, where somebody else may follow it too.
+    cores : int, optional
+        How many ranks there are where nothing else says: one for each.
 
     Raises
     ------
@@ -70,6 +74,7 @@ def called(
     for name in (facts.keys() | {RANKS}) & given.keys():
         facts[name] = SizeFact(given[name], given_by.get(name, "-D"))
     facts.setdefault(RANK, SizeFact(0, "the first rank"))
+    facts.setdefault(RANKS, SizeFact(cores, ONE_EACH_CORE))
     # one name for several functions: a call may be of any
     several = {name.partition(":")[0] for name in functions if ":" in name}
     made = [
@@ -91,8 +96,8 @@ def called(
     return tuple(sorted(made, key=lambda seen: seen.line))
 
 
-def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For]]:
-    """Yield the outermost loops that send nothing, each with the function that it stands in.
+def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For | cst.While]]:
+    """Yield loops that send, and the outermost that do not, each with the function around it.
 
     Those of decorated functions are left out.
     """
@@ -108,9 +113,10 @@ def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For]]:
                 function = f"{qualified}.<locals>."
             case cst.ClassDef(name=name):
                 function = f"{function}{name.value}."
-            case cst.For() if node in run.loops:
+            case cst.For() | cst.While() if node in run.loops:
                 yield function.removesuffix(".").removesuffix(".<locals>") or MODULE, node
-                continue
+                if node not in run.sending:
+                    continue
         waiting += [(function, part) for part in parts_of(node)]
 
 
@@ -155,27 +161,42 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
     )
 
 
-def _loop(function: str, node: cst.For, run: Run, around: Seen | None) -> Seen:
+def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | None) -> Seen:
     """Return a loop as a function of the names in it; its text, and that of the function around it,
     may tell what else tells not."""
     span, values = run.span(node), run.loops[node]
     told = assumed_of(values, "\n".join(run.home.lines[span.start_line - 1 : span.end_line]))
-    guesses: dict[str, SeenArray | SeenNumber] = {}
-    for text in filter(None, (told, around)):
-        found = (*text.arrays, *text.numbers, *(one.what for one in text.bindings))
-        guesses |= {one.name: one for one in found if not isinstance(one, str)}
+    bindings = tuple(
+        SeenBinding(run.home.lines[run.span(part).start_line - 1].strip(), name, what)
+        for part in nodes_in(node)
+        for name, value in run.bound.get(part, {}).items()
+        if (what := _bound(name, value, run)) is not None
+    )
     arrays: dict[str, SeenArray] = {}
-    unknown = {n for n, value in values.items() if isinstance(value, Array | Opaque | None)}
-    likely = [one for name, one in guesses.items() if name in unknown]
-    numbers = {one.name: one for one in likely if isinstance(one, SeenNumber)}
     for name, value in values.items():
-        if isinstance(value, Number):
-            numbers[name] = _number(name, value, f"line {span.start_line}", run)
-        elif isinstance(value, Array):
+        if isinstance(value, Array):
             alike = ", ".join(map(to_text, value.view.shape or ()))
             if (array := _array(name, value.view, alike, run)) is not None:
                 arrays[name] = array
-    guessed = [o for o in likely if isinstance(o, SeenArray) and o.name not in arrays]
+    guesses: dict[str, SeenArray | SeenNumber] = {}
+    for text in filter(None, (told, around)):
+        found = (*text.arrays, *text.numbers, *(one.what for one in text.bindings))
+        named = {one.name: one for one in found if not isinstance(one, str)}
+        # the least ranks of some are not those of others
+        if all(getattr(named.get(n, a), "ndim", 0) == a.ndim for n, a in arrays.items()):
+            guesses |= named
+    unknown = {n for n, value in values.items() if isinstance(value, Array | Opaque | None)}
+    unknown -= {one.name for one in bindings} | arrays.keys()
+    likely = [one for name, one in guesses.items() if name in unknown]
+    numbers = {
+        one.name: replace(one, dtype=dtype_of(one.dtype).name)
+        for one in likely
+        if isinstance(one, SeenNumber)
+    }
+    for name, value in values.items():
+        if isinstance(value, Number):
+            numbers[name] = _number(name, value, f"line {span.start_line}", run)
+    guessed = [o for o in likely if isinstance(o, SeenArray)]
     overlaps = tuple(_in_one_memory(values, values))
     source: Source = "assumed" if guessed else "text"
     return Seen(
@@ -185,8 +206,16 @@ def _loop(function: str, node: cst.For, run: Run, around: Seen | None) -> Seen:
         (*arrays.values(), *guessed),
         tuple(numbers.values()),
         overlaps=overlaps,
+        bindings=bindings,
         alone=True,
     )
+
+
+def _bound(name: str, value: Value | None, run: Run) -> SeenArray | SeenNumber | None:
+    """Return what a statement binds a name to, of numbers as Python calls their types."""
+    if isinstance(value, Number):
+        return SeenNumber(name, dtype_of(value.dtype).name.rstrip("64"))
+    return _array(name, value.view, "", run) if isinstance(value, Array) else None
 
 
 def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
@@ -231,9 +260,8 @@ def _array(name: str, view: View, shapes: str, run: Run) -> SeenArray | None:
     values = [run.symbols.value(extent) for extent in shape]
     extents = tuple(value for value in values if value is not None and value >= 0)
     known = extents if len(extents) == len(shape) else None
-    return SeenArray(
-        name, view.dtype, len(shape), layout, known, None, _made(view, shape, run), shapes
-    )
+    dtype, made = dtype_of(view.dtype).name, _made(view, shape, run)
+    return SeenArray(name, dtype, len(shape), layout, known, None, made, shapes)
 
 
 def _layout(view: View) -> Layout | None:

@@ -267,7 +267,11 @@ class Run:
     missed : bool
         Whether a receive of an object came before any send that it may match.
     loops : dict of For to dict of str to Value or None
-        Loops of the program itself that send nothing, with what the names in them denote.
+        Loops of the program itself, with what the names in them denote.
+    sending : set of For
+        Those that send something.
+    bound : dict of CSTNode to dict of str to Value or None
+        Assignments of the program itself, with what the names that they bind denote after them.
     """
 
     home: Context
@@ -288,7 +292,9 @@ class Run:
     clocks: int = 0
     sent: dict[Communicate, None] = field(default_factory=dict)
     missed: bool = False
-    loops: dict[cst.For, dict[str, Value | None]] = field(default_factory=dict)
+    loops: dict[cst.For | cst.While, dict[str, Value | None]] = field(default_factory=dict)
+    sending: set[cst.For | cst.While] = field(default_factory=set)
+    bound: dict[cst.CSTNode, dict[str, Value | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.file = self.home

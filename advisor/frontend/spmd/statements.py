@@ -180,6 +180,8 @@ def _statement(node: cst.BaseStatement | cst.BaseSmallStatement, run: Run) -> No
     follow = _FOLLOWED.get(type(node))
     if follow is not None:
         follow(node, run)
+    if isinstance(node, cst.Assign | cst.AnnAssign | cst.AugAssign) and run.file is run.home:
+        run.bound[node] = {name: run.lookup(name) for name in assigned_names(node)}
 
 
 # simple statements ---------------------------------------------------------------------
@@ -295,7 +297,7 @@ def _for(node: cst.For, run: Run) -> None:
         block(node.orelse.body, run)
 
 
-def _note_loop(node: cst.For, run: Run) -> None:
+def _note_loop(node: cst.For | cst.While, run: Run) -> None:
     """Note what names denote where a loop of the program itself begins, in its last round."""
     if run.file is not run.home:
         return
@@ -317,22 +319,24 @@ def _denoted(name: str, run: Run) -> Value | None:
     return found
 
 
-def _note_sent(node: cst.For, steps: tuple[Step, ...], run: Run) -> None:
-    """Forget a loop that sends something."""
+def _note_sent(node: cst.For | cst.While, steps: tuple[Step, ...], run: Run) -> None:
+    """Note a loop that sends something."""
     if any(isinstance(visit.step, Communicate) for visit in walk(steps, into_calls=True)):
-        run.loops.pop(node, None)
+        run.sending.add(node)
 
 
 def _while(node: cst.While, run: Run) -> None:
     header = run.statement
     trips = spoken_of(run.file.pragmas.trips, range(header.start_line, header.start_line + 1))
     trips = _counted(node, run) if trips is None else trips
+    _note_loop(node, run)
     for _ in _repeated(node.body, run):
         with run.block() as body:
             evaluate(node.test, run)
             block(node.body, run)
             steps = tuple(body) or interpreted(node.body, header)
     line = _up_to(run.span(node.test), header)
+    _note_sent(node, steps, run)
     why = f"how often `while {run.text(node.test)}` repeats is not known"
     end = num(0) if trips is None else trips
     run.emit(Loop(LoopKind.WHILE, "", num(0), end, 1, trips, steps, line, why))
