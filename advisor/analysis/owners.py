@@ -243,7 +243,9 @@ def _candidates(
             # one that is stretched along an axis says nothing of that
             return [_picked(f, axes) for f in of(operand) if len(f.template) == len(axes)]
         case MatMul(left, right):
-            return [_of_product(rows, columns) for rows in of(left) for columns in of(right)]
+            # what is stretched over either axis says nothing of that
+            owners = [found for found in of(right) if len(found.template) > 1]
+            return [_of_product(rows, columns) for rows in of(left) for columns in owners]
         case PeriodicPad(operand, axis, before, _):
             return [
                 replace(found, origin=_moved(found.origin, axis, -before)) for found in of(operand)
@@ -288,15 +290,15 @@ def _picked(source: Placement, axes: tuple[int, ...]) -> Placement:
 
 def _of_product(rows: Placement, columns: Placement) -> Placement:
     """Return where a product lives: with the rows of the one and the columns of the other."""
-    dim = columns.dims[1]
+    dim = columns.dims[-1]
     taken = {axis for own in rows.dims[:-1] for axis in own.axes}
     if set(dim.axes) & taken or columns.mesh != rows.mesh:
         # one rank cannot own by both; the rows decide
         dim = NotDistributed()
     return replace(
         rows,
-        template=(*rows.template[:-1], columns.template[1]),
-        origin=(*rows.origin[:-1], columns.origin[1]),
+        template=(*rows.template[:-1], columns.template[-1]),
+        origin=(*rows.origin[:-1], columns.origin[-1]),
         dims=(*rows.dims[:-1], dim),
     )
 

@@ -202,7 +202,7 @@ class _Again:
         """Return the statements that compute what stands in a place; none where it is not sure."""
         leaves = [one for one in walk(self.kernel.body) if not within(one)]
         found = [one for one in leaves if one.span.contains(span)]
-        if span.start_line != span.end_line:
+        if "#" in self.kernel.context.text(span):
             return []
         if any(isinstance(one, Unknown) for one in found):
             found = [one for one in found if isinstance(one, Unknown)]
@@ -232,10 +232,12 @@ class _Again:
         kernel, context = self.kernel, self.kernel.context
         spans = [self._span(one) for one in uses]
         text, value, name = context.text(spans[0]), self._value(spans[0]), self.same.name
+        if "\n" in text:
+            text = ast.unparse(uses[0])
         if not name:
             written = {line.partition(" = ")[0] for _, line in self.lines}
             taken = {*kernel.arrays, *kernel.locals, *context.identifiers, *written}
-            name = fresh_name(_wanted(text), taken)
+            name = fresh_name(_wanted(uses[0]), taken)
         place: Value | None = None
         if value is not None:
             found = type_of(value, kernel)
@@ -323,9 +325,9 @@ def _names(node: ast.AST, kind: type[ast.expr_context] = ast.Load) -> frozenset[
     return frozenset(one.id for one in names if isinstance(one.ctx, kind))
 
 
-def _wanted(text: str) -> str:
+def _wanted(node: ast.expr) -> str:
     """Return what a person might call an expression."""
-    match ast.parse(text, mode="eval").body:
+    match node:
         case ast.Compare():
             return "mask"
         case ast.BinOp(op=op):

@@ -203,3 +203,10 @@ def test_a_matrix_times_its_own_transposition_is_half_the_work() -> None:
         return float(evaluate(call.elements, SIZES))
 
     assert multiplied("u.T @ u") * 2 == multiplied("u.T @ v")
+
+
+def test_a_product_of_what_is_stretched_lives_somewhere() -> None:
+    lines = ["import numpy as np", "# advise: kernel", "# advise: g: f8[A, N, N]"]
+    lines += ["# advise: d: f8[A]", "def f(g, d):", "    g[0] = g[0] @ (g[1] @ (g[1] * d[0]))", ""]
+    (kernel,) = read_kernels("k.py", "\n".join(lines))
+    assert any(isinstance(work, Statement) for work in works(lower(kernel)))

@@ -79,6 +79,12 @@ WRITTEN = [
     ("r = {}\nfor k in range(3):\n    t = np.exp(x)\n    r[k] = t\nreturn r", None),
     ("for k in range(3):\n    t = np.exp(x)\n    np.add.at(t, [k], 1.0)\n    y += t", None),
     ("for k in range(3):\n    t = np.exp(x)\n    t.sort()\n    y += t", None),
+    # over several lines; a comment among them would be lost
+    ("for k in range(3):\n    y += (x * c /\n          (c + 2))",
+     "quotient = x * c / (c + 2)\nfor k in range(3):\n    y += (quotient)"),
+    ("for k in range(3):\n    y += x /\\\n        (c + 2)",
+     "quotient = x / (c + 2)\nfor k in range(3):\n    y += quotient"),
+    ("for k in range(3):\n    y += (x /  # all\n          (c + 2))", None),
     # drawn numbers are others each time
     ("s = np.random.rand(9)\nt = np.random.rand(9)\nreturn s + t", None),
     ("for k in range(4):\n    t = np.random.rand(9)\n    y[:9] += t", None),
