@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from textwrap import dedent
+from types import MappingProxyType
 
 from advisor.finding import MODULE
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.parts import NUMPY, OF_ARRAYS
-from advisor.frontend.ranks import Part, solve
+from advisor.frontend.ranks import MOST, Part, solve
 from advisor.ir.kernel import COMPILERS
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import imports_of
@@ -51,12 +52,14 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if all(map(_keeps_arguments, node.decorator_list))
         and not (node.decorator_list and node.name in reached)
     )
+    passed = _passed(tree, imports)
     made: list[Seen] = []
     for name, line, given, body in found:
         loops = any(map(_is_worth_reading, body))
         whole = body is outside
         if loops or (_computes(body, imports) if whole else _asks(body)):
-            one = _assumed(name, line, given, body, {} if whole else around, lines, imports)
+            least = passed.get(name, {})
+            one = _assumed(name, line, given, body, {} if whole else around, lines, imports, least)
             # statements that any numbers fit say nothing of arrays
             made += [one] if loops or whole or one.arrays else []
     return tuple(made)
@@ -216,11 +219,12 @@ def _assumed(
     around: Iterable[str],
     lines: Sequence[str],
     imports: Mapping[str, str],
+    least: Mapping[str, int] = MappingProxyType({}),
 ) -> Seen:
     stored, own = _stored(body), _bound_once(body)
     parameters = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     names = [*parameters, *(one for one in around if one not in stored)]
-    read = _read(given, names, body, imports)
+    read = _read(given, names, body, imports, least)
     found: dict[str, Part] = {} if read is None else dict(read.given)
     own = {
         one: made
@@ -249,8 +253,37 @@ def _assumed(
     )
 
 
+def _passed(tree: ast.Module, imports: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """Return the least ranks of what a file's calls give to parameters of its functions.
+
+    A name says nothing here: ``f(x)`` may be of a number. ``f(a[:, 0])`` is not.
+    """
+    functions = {one.name: one.args for one in tree.body if isinstance(one, _Function)}
+    found: dict[str, dict[str, int]] = {}
+    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        if name not in functions or any(isinstance(one, ast.Starred) for one in call.args):
+            continue
+        named = (one.arg for one in (*functions[name].posonlyargs, *functions[name].args))
+        given = [*zip(named, call.args, strict=False)]
+        given += [(one.arg, one.value) for one in call.keywords if one.arg]
+        for parameter, value in given:
+            inside = (one.id for one in ast.walk(value) if isinstance(one, ast.Name))
+            uses = _Uses(inside, imports, frozenset())
+            part = uses.part(value)
+            rank = part.least if solve(uses.rules.all) is None else 0
+            if rank or isinstance(value, ast.Constant):
+                known = found.setdefault(name, {})
+                known[parameter] = min(rank, known.get(parameter, rank))
+    return found
+
+
 def _read(
-    given: ast.arguments, names: Sequence[str], body: Sequence[ast.stmt], imports: Mapping[str, str]
+    given: ast.arguments,
+    names: Sequence[str],
+    body: Sequence[ast.stmt],
+    imports: Mapping[str, str],
+    least: Mapping[str, int],
 ) -> _Uses | None:
     """Return what a function needs of names, but for those that fit nothing."""
     dropped = frozenset[str]()
@@ -260,6 +293,8 @@ def _read(
             uses.stated(one.arg, one.annotation)
         for name, value in _defaults(given):
             uses.defaulted(name, value)
+        for name in least.keys() & uses.given.keys() - dropped:
+            uses.ranked(uses.given[name], least[name], MOST)
         uses.read(body)
         misfits = solve(uses.rules.all)
         if misfits is None:

@@ -445,3 +445,34 @@ def test_items_of_a_flattened_array_are_those_of_any_rank() -> None:
         results.append([space["levels"](image) for image in images])
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+DENSITY = """
+    import numpy as np
+
+    def density(x, w, grid, width):
+        out = np.zeros(len(grid))
+        for i, g in enumerate(grid):
+            out[i] = np.sum(w * np.exp(-0.5 * ((g - x) / width) ** 2))
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "rank"),
+    [
+        (["points[:, 0], w, grid, 0.1"], 1),
+        (["points[:, :], w, grid, 0.1", "x=points[k, :], w=w, grid=grid, width=0.1"], 1),
+        (["points[3:], w, grid, width=0.1"], 1),
+        (["x, w, grid, 0.1"], 0),
+        (["points[:, 0], w, grid, 0.1", "0.5, w, grid, 0.1"], 0),
+        (["*points[:, :4], 0.1"], 0),
+    ],
+)
+def test_what_calls_give_has_at_least_its_rank(calls: list[str], rank: int) -> None:
+    lines = [f"    density({call})" for call in calls]
+    text = dedent(DENSITY) + "\n".join(["", "def main(points, x, w, grid, k):", *lines, ""])
+    (seen,) = (one for one in assumed(text) if one.function == "density")
+    arrays = {one.name: one.ndim for one in seen.arrays}
+    assert arrays.get("x", 0) == rank
+    assert "width" not in arrays
