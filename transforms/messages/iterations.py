@@ -282,17 +282,17 @@ class _Flow:
         node, body = self.parts.node, self.body
         stored = bound_names(one for one in body if isinstance(one, ast.Assign | ast.AugAssign))
         targets = bound_names(one.target for one in ast.walk(node) if isinstance(one, ast.For))
-        found, changed = {*targets}, {*carried(node)}
+        found, changed, kept = {*targets}, {*carried(node)}, {*carried(node, stored)}
         for one in (*body, *body):
-            found |= bound_names([one]) if loaded_names([one]) & found else set()
-            changed |= bound_names([one]) if loaded_names([one]) & changed else set()
+            for names in (found, changed, kept):
+                names |= bound_names([one]) if loaded_names([one]) & names else set()
         for talk in self.parts.talks:
             if talk.step.op is Op.RECV:
                 continue
             names, sent = self.given[talk.at.span], talk.step.send
             number = talk.step.op in REDUCTIONS and sent is not None and sent.count == num(1)
             if number or self._is_kept(talk.step.result or ""):
-                if not names & {*found, *changed, *carried(node, stored)}:
+                if not names & {*found, *changed, *kept}:
                     return False
             elif names & changed or not names & found:
                 return False
