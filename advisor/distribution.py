@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from advisor.annotations import Block, Cyclic, Dist, contradictions
-from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.numpy_table import UnknownDtype, dtype_of
 from costdb.records import dataclass
 
 StorageOrder = Literal["C", "F"]
@@ -87,7 +87,7 @@ class ArraySpec:
     name : str
         Name of the array in its kernel.
     dtype : str or None
-        NumPy's name or code (:func:`advisor.dtypes.dtype_of`); None where nothing says it.
+        NumPy's name or code (:func:`advisor.numpy_table.dtype_of`); None where nothing says it.
     shape : tuple of str
         Extent of each dimension, an expression over sizes.
     dims : tuple of AxisMap

@@ -134,7 +134,7 @@ def _between(own: Sequence[Evidence], finding: Finding) -> Evidence | None:
     if sides[0] is None or sides[1] is None:
         return None
     # a kept answer needs none of the algebra of prices
-    from costdb.estimate import Ratio
+    from costdb.evaluate import Ratio
 
     (before, (low, high), name), (after, _, _) = sides[0], sides[1]
     newest = next(iter(timed.values()))

@@ -42,7 +42,7 @@ class SourceFile:
         """
         if self.notebook is None:
             return text
-        from advisor.notebook import with_text
+        from advisor.source import with_text
 
         return with_text(self.notebook, text)
 
@@ -76,7 +76,7 @@ def decode_source(path: str, data: bytes) -> SourceFile:
             " is Python, name its encoding in the first line, as in # coding: latin-1",
         ) from error
     if is_notebook:
-        from advisor.notebook import text_of
+        from advisor.source import text_of
 
         return SourceFile(text_of(path, text), encoding, text)
     return SourceFile(text, encoding)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
+from typing import Any, TypeVar, cast
 
-from costdb.records import dataclass
+from costdb.records import dataclass, fields, is_dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -195,3 +198,270 @@ def imports_of(tree: ast.Module) -> dict[str, str]:
             case ast.ImportFrom(module=str(module), names=names):
                 found |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
     return found
+
+
+# --- notebook -------------------------------------------------------------------------------------
+# Notebooks as Python: code cells in order, each below a comment that names it.
+#
+# Magics and shell lines become comments, cells of other languages are left out: so the text is
+# analysed and edited as any other, and goes back cell by cell. Cells count from 1, others than code
+# included, as they do for ruff.
+
+
+_MARK = "# %% [cell {}]"
+_MARKED = re.compile(r"^# %% \[cell ([0-9]+)\]\n", re.MULTILINE)
+_LEFT_OUT = "# left out: "
+_RESTORED = re.compile(rf"^([ \t]*)(?:pass  )?{_LEFT_OUT}(.*)$", re.MULTILINE)
+
+_MAGIC = re.compile(
+    r"[ \t]*(?:[%!?]|[\w.%]+\?{1,2}[ \t]*(?:\n|\Z)|[^\n=#'\"(]*[^\n=!<>]=[ \t]*[%!](?!=))"
+)
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+_OF_PYTHON = frozenset(("capture", "prun", "pypy", "python", "python3", "time", "timeit"))
+"""Magics of whole cells below which there is Python."""
+
+_TOKEN = re.compile(
+    r'("""|\'\'\')(?:\\.|(?!\1).)*(?:\1|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?'
+    r"|#[^\n]*|(?P<open>[(\[{])|(?P<close>[)\]}])|\\\n|(?P<end>\n)",
+    re.DOTALL,
+)
+_JOINED = re.compile(r"(?:[^\n]*\\\n)*[^\n]*\n?")
+_LEAD = re.compile(r"\s*\{\r?\n([ \t]*)")
+_LINE = re.compile(r"\bline ([0-9]+)\b")
+_Told = TypeVar("_Told")
+
+
+# From JSON to text and back.
+
+
+def text_of(path: str, raw: str) -> str:
+    """Return the Python of a notebook, given as its JSON.
+
+    Raises
+    ------
+    NotebookProblem
+        It is no notebook of format 4.
+    NotPython
+        Its kernel speaks another language.
+    """
+    parts = []
+    for number, cell in enumerate(_cells(path, raw), start=1):
+        source = _source(cell)
+        if cell.get("cell_type") == "code" and _is_python(cell, source):
+            parts.append(f"{_MARK.format(number)}\n{''.join(_as_python(source))}\n")
+    return "".join(parts)
+
+
+def with_text(raw: str, text: str) -> str:
+    """Return a notebook's JSON with the cells of an edited text; all else stays, to the letter.
+
+    Raises
+    ------
+    CellsLost
+        A cell of the notebook is not in the text.
+    """
+    import json
+
+    before, after = cells_of(text_of("", raw)), cells_of(text)
+    if before.keys() != after.keys():
+        raise CellsLost("the edits go across its cells")
+    document = json.loads(raw)
+    for number, cell in enumerate(document["cells"], start=1):
+        if before.get(number) != after.get(number):
+            source = after[number].removesuffix("\n")
+            lines = source.splitlines(keepends=True)
+            cell["source"] = lines if isinstance(cell["source"], list) else source
+    # laid out and escaped as whoever wrote it did
+    lead = _LEAD.match(raw)
+    indent = lead[1] if lead is not None else None
+    colon = ": " if '": ' in raw else ":"
+    comma = "," if indent is not None or colon == ":" else ", "
+    escaped = raw.isascii() and "\\u" in raw
+    made = json.dumps(document, indent=indent, separators=(comma, colon), ensure_ascii=escaped)
+    return made + raw[len(raw.rstrip()) :]
+
+
+def cells_of(text: str) -> Mapping[int, str]:
+    """Return the cells of a notebook's text by number, each with a line end behind it.
+
+    Magics and shell lines are as they were.
+    """
+    above, *parts = _MARKED.split(text)
+    cells = {int(number): cell for number, cell in zip(parts[::2], parts[1::2], strict=True)}
+    if above and cells:
+        first = min(cells)
+        cells[first] = above + cells[first]
+    return {number: _RESTORED.sub(r"\1\2", cell) for number, cell in cells.items()}
+
+
+def _cells(path: str, raw: str) -> list[Any]:
+    import json
+
+    try:
+        document = json.loads(raw)
+    except json.JSONDecodeError as error:
+        place = path, error.lineno, error.colno - 1
+        raise NotebookProblem(*place, f"not a notebook: not JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise NotebookProblem(path, 1, 0, "not a notebook: nested too deeply") from error
+    cells = document.get("cells") if isinstance(document, dict) else None
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        old = isinstance(document, dict) and "worksheets" in document
+        why = "`jupyter nbconvert --to notebook` makes one of format 4 of it" if old else "no cells"
+        raise NotebookProblem(path, 1, 0, f"not a notebook of format 4: {why}")
+    language = _language(document)
+    if language.lower() not in ("python", "ipython"):
+        raise NotPython(path, 1, 0, f"a notebook in {language}, not Python")
+    return cells
+
+
+def _language(document: Mapping[str, Any]) -> str:
+    metadata = document.get("metadata")
+    for section, key in (("language_info", "name"), ("kernelspec", "language")):
+        found = metadata.get(section) if isinstance(metadata, dict) else None
+        if isinstance(found, dict) and isinstance(found.get(key), str):
+            return str(found[key])
+    return "python"
+
+
+def _source(cell: Mapping[str, Any]) -> str:
+    source = cell.get("source", "")
+    lines = source if isinstance(source, list) else [source]
+    return "".join(line for line in lines if isinstance(line, str))
+
+
+def _is_python(cell: Mapping[str, Any], source: str) -> bool:
+    metadata = cell.get("metadata")
+    editor = metadata.get("vscode") if isinstance(metadata, dict) else None
+    language = editor.get("languageId", "python") if isinstance(editor, dict) else "python"
+    magic = _CELL_MAGIC.match(source)
+    return language == "python" and (magic is None or magic[1] in _OF_PYTHON)
+
+
+def _as_python(source: str) -> Iterator[str]:
+    """Yield a cell's text, magics and shell lines as comments behind what does nothing."""
+    start = 0
+    while start < len(source):
+        if _MAGIC.match(source, start) is None:
+            end = _statement_end(source, start)
+            yield source[start:end]
+        else:
+            end = max(start + 1, _whole_line_end(source, start))
+            nothing = "pass  "
+            for line in split_lines(source[start:end]):
+                text = line.lstrip(" \t")
+                if text:
+                    yield f"{line[: len(line) - len(text)]}{nothing}{_LEFT_OUT}{text}"
+                nothing = ""
+        start = end
+
+
+def _whole_line_end(source: str, start: int) -> int:
+    """Return where a line ends, with those that backslashes join to it."""
+    found = _JOINED.match(source, start)
+    return len(source) if found is None else found.end()
+
+
+def _statement_end(source: str, start: int) -> int:
+    depth = 0
+    for token in _TOKEN.finditer(source, start):
+        depth += {"open": 1, "close": -1}.get(token.lastgroup or "", 0)
+        if token.lastgroup == "end" and depth <= 0:
+            return token.end()
+    return len(source)
+
+
+# Places: of a line of the text, those of the cell that it is in.
+
+
+@lru_cache(maxsize=8)
+def _heads(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the numbers of the cells of a text, and the lines that name them."""
+    lines = [(int(one[1]), text.count("\n", 0, one.start()) + 1) for one in _MARKED.finditer(text)]
+    return tuple(number for number, _ in lines), tuple(line for _, line in lines)
+
+
+def cell_line(text: str, line: int) -> tuple[int, int]:
+    """Return cell and line in it of a line of a notebook's text."""
+    numbers, heads = _heads(text)
+    place = max(bisect_right(heads, line) - 1, 0)
+    return (numbers[place], max(line - heads[place], 1)) if heads else (1, line)
+
+
+def text_line(text: str, cell: int, line: int) -> int:
+    """Return the line of a notebook's text that is a line of one of its cells; 0 where none is."""
+    numbers, heads = _heads(text)
+    return heads[numbers.index(cell)] + line if cell in numbers else 0
+
+
+def separate(text: str) -> Iterator[str]:
+    """Yield the cells of a notebook's text, each below empty lines that keep its lines' numbers."""
+    lines, (_, heads) = split_lines(text), _heads(text)
+    for head, end in pairwise((*heads, len(lines) + 1)):
+        yield "\n" * head + "".join(lines[head : end - 1])
+
+
+def placed(told: _Told, text: str) -> _Told:
+    """Return a finding, or whatever else is told of a notebook, with places in its cells.
+
+    Parameters
+    ----------
+    told : dataclass
+        Its spans and lines, and each ``line 12`` of its texts, are of `text`; where it has a path,
+        that gets the cell: ``nb.ipynb:cell 3``.
+    text : str
+    """
+    found: _Told = _moved(told, text)
+    path = getattr(told, "path", "")
+    if not path.endswith(NOTEBOOK):
+        return found
+    span: Span | None = getattr(told, "span", None)
+    line: int = getattr(told, "line", 1) if span is None else span.start_line
+    return replace(found, path=f"{path}:cell {cell_line(text, line)[0]}")  # type: ignore[type-var]
+
+
+def _moved(value: Any, text: str) -> Any:
+    if isinstance(value, Span):
+        line = cell_line(text, value.start_line)[1]
+        end = max(line, cell_line(text, value.end_line)[1])
+        return replace(value, start_line=line, end_line=end)
+    if type(value) is str:  # an enumeration is a text as well
+        return _LINE.sub(lambda found: _said(text, int(found[1])), value)
+    if isinstance(value, tuple):
+        return tuple(_moved(one, text) for one in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changed = {one.name: _moved(getattr(value, one.name), text) for one in fields(value)}
+    if isinstance(changed.get("line"), int):
+        changed["line"] = cell_line(text, changed["line"])[1]
+    return replace(value, **changed)
+
+
+def _said(text: str, line: int) -> str:
+    cell, within = cell_line(text, line)
+    return f"cell {cell}, line {within}"
+
+
+def on_file(told: _Told) -> _Told:
+    """Return what was placed in a cell for those who know lines of files only.
+
+    That is on the first line of the file, with cell and line in words.
+    """
+    found: Any = told
+    file, cell = file_and_cell(found.path)
+    if cell is None:
+        return told
+    name = "reason" if hasattr(told, "reason") else "message"
+    line = found.span.start_line if hasattr(told, "span") else found.line
+    place = {"span": Span(1, 0, 1, 0)} if hasattr(told, "span") else {"line": 1}
+    words = {name: f"cell {cell}, line {line}: {getattr(told, name)}"}
+    return cast(_Told, replace(found, path=file, **place, **words))
+
+
+def placed_problem(problem: SourceProblem, text: str) -> SourceProblem:
+    """Return a problem of a notebook's text at its place in a cell."""
+    if isinstance(problem, NotebookProblem) or not problem.path.endswith(NOTEBOOK):
+        return problem
+    cell, line = cell_line(text, problem.line)
+    message: str = _moved(problem.message, text)
+    return SourceProblem(f"{problem.path}:cell {cell}", line, problem.column, message)

@@ -20,8 +20,7 @@ from advisor.frontend.directives import (
 )
 from advisor.report.style import json_text
 from advisor.source import split_lines
-from costdb.records import dataclass, replace
-from costdb.wording import nearest
+from costdb.records import dataclass, nearest, replace
 
 if TYPE_CHECKING:
     import ast
@@ -268,7 +267,7 @@ def to_text(findings: Iterable[Finding], file: str) -> str:
 
 def _read(file: str) -> list[Entry]:
     from costdb.choosing import SubjectError
-    from costdb.phases.document import Node, record
+    from costdb.phases.application import Node, record
 
     try:
         top = Node(json.loads(Path(file).read_bytes()), "", file)

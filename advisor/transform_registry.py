@@ -16,13 +16,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.ir.kernel import Kernel, once
-from advisor.ir.statements import Loop, Store, names_elements, values_of, walk
+from advisor.ir.kernel import Kernel, Loop, Store, names_elements, once, values_of, walk
 from advisor.ir.values import parts_of, reads
 from costdb.records import dataclass
 
 if TYPE_CHECKING:
-    from advisor.ir.proposal import Proposal, Rule, Transform
+    from advisor.ir.kernel import Proposal, Rule, Transform
     from advisor.ir.spmd.program import ProgramTransform
 
 GROUP = "advise.transforms"
@@ -99,7 +98,7 @@ def held(kernel: Kernel) -> frozenset[str]:
 
 def _is_parallel(loop: Loop) -> bool:
     # not on the way to an answer that was kept
-    from advisor.ir.concrete import symbols
+    from advisor.ir.kernel import symbols
 
     within = list(walk(loop.body))
     stored = {one.array for one in within if isinstance(one, Store)}

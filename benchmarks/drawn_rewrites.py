@@ -16,9 +16,9 @@ from random import Random
 from typing import Any
 
 from advisor.analysis.lower import Unpriced
-from advisor.dtypes import itemsize_of
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
+from advisor.numpy_table import itemsize_of
 from advisor.ranking.compare import bind_sizes
 from advisor.transform_registry import transforms
 from advisor.verify.cases import Case, Variant, case_of

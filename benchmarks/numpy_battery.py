@@ -26,8 +26,7 @@ from advisor.frontend.spmd.reader import read_program
 from advisor.ranking.compare import cost
 from advisor.ranking.programs import cost_steps
 from advisor.source import SourceProblem
-from costdb.estimate import Missing
-from costdb.evaluate import middle
+from costdb.evaluate import Missing, middle
 from costdb.machines import Machine, load_machine
 
 N = 64

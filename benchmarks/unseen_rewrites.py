@@ -34,7 +34,7 @@ from advisor.verify.running import Effort, Measured, measure
 from advisor.verify.verdict import UNLIKE
 from benchmarks.drawn_rewrites import Rewritable, case_for, families, rewritables
 from costdb.calibration.section import Bystanders
-from costdb.estimate import Estimate, Ratio
+from costdb.evaluate import Estimate, Ratio
 from costdb.machines import Machine, load_machine
 
 _EFFORT = Effort(launches=1, repetitions=9, seconds=0.2)

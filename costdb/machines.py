@@ -2,7 +2,7 @@
 
 Built-in profiles come with :mod:`machine_profiles`, a user's own from the store or from a path.
 Loading makes only the cheap checks that keep a wrong number out of a prediction;
-:mod:`costdb.profile_check` holds the full ones. For whatever is wrong there is one line, with file
+:mod:`costdb.documents` holds the full ones. For whatever is wrong there is one line, with file
 and place.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from costdb.estimate import Missing
+from costdb.evaluate import Missing
 from costdb.expr import Expr, conditional, less_equal, minimum
 from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError
 from costdb.records import dataclass
@@ -68,7 +68,7 @@ def piecewise_linear(x: Expr, knots: Sequence[tuple[int, Expr]]) -> Expr:
     """Return the formula at `x`, linear between neighbouring knots, constant outside them.
 
     At a knot it is exactly that knot's formula. The caller marks what lies outside as an
-    extrapolation (:class:`costdb.estimate.Domain`). When `x` is a constant only the knots
+    extrapolation (:class:`costdb.evaluate.Domain`). When `x` is a constant only the knots
     around it occur in the result.
 
     Parameters

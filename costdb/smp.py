@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from costdb.estimate import Domain, ImpossibleError, Missing, Priced, Term
+from costdb.evaluate import Domain, ImpossibleError, Missing, Priced, Term
 from costdb.expr import (
     Expr,
     conditional,

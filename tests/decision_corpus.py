@@ -41,11 +41,11 @@ from advisor.engine import (
 )
 from advisor.finding import GAIN_FROM, Finding, Remark, Verdict
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import at_sizes
 from advisor.ranking.compare import bind_sizes, compared, cost
 from advisor.ranking.worth import as_one_process
 from advisor.source import SourceProblem, apply_edits
-from costdb.estimate import Missing
+from costdb.evaluate import Missing
 from costdb.expr import ExprError
 from costdb.machines import MachineError, built_in_names, load_machine
 

@@ -26,11 +26,11 @@ TRANSFORMS_MAY_SEE = (
     "advisor.source",
     "advisor.finding",
     "advisor.distribution",
-    "advisor.dtypes",
+    "advisor.numpy_table",
     "advisor.numpy_table",
     "costdb.expr",
     "costdb.records",
-    "costdb.wording",
+    "costdb.records",
 )
 
 

@@ -14,13 +14,10 @@ from advisor.analysis.lower import lower
 from advisor.analysis.processes import works
 from advisor.finding import REPORTED_FROM, Finding
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Transform
+from advisor.ir.kernel import Kernel, Transform, at_sizes
 from advisor.ranking.compare import bind_sizes, cost, time_s
 from advisor.ranking.rank import rank
-from costdb.estimate import Missing
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Missing, evaluate_price
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine
 from costdb.pgas.partition import Affinity, partition, remote_groups

@@ -16,7 +16,7 @@ from generators.pictures import PICTURES, one_figure
 from generators.sessions import SessionError, Workshop, has_sessions, with_output, workshop
 from generators.tables import first_clause, plain, quantities, table
 
-from advisor.ir.proposal import Transform
+from advisor.ir.kernel import Transform
 from advisor.transform_registry import rules
 from costdb.machines import built_in_names, load_machine
 

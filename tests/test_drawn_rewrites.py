@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from advisor.analysis.lower import lower
-from advisor.dtypes import itemsize_of
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import at_sizes
+from advisor.numpy_table import itemsize_of
 from advisor.ranking.compare import bind_sizes
 from advisor.ranking.worth import as_one_process
 from advisor.verify.cases import ORIGINAL, Variant
@@ -21,7 +21,7 @@ from benchmarks.drawn_rewrites import case_for, families, rewritables
 from benchmarks.drawn_twins import CHOICES, Twins, drawn_twins
 from benchmarks.unseen_exchanges import Trial, judged, trials
 from benchmarks.unseen_rewrites import Pair, Run
-from costdb.estimate import Ratio
+from costdb.evaluate import Ratio
 from costdb.expr import evaluate
 from costdb.machines import load_machine
 from costdb.work import NOTHING

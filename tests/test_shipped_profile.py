@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.engine import Options, check_source
-from advisor.report.machines import machine_as_json
+from advisor.report.prediction import machine_as_json
 from advisor.transform_registry import rules
 from benchmarks.shipped_profiles import CLUSTER, cluster, written
 from costdb.machines import SHIPPED, load_machine

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from advisor.analysis import calls, operations
-from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.messages import fetch, fetched
 from advisor.analysis.operations import PRODUCTS, STATEMENTS
@@ -26,6 +25,8 @@ from advisor.analysis.owners import (
     without_points,
 )
 from advisor.analysis.placement import (
+    Facts,
+    NotPriced,
     Placement,
     is_spread_in_steps,
     local_count,
@@ -34,10 +35,8 @@ from advisor.analysis.placement import (
     region_placement,
 )
 from advisor.distribution import NotDistributed
-from advisor.dtypes import itemsize_of
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import SET, Kernel, Scatter, Store, is_total
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
-from advisor.ir.statements import SET, Scatter, Store, is_total
 from advisor.ir.values import (
     Along,
     Called,
@@ -68,7 +67,7 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_functions import spelled
-from advisor.numpy_table import IN_PYTHON, broadcast, strong
+from advisor.numpy_table import IN_PYTHON, broadcast, itemsize_of, strong
 from costdb.expr import ONE, ZERO, Expr
 from costdb.records import dataclass, field, replace
 from costdb.work import (

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from advisor.analysis.owners import without_points
 from advisor.analysis.placement import pitches_bytes
 from advisor.distribution import StorageOrder
-from advisor.dtypes import Kind, itemsize_of, kind_of
+from advisor.ir.kernel import Store, is_total
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents
-from advisor.ir.statements import Store, is_total
 from advisor.ir.values import (
     Along,
     Copy,
@@ -31,7 +30,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.numpy_table import POWERS, ROWS, promote, strong
+from advisor.numpy_table import POWERS, ROWS, Kind, itemsize_of, kind_of, promote, strong
 from advisor.source import Span
 from costdb.arrays.amounts import fastest, is_turned
 from costdb.expr import ONE, Expr, num

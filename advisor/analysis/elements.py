@@ -15,16 +15,21 @@ from collections.abc import Mapping
 
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.calls import interpretations
-from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.owners import length_of_step
-from advisor.analysis.placement import NOWHERE, Placement, local_extents, pitches_bytes
+from advisor.analysis.placement import (
+    NOWHERE,
+    Facts,
+    NotPriced,
+    Placement,
+    local_extents,
+    pitches_bytes,
+)
 from advisor.distribution import BlockDim, CyclicDim
-from advisor.dtypes import itemsize_of
-from advisor.ir.concrete import rebuilt
 from advisor.ir.dependence import least_index
+from advisor.ir.kernel import Loop, Store, is_total, rebuilt
 from advisor.ir.nests import Nest, Reference, directions, element_reads, gathers, may_meet, slopes
-from advisor.ir.statements import Loop, Store, is_total
 from advisor.ir.values import Elementwise, Point, Range, Read, Subscript, Value, operands, reads
+from advisor.numpy_table import itemsize_of
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, maximum, sym, to_text
 from costdb.expr.nodes import Mod, Num
 from costdb.pgas.partition import Affine, Interval, Irregular, SharedArray, Spread, remote_groups

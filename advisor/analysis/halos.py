@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
-from advisor.analysis.facts import Facts, Turning
-from advisor.analysis.placement import Along, Placement
-from advisor.ir.concrete import symbols
+from advisor.analysis.placement import Along, Facts, Placement, Turning
 from advisor.ir.dependence import Sign, largest, smallest
+from advisor.ir.kernel import symbols
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Subscript
 from costdb.expr import ZERO, Expr

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from advisor.analysis.arrays import Arrays
-from advisor.analysis.facts import Bounds, Facts, NotPriced, Turning, least_sizes
 from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.messages import fetched
 from advisor.analysis.owners import pairs_of, place
-from advisor.analysis.placement import Along, owners
+from advisor.analysis.placement import Along, Bounds, Facts, NotPriced, Turning, least_sizes, owners
 from advisor.analysis.processes import (
     compiled,
     in_turn,
@@ -25,14 +24,12 @@ from advisor.analysis.processes import (
     works,
 )
 from advisor.distribution import CyclicDim
-from advisor.ir.concrete import rebuilt, symbols, with_part
 from advisor.ir.dependence import carried, least_index
-from advisor.ir.kernel import Kernel, once
-from advisor.ir.nests import nest_of
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
     Choice,
     Compiled,
+    Kernel,
     Loop,
     Rename,
     Return,
@@ -44,10 +41,15 @@ from advisor.ir.statements import (
     Unknown,
     Unrolled,
     is_total,
+    once,
+    rebuilt,
+    symbols,
     unrolled,
     walk,
+    with_part,
     written,
 )
+from advisor.ir.nests import nest_of
 from advisor.ir.values import Point, Range, reads
 from advisor.numpy_table import ShapeConflict
 from advisor.source import Span

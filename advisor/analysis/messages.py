@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from itertools import product
 
-from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Gathered, Halos, OneRead, Reach, Request, Side, requests
 from advisor.analysis.owners import Operand, Pairs, called, selected
 from advisor.analysis.placement import (
     Along,
+    Facts,
+    NotPriced,
     Placement,
     busiest,
     local_counts,
@@ -23,10 +24,10 @@ from advisor.analysis.placement import (
     pitches_bytes,
 )
 from advisor.distribution import BlockDim, CyclicDim
-from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import largest, smallest
 from advisor.ir.shapes import length_of
 from advisor.ir.values import Point, Range, Strided, Subscript, floor_steps, step_of
+from advisor.numpy_table import itemsize_of
 from costdb.expr import (
     ONE,
     ZERO,

@@ -7,17 +7,15 @@ from fractions import Fraction
 from functools import partial
 
 from advisor.analysis.calls import dense, product, view
-from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import OneRead, Reach
 from advisor.analysis.owners import Operand, held, local_region
-from advisor.analysis.placement import Placement, local_extents, transposed
+from advisor.analysis.placement import Facts, NotPriced, Placement, local_extents, transposed
 from advisor.distribution import CyclicDim
-from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import largest
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Fourier, Range, Reduction
 from advisor.numpy_functions import cost_of, spelled
-from advisor.numpy_table import strong
+from advisor.numpy_table import itemsize_of, strong
 from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, maximum, minimum, num
 from costdb.work import (
     NOTHING,

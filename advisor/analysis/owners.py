@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from advisor.analysis.facts import Facts
 from advisor.analysis.placement import (
+    Facts,
     Placement,
     declared_placement,
     in_steps,
@@ -17,11 +17,9 @@ from advisor.analysis.placement import (
     region_placement,
 )
 from advisor.distribution import MeshSpec, NotDistributed
-from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import slope_of
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Bind, Kernel, Statement, Store, walk
 from advisor.ir.shapes import ArrayType, length_of
-from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
     Along,
     Called,
@@ -50,7 +48,7 @@ from advisor.ir.values import (
     Windows,
     bounds_in,
 )
-from advisor.numpy_table import strong
+from advisor.numpy_table import itemsize_of, strong
 from costdb.expr import ONE, ZERO, Expr, maximum
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace

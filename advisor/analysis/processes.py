@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from advisor.analysis.calls import product
 from advisor.analysis.placement import Placement, ranks_of
-from advisor.ir.concrete import mapped, rebuilt
+from advisor.ir.kernel import mapped, rebuilt
 from costdb.expr import ONE, ZERO, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
-from costdb.lines.symbolic import region_line_bounds
-from costdb.records import dataclass, replace
-from costdb.wording import counted
+from costdb.lines.coefficients import region_line_bounds
+from costdb.records import counted, dataclass, replace
 from costdb.work import (
     UNREAD,
     ArrayCall,

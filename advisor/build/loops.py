@@ -12,17 +12,15 @@ from advisor.analysis.halos import Halos
 from advisor.analysis.lower import of_rank, pipelined, recurrence_of, side_by_side
 from advisor.analysis.placement import Along, ranks_of
 from advisor.analysis.processes import in_turn
-from advisor.build.module import Spread, spread_of
 from advisor.build.scope import Block, Dealt, NeedsMessages
-from advisor.build.text import NotBuiltError
+from advisor.build.text import NotBuiltError, Spread, spread_of
 from advisor.build.values import Values
 from advisor.build.work import (
     RIMS,
     packed,
 )
-from advisor.ir.concrete import rebuilt, symbols
 from advisor.ir.dependence import least_index
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
     Loop,
     Rename,
@@ -32,6 +30,8 @@ from advisor.ir.statements import (
     Statement,
     Store,
     mentioned,
+    rebuilt,
+    symbols,
     walk,
     written,
 )

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from advisor.analysis.facts import Facts
-from advisor.analysis.placement import Placement
+from advisor.analysis.placement import Facts, Placement
 from advisor.analysis.processes import ranks_together
-from advisor.build.module import Frame, Module, Spread
-from advisor.build.text import NotBuiltError, python, tidy
+from advisor.build.text import Frame, Module, NotBuiltError, Spread, python, tidy
 from advisor.build.work import Lowered, interpreted, rim
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, Loop, written
 from advisor.ir.shapes import ArrayType
-from advisor.ir.statements import Loop, written
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
 from costdb.work import Process

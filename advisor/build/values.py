@@ -9,36 +9,33 @@ from typing import cast
 
 from advisor.analysis.owners import local
 from advisor.analysis.placement import Placement
-from advisor.build.module import (
-    SINGLE,
-    Axis,
-    Frame,
-    Spread,
-    constant,
-    frame_of,
-    in_blocks,
-    natural,
-    spread_of,
-    whole_along,
-    whole_axes,
-)
 from advisor.build.scope import NeedsMessages, Scope
 from advisor.build.text import (
     OPERATORS,
     REDUCED,
     SCANNED,
+    SINGLE,
+    Axis,
+    Frame,
     NotBuiltError,
+    Spread,
     applied,
     bare,
     between,
+    constant,
     filled,
+    frame_of,
+    in_blocks,
+    natural,
     operators,
     plus,
+    spread_of,
+    whole_along,
+    whole_axes,
 )
 from advisor.build.work import as_fetched, brought, count_along, exchanged
-from advisor.ir.concrete import symbols
+from advisor.ir.kernel import symbols, walk
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.statements import walk
 from advisor.ir.values import (
     Along,
     Called,

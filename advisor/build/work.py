@@ -14,17 +14,21 @@ from typing import Any, Final
 
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.calls import dense, product
-from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
-from advisor.analysis.placement import Along, Placement, local_extents, pitches_bytes, ranks_of
+from advisor.analysis.placement import (
+    Along,
+    Facts,
+    NotPriced,
+    Placement,
+    local_extents,
+    pitches_bytes,
+    ranks_of,
+)
 from advisor.analysis.processes import of_work, works
-from advisor.build.module import Axis
-from advisor.dtypes import itemsize_of
-from advisor.ir.concrete import mapped
-from advisor.ir.kernel import Kernel
+from advisor.build.text import Axis
+from advisor.ir.kernel import Bind, Kernel, ScalarBind, Scatter, Statement, Store, mapped
 from advisor.ir.shapes import ArrayType
-from advisor.ir.statements import Bind, ScalarBind, Scatter, Statement, Store
-from advisor.numpy_table import ShapeConflict
+from advisor.numpy_table import ShapeConflict, itemsize_of
 from costdb.expr import ONE, ZERO, Expr, ExprError, less_equal, minimum, num
 from costdb.records import dataclass, field, replace
 from costdb.work import (

@@ -16,23 +16,27 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from advisor.analysis.facts import Bounds, Facts, least_sizes
-from advisor.analysis.placement import local_extents
+from advisor.analysis.placement import Bounds, Facts, least_sizes, local_extents
 from advisor.analysis.processes import works
 from advisor.build.loops import Loops
-from advisor.build.module import (
+from advisor.build.scope import Block, NeedsMessages
+from advisor.build.text import (
+    AUGMENTED,
+    OPERATORS,
     Axis,
     Frame,
     Module,
+    NotBuiltError,
     Spread,
+    bare,
+    check,
+    definition_of,
     frame_of,
     natural,
     placements,
     spread_of,
     whole_axes,
 )
-from advisor.build.scope import Block, NeedsMessages
-from advisor.build.text import AUGMENTED, OPERATORS, NotBuiltError, bare, check, definition_of
 from advisor.build.work import (
     COPIES,
     Lowered,
@@ -44,14 +48,11 @@ from advisor.build.work import (
     with_scans,
 )
 from advisor.distribution import CyclicDim
-from advisor.dtypes import dtype_of
-from advisor.ir.concrete import spelled_out
-from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import describe
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     SET,
     Bind,
     Choice,
+    Kernel,
     Loop,
     Rename,
     Return,
@@ -61,11 +62,13 @@ from advisor.ir.statements import (
     Statement,
     Store,
     Unknown,
+    spelled_out,
     unrolled,
     values_of,
     walk,
     written,
 )
+from advisor.ir.shapes import describe
 from advisor.ir.values import (
     Along,
     Copy,
@@ -81,6 +84,7 @@ from advisor.ir.values import (
     Windows,
     parts_of,
 )
+from advisor.numpy_table import dtype_of
 from costdb.expr import ZERO, Expr
 from costdb.records import dataclass
 from costdb.work import Message, Process, Sequential

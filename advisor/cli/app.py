@@ -44,7 +44,8 @@ _GROUPS = {
 }
 """Commands as help lists them."""
 _ELSEWHERE = {
-    **{"choose": "predict", "rule": "explain", "validate": "calibrate", "run": "annotate"},
+    **{"choose": "predict", "rule": "explain", "run": "annotate", "build": "annotate"},
+    **{"calibrate": "machine", "validate": "machine", "measure": "verify"},
     **{"lsp": "plumbing", "clean": "plumbing", "version": "plumbing"},
 }
 COMMANDS = {

@@ -47,8 +47,7 @@ from advisor.source import (
     unified_diff,
 )
 from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
-from costdb.records import dataclass, field, replace
-from costdb.wording import nearest
+from costdb.records import dataclass, field, nearest, replace
 
 _MOST_NAMES = 4
 _IDENTITY = ("path", "code", "span", "title")
@@ -213,7 +212,7 @@ class Check:
 
     def _cover(self, path: str, text: str, coverage: Coverage) -> None:
         if path.endswith(NOTEBOOK):
-            from advisor.notebook import placed
+            from advisor.source import placed
 
             # of whole parts the file is told, and how to have it read
             parts = (
@@ -344,7 +343,7 @@ class Check:
         """Return what is told of a notebook by cell and line, or as the format knows places."""
         if not told.path.endswith(NOTEBOOK):
             return told
-        from advisor.notebook import on_file, placed
+        from advisor.source import on_file, placed
 
         text = self.sources[told.path]
         if isinstance(told, Finding):
@@ -356,7 +355,7 @@ class Check:
         fix = finding.fix
         if fix is None or self.output_format not in (*_OF_FILES, *_OF_CELLS):
             return finding
-        from advisor.notebook import cell_line
+        from advisor.source import cell_line
 
         spans = (finding.span, *(edit.span for edit in fix.edits))
         cells = {cell_line(text, span.start_line)[0] for span in spans}
@@ -371,7 +370,7 @@ class Check:
     def _covered(self) -> Coverage:
         if not self._of_files:
             return self.coverage
-        from advisor.notebook import on_file
+        from advisor.source import on_file
 
         parts = tuple(map(on_file, self.coverage.not_understood))
         return replace(self.coverage, not_understood=parts)
@@ -381,7 +380,7 @@ class Check:
         notebooks = {path: one for path, one in self.sources.items() if path.endswith(NOTEBOOK)}
         if not notebooks:
             return {}
-        from advisor.notebook import cells_of
+        from advisor.source import cells_of
 
         return {
             f"{path}:cell {number}": cell
@@ -429,7 +428,7 @@ def _diffs(path: str, before: str, after: str) -> Iterator[str]:
     if not path.endswith(NOTEBOOK):
         yield unified_diff(path, before, after)
         return
-    from advisor.notebook import cells_of
+    from advisor.source import cells_of
 
     old, new = cells_of(before), cells_of(after)
     for number in old:
@@ -455,7 +454,7 @@ def answer(task: Question) -> FileResult | Refusal:
     try:
         return engine.check_source(task.path, task.source, task.options)
     except SourceProblem as problem:
-        from advisor.notebook import placed_problem
+        from advisor.source import placed_problem
 
         return Refusal(str(placed_problem(problem, task.source)))
     except MachineError as error:

@@ -18,8 +18,7 @@ from typing import Final, TypeVar
 from advisor.config.files import system_error, wrong_use
 from advisor.report.style import Style, detect_style, json_text, one_line
 from advisor.source import SourceProblem
-from costdb.records import dataclass, replace
-from costdb.wording import DOTTED_NAME, nearest, read_number
+from costdb.records import DOTTED_NAME, dataclass, nearest, read_number, replace
 
 # Text or JSON: what the commands have in common that show one result.
 
@@ -110,8 +109,7 @@ def problem_line(error: Exception) -> str | None:
 def _in_cell(problem: SourceProblem) -> SourceProblem:
     """Return a problem of a notebook at its place in a cell."""
     from advisor.files import read_source
-    from advisor.notebook import placed_problem
-    from advisor.source import NOTEBOOK
+    from advisor.source import NOTEBOOK, placed_problem
 
     if not problem.path.endswith(NOTEBOOK):
         return problem

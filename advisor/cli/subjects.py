@@ -16,10 +16,9 @@ from advisor.config.files import CommandError, Settings, choose_machine, wrong_u
 from advisor.observed import Observations
 from advisor.source import SourceProblem
 from costdb.choosing import Chosen, Subject
-from costdb.estimate import Missing
+from costdb.evaluate import Missing
 from costdb.machines import Machine, load_machine
-from costdb.records import dataclass, replace
-from costdb.wording import DOTTED_NAME, read_number
+from costdb.records import DOTTED_NAME, dataclass, read_number, replace
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel

@@ -128,9 +128,8 @@ def store(facts: Facts, program: str, traffic: Traffic = ()) -> int:
         The store cannot be written.
     """
     from advisor.observed import FUNCTION, MESSAGE, SEEN
-    from costdb.store.database import writing
+    from costdb.store.database import Observation, add_observations, writing
     from costdb.store.place import store_path
-    from costdb.store.records import Observation, add_observations
 
     rows = [
         Observation(file, FUNCTION, seen.function, {SEEN: encode(seen)}, program)

@@ -21,11 +21,10 @@ from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
 from advisor.observed import Observations
-from costdb.records import dataclass, field, replace
-from costdb.wording import nearest
+from costdb.records import dataclass, field, nearest, replace
 
 if TYPE_CHECKING:
-    from advisor.ir.proposal import Rule
+    from advisor.ir.kernel import Rule
 
 _CODE = re.compile(r"[A-Za-z]+[0-9]*")
 

@@ -15,8 +15,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from costdb.records import dataclass, field, replace
-from costdb.wording import DOTTED_NAME, nearest
+from costdb.records import DOTTED_NAME, dataclass, field, nearest, replace
 
 # Settings given in several places, later ones over earlier ones.
 

@@ -13,13 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import libcst as cst
 
-from advisor.frontend.arguments import function_of
 from advisor.frontend.bindings import counted_names, names_in
-from advisor.frontend.trees import nodes_in
-from advisor.ir.concrete import symbols, with_part
+from advisor.frontend.trees import function_of, nodes_in
 from advisor.ir.dependence import slope_of
-from advisor.ir.nests import index_name
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     SET,
     Loop,
     Rename,
@@ -30,15 +27,17 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     mentioned,
+    symbols,
     values_of,
     walk,
+    with_part,
 )
+from advisor.ir.nests import index_name
 from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Value, parts_of
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS
 from advisor.source import Span
 from costdb.expr import substitute
-from costdb.records import dataclass, replace
-from costdb.wording import IDENTIFIER
+from costdb.records import IDENTIFIER, dataclass, replace
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}
 _EXTREMES = {"max": "maximum", "min": "minimum"}

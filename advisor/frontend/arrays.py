@@ -9,17 +9,14 @@ from itertools import pairwise
 
 import libcst as cst
 
-from advisor.dtypes import Kind, UnknownDtype, dtype_of, is_dtype
-from advisor.frontend.arguments import Given, function_of
 from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.calls import METHODS, Calls
-from advisor.frontend.indices import Known, known, scalar, selection, whole_number
+from advisor.frontend.indices import Known, Selection, known, scalar, selection, whole_number
 from advisor.frontend.scope import Scope
-from advisor.frontend.selections import Selection
 from advisor.frontend.splits import decided
-from advisor.frontend.trees import NotUnderstood
+from advisor.frontend.trees import Given, NotUnderstood, function_of
+from advisor.ir.kernel import Bind
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
-from advisor.ir.statements import Bind
 from advisor.ir.values import (
     Called,
     Chosen,
@@ -50,10 +47,14 @@ from advisor.numpy_table import (
     REDUCTIONS,
     ROWS,
     WHOLE_OF_MATH,
+    Kind,
     Shape,
     ShapeConflict,
+    UnknownDtype,
     broadcast,
     count_of,
+    dtype_of,
+    is_dtype,
     joined,
     promote,
     reduced,

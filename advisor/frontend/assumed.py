@@ -21,8 +21,7 @@ from types import MappingProxyType
 
 from advisor.finding import MODULE
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
-from advisor.frontend.parts import NUMPY, OF_ARRAYS
-from advisor.frontend.ranks import MOST, Part, solve
+from advisor.frontend.ranks import MOST, NUMPY, OF_ARRAYS, Part, solve
 from advisor.ir.kernel import COMPILERS
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import imports_of

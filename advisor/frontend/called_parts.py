@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from advisor.frontend.parts import PRODUCTS, Parts
-from advisor.frontend.ranks import MOST, Part
+from advisor.frontend.ranks import MOST, PRODUCTS, Part, Parts
 from advisor.ir.waiting import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, SAME_AS, SCANS

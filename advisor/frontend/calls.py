@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Generic
 
-from advisor.dtypes import Kind
-from advisor.frontend.arguments import A, Door, Given, matched
-from advisor.frontend.trees import NotUnderstood
+from advisor.frontend.trees import A, Door, Given, NotUnderstood, matched
 from advisor.ir.shapes import ArrayType, kind_of_or_none
 from advisor.ir.values import (
     Along,
@@ -42,6 +40,7 @@ from advisor.numpy_table import (
     SAME_AS,
     SCANS,
     UNKNOWN_DTYPE,
+    Kind,
     Shape,
     ShapeConflict,
     broadcast,

@@ -41,7 +41,6 @@ from advisor.distribution import (
     StorageOrder,
     check_spec,
 )
-from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.directives import (
     MICROSECONDS_OF,
     AnyDirective,
@@ -55,9 +54,9 @@ from advisor.frontend.directives import (
     Suppression,
     Trip,
 )
+from advisor.numpy_table import UnknownDtype, dtype_of
 from advisor.source import Span
-from costdb.records import dataclass
-from costdb.wording import IDENTIFIER
+from costdb.records import IDENTIFIER, dataclass
 
 Item = TypeVar("Item")
 

@@ -12,14 +12,13 @@ import libcst as cst
 
 from advisor.annotations import Block, Cyclic, Dist, Mesh
 from advisor.distribution import ArraySpec, spec_of_dist
-from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor, dotted, resolve
 from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.effects import HARMLESS, Functions
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
-from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
-from advisor.ir.statements import Threads
+from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, Threads
+from advisor.numpy_table import UnknownDtype, dtype_of, is_dtype
 from advisor.observed import READ, Seen, by_kind, by_signature, square
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse

@@ -12,14 +12,15 @@ from types import MappingProxyType
 import libcst as cst
 
 from advisor.finding import MODULE
-from advisor.frontend.alone import as_function, loop_alone
 from advisor.frontend.bindings import (
     Imports,
     NameScope,
     array_module_name,
+    as_names,
     assigned_names,
     bound_anywhere,
     escaping_indices,
+    names_around,
     star_imports,
 )
 from advisor.frontend.comments import read_comments
@@ -37,21 +38,21 @@ from advisor.frontend.directives import (
     NumberComment,
     read_pragmas,
 )
-from advisor.frontend.effects import Reading
-from advisor.frontend.others import seen_kind
+from advisor.frontend.effects import Reading, seen_kind
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import (
     agreeing,
+    as_function,
     as_seen,
     compilers,
     fitted,
     hints,
+    loop_alone,
     seen_sizes,
     untold,
     unusable,
 )
-from advisor.frontend.seen_names import as_names, names_around
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext, lines_of
@@ -60,7 +61,7 @@ from advisor.observed import READ, Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, free_symbols, sym
 from costdb.expr.functions import is_name
-from costdb.wording import IDENTIFIER
+from costdb.records import IDENTIFIER
 
 _BUILTINS = frozenset({"len", "max", "min", "range"})
 # functions that can see every local variable of the function that calls them

@@ -24,9 +24,9 @@ from advisor.frontend.accumulations import (
 )
 from advisor.frontend.arrays import value_of
 from advisor.frontend.besides import Besides
-from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
+from advisor.frontend.bindings import assigned_names, name_node, names_in, resolve, target_names
 from advisor.frontend.directives import spoken_of
-from advisor.frontend.effects import roots
+from advisor.frontend.effects import roots, work_of
 from advisor.frontend.indices import (
     MOST_ITERATIONS,
     Bounds,
@@ -37,16 +37,13 @@ from advisor.frontend.indices import (
     pairs,
     range_of,
 )
-from advisor.frontend.others import work_of
 from advisor.frontend.scope import Moment, Split, looks_up, part_of
-from advisor.frontend.seen_names import name_node
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import ends_of_parts
 from advisor.frontend.stores import bind_item, evaluated
 from advisor.frontend.trees import MOST_NODES, NotUnderstood, nodes_in, parts_of
 from advisor.ir.dependence import least_index
-from advisor.ir.shapes import ArrayType, whole
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     NO_PRICE,
     Choice,
     Loop,
@@ -59,6 +56,7 @@ from advisor.ir.statements import (
     Unrolled,
     walk,
 )
+from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.values import Point, Read, Scalar, Value
 from advisor.ir.waiting import carried as carried_by
 from advisor.numpy_table import PYTHON_INTEGER, strong

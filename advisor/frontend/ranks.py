@@ -7,7 +7,8 @@ as little as it can be: nothing has more dimensions than the text needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from costdb.records import dataclass, field
 
@@ -307,3 +308,315 @@ def _applied(rule: Rule, how: Callable[[], None]) -> list[Part] | None:
         return None
     changed = zip(rule.parts, before, strict=True)
     return [part for part, state in changed if part.state != state]
+
+
+# --- parts ----------------------------------------------------------------------------------------
+# The expressions of a function as parts with ranks, and what has to hold between them.
+#
+# What NumPy's functions do to ranks the tables of its functions tell. An expression of which
+# nothing is known may be anything.
+
+
+NUMPY = {"np": "numpy", "numpy": "numpy", "math": "math"}
+"""What names of modules mean where nothing imports them."""
+
+OF_ARRAYS = frozenset(
+    ["shape", "dtype", "ndim", "strides", "itemsize", "nbytes", "size", "flat", "T", "real", "imag"]
+)
+PRODUCTS: Sequence[Sequence[int | None]] = ((0, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2))
+"""Ranks of a product and of its factors."""
+
+_BUILTINS = frozenset(
+    ["len", "range", "int", "float", "round", "sum", "min", "max", "abs", "isinstance"]
+)
+_KEEP_WHOLE = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+_NO_ARITHMETIC = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+_Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp
+
+
+class Parts:
+    """Reads expressions.
+
+    Attributes
+    ----------
+    rules : Rules
+    imports : mapping of str to str
+        Modules and functions, by the names that a file gives them.
+    dropped : frozenset of str
+        Names of which no rank is asked: they fit none.
+    given : dict of str to Part
+        What names denote at the start, and attributes of them.
+    now : dict of str to Part
+        What names denote here.
+    """
+
+    def __init__(
+        self, given: Iterable[str], imports: Mapping[str, str], dropped: frozenset[str]
+    ) -> None:
+        self.rules, self.imports, self.dropped = Rules(), imports, dropped
+        self.given = {name: Part(names=frozenset((name,))) for name in given}
+        self.now = dict(self.given)
+        self.in_sum = False
+        # names with subscripts of subscripts, and those that are used as only arrays are
+        self.nested, self.sure = set[str](), set[str]()
+
+    def number(self, *, whole: bool = False, rank: int = 0) -> Part:
+        """Return a part that is known to hold numbers."""
+        return Part(rank, rank, number=True, whole=whole, array=rank > 0)
+
+    def ranked(self, part: Part, least: int, most: int | None = None) -> Part:
+        """Let a part have so many dimensions, exactly or within bounds."""
+        forms = [(n,) for n in range(least, (least if most is None else most) + 1)]
+        self.rules.one_of((part,), forms)
+        return part
+
+    def array(self, part: Part, least: int = 0) -> Part:
+        """Let a part be used as arrays are."""
+        part.number = part.array = True
+        self.sure |= part.names
+        return self.ranked(part, least, MOST) if least else part
+
+    def counted(self, node: ast.expr | None) -> None:
+        """Let an expression be a whole number."""
+        if node is not None:
+            part = self.ranked(self.part(node), 0)
+            part.number = part.whole = True
+
+    def item(self, base: Part) -> Part:
+        """Return what one step through a part gives."""
+        made = Part()
+        self.rules.taken(made, base, 1, 1, ())
+        return made
+
+    def operated(self, op: ast.operator | None, parts: Sequence[Part]) -> Part:
+        """Return what comes out element by element."""
+        if not parts or any(one.other for one in parts):
+            return Part(other=True)
+        made = Part(number=op is not None and not isinstance(op, ast.Add))
+        self.rules.largest(made, parts)
+        self.rules.alike((made, *parts))
+        if isinstance(op, _KEEP_WHOLE):
+            self.rules.needs_whole(made, parts)
+        return made
+
+    def test(self, node: ast.expr) -> None:
+        """Read a condition: it is one value."""
+        match node:
+            case ast.BoolOp(values=values):
+                for one in values:
+                    self.test(one)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self.test(operand)
+            case ast.Compare(ops=ops) if not any(isinstance(one, _NO_ARITHMETIC) for one in ops):
+                self.ranked(self.part(node), 0)
+            case _:
+                self.part(node)
+
+    def part(self, node: ast.expr) -> Part:
+        """Return the part that an expression is."""
+        match node:
+            case ast.Constant(value=int() | float() | complex() as value):
+                return self.number(whole=type(value) is int)
+            case ast.Constant() | ast.JoinedStr() | ast.Dict() | ast.Set():
+                return Part(other=True)
+            case ast.Name(id=name):
+                return Part() if name in self.dropped else self.now.get(name, Part())
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.BinOp(left=left, op=op, right=right):
+                parts = [self.part(left), self.part(right)]
+                if isinstance(op, ast.MatMult):
+                    return self.formed(PRODUCTS, parts)
+                if self.in_sum and isinstance(op, ast.Mult | ast.Sub):
+                    self._swept((left, right), parts)
+                match left, right:
+                    case ast.Subscript(slice=ast.Name(i)), ast.Subscript(slice=ast.Name(j)) if (
+                        isinstance(op, ast.Sub) and i != j
+                    ):
+                        self.rules.apart(*parts)
+                return self.operated(op, parts)
+            case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
+                self.test(node)
+                return Part()
+            case ast.UnaryOp(operand=operand):
+                return self.operated(ast.Sub(), [self.part(operand)])
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                parts = [self.part(one) for one in (left, *others)]
+                if any(isinstance(one, _NO_ARITHMETIC) for one in ops):
+                    return Part()
+                equal = any(isinstance(one, ast.Eq | ast.NotEq) for one in ops)
+                return self.operated(None if equal else ast.Div(), parts)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                self.test(test)
+                return self.operated(None, [self.part(body), self.part(orelse)])
+            case ast.Call():
+                return self.called(node)
+            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+                for one in parts:
+                    self.part(one)
+                return Part(other=True)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                self.element(node)
+                return Part(other=True)
+            case _:
+                return Part()
+
+    def formed(self, forms: Sequence[Sequence[int | None]], parts: Sequence[Part]) -> Part:
+        """Return the result of what takes parts of the ranks that one of some forms states."""
+        made = Part(number=True)
+        taken = parts[: len(forms[0]) - 1]
+        for one in taken:
+            self.array(one)
+        self.rules.one_of((made, *taken), [form[: len(taken) + 1] for form in forms])
+        return made
+
+    def called(self, node: ast.Call) -> Part:
+        """Return what a call gives: anything."""
+        for one in (*node.args, *(one.value for one in node.keywords)):
+            self.part(one)
+        return Part()
+
+    def element(self, node: _Comprehension) -> Part:
+        """Return what a comprehension yields."""
+        before = self.now
+        self.now = dict(before)
+        for one in node.generators:
+            self.walked(one.target, one.iter)
+            for test in one.ifs:
+                self.test(test)
+        found = self.part(node.elt)
+        self.now = before
+        return found
+
+    def walked(self, target: ast.expr, node: ast.expr) -> None:
+        """Bind a target to each step through an expression."""
+        match node, target:
+            case ast.Call(func=function, args=args), _ if self.path(function).endswith("range"):
+                for one in args:
+                    self.counted(one)
+                self.unpack(target, self.number(whole=True))
+            case ast.Call(func=ast.Name(id="enumerate"), args=[one, *_]), ast.Tuple(elts=[i, rest]):
+                self.unpack(i, self.number(whole=True))
+                self.walked(rest, one)
+            case ast.Call(func=ast.Name(id="zip"), args=args), ast.Tuple(elts=targets):
+                for inner, one in zip(targets, args, strict=False):
+                    self.walked(inner, one)
+            case ast.Call(func=ast.Name(id="list" | "reversed" | "sorted"), args=[one, *_]), _:
+                self.walked(target, one)
+            case _:
+                self.unpack(target, self.item(self.part(node)))
+
+    def unpack(self, target: ast.expr, part: Part) -> None:
+        """Bind a target to a part."""
+        match target:
+            case ast.Name(id=name):
+                self.bind(name, part)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for one in parts:
+                    self.unpack(one, self.item(part))
+            case ast.Attribute():
+                self.rules.same(part, self.part(target))
+            case ast.Subscript():
+                self.rules.stored(part, self.part(target))
+
+    def bind(self, name: str, part: Part) -> None:
+        """Bind a name from here on."""
+        self.now[name] = part
+
+    def path(self, node: ast.expr) -> str:
+        """Return the full name of a function or a constant of a module; empty where it is none."""
+        match node:
+            case ast.Name(id=name) if name not in self.now:
+                plain = name if name in _BUILTINS or "*" in self.imports else ""
+                return self.imports.get(name, plain).removeprefix("numpy.")
+            case ast.Attribute(value=ast.Name() | ast.Attribute() as value, attr=attr):
+                of = self.path(value)
+                known = of and (isinstance(value, ast.Attribute) or value.id in self.imports)
+                return f"{of}.{attr}".removeprefix("numpy.") if known else ""
+        return ""
+
+    def _swept(self, nodes: Sequence[ast.expr], parts: Sequence[Part]) -> None:
+        """What a sum goes through together with a part that an index chooses is as large."""
+        for k, node in enumerate(nodes):
+            chosen = isinstance(node, ast.Subscript) and any(
+                isinstance(one, ast.Name) for one in ast.walk(node.slice)
+            )
+            if chosen and isinstance(nodes[1 - k], ast.Name | ast.Attribute):
+                self.rules.swept(parts[k], parts[1 - k])
+
+    def _attribute(self, node: ast.Attribute) -> Part:
+        value, attr = node.value, node.attr
+        if self.path(node):
+            return self.number() if attr in ("pi", "e", "inf", "nan") else Part()
+        held = self.part(value)
+        if attr in OF_ARRAYS and not held.other:
+            whole = attr in ("size", "ndim")
+            if attr in ("real", "imag"):
+                return self.operated(None, [held])
+            self.array(held, 2 if attr == "T" else 1)
+            if attr == "T":
+                return held
+            return self.number(whole=True) if whole else Part(other=True)
+        if not isinstance(value, ast.Name) or held.number or self.given.get(value.id) is not held:
+            return Part()
+        held.other = True
+        name = f"{value.id}.{attr}"
+        if name in self.dropped:
+            return Part()
+        return self.given.setdefault(name, Part(names=frozenset((name,))))
+
+    def _subscript(self, node: ast.Subscript) -> Part:
+        index, value = node.slice, node.value
+        if isinstance(value, ast.Attribute) and value.attr == "shape":
+            axis = index.value if isinstance(index, ast.Constant) else None
+            least = max(axis + 1, -axis) if isinstance(axis, int) else 1
+            self.array(self.part(value.value), least)
+            return Part() if isinstance(index, ast.Slice) else self.number(whole=True)
+        match value:
+            case ast.Call(func=func, args=[one]) if self.path(func) in ("where", "nonzero"):
+                self.array(self.part(one), 1)
+                return self.number(whole=True, rank=1)
+            case ast.Attribute(attr="mgrid") if isinstance(index, ast.Tuple):
+                for one in index.elts:
+                    if isinstance(one, ast.Slice) and one.step is None:
+                        self.counted(one.lower)
+                        self.counted(one.upper)
+                return self.number(rank=len(index.elts) + 1)
+        match index:
+            case ast.Call(func=func, args=args) if self.path(func) == "ix_":
+                for one in args:
+                    self.array(self.part(one), 1).whole = True
+                self.array(self.part(value), len(args))
+                return self.number(rank=len(args))
+        base, by, kept, added, masked = self.part(value), list[Part](), 0, False, False
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        for one in parts:
+            match one:
+                case ast.Slice(lower=lower, upper=upper, step=step):
+                    for bound in (lower, upper, step):
+                        self.counted(bound)
+                    kept += 1
+                case ast.Starred() | ast.Constant(value=str() | bytes()):
+                    base.other = True
+                case ast.Attribute(attr="newaxis"):
+                    added = True
+                case ast.Constant(value=known) if known is None or known is ...:
+                    added = True
+                case ast.Compare() | ast.UnaryOp(op=ast.Invert()):
+                    self.ranked(self.part(one), 1, MOST)
+                    masked = True
+                case _:
+                    by.append(self.part(one))
+                    by[-1].whole = True
+        if len(parts) > 1 or masked:
+            self.array(base)
+        elif isinstance(value, ast.Subscript):
+            self.nested |= base.names
+        if added or masked:
+            self.ranked(base, max(1, kept + len(by)), MOST)
+            return Part(number=True)
+        made = Part()
+        self.rules.taken(made, base, len(by), kept + len(by), by)
+        return made

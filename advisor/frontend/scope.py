@@ -9,15 +9,13 @@ from typing import Any, TypeVar
 
 import libcst as cst
 
-from advisor.dtypes import UnknownDtype
-from advisor.frontend.seen_names import SeenNames, number_type
+from advisor.frontend.bindings import SeenNames, number_type
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
-from advisor.ir.kernel import DeclaredArray, FilledList
+from advisor.ir.kernel import DeclaredArray, FilledList, Statement
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
-from advisor.ir.statements import Statement
 from advisor.ir.values import Point, Read, Scalar, Subscript, Value, parts_of, reads, within
-from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, strong
+from advisor.numpy_table import PYTHON_INTEGER, ShapeConflict, UnknownDtype, strong
 from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
 from costdb.expr import ONE, Expr, sym, to_text

@@ -9,7 +9,6 @@ from itertools import chain
 import libcst as cst
 
 from advisor.frontend.accumulations import Combination, Search
-from advisor.frontend.arguments import function_of
 from advisor.frontend.arrays import (
     base_of,
     drawn,
@@ -37,11 +36,8 @@ from advisor.frontend.stores import (
     scattered,
     stored,
 )
-from advisor.frontend.trees import NotUnderstood, nodes_in
-from advisor.ir.concrete import with_name
-from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import ArrayType, is_whole, whole
-from advisor.ir.statements import (
+from advisor.frontend.trees import NotUnderstood, function_of, nodes_in
+from advisor.ir.kernel import (
     SET,
     Bind,
     Opaque,
@@ -51,12 +47,15 @@ from advisor.ir.statements import (
     Statement,
     Store,
     Unrolled,
+    with_name,
 )
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import ArrayType, is_whole, whole
 from advisor.ir.values import Chosen, Copy, Elementwise, Point, Read, Scalar, Value
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span
 from costdb.expr import Expr, num
-from costdb.wording import IDENTIFIER
+from costdb.records import IDENTIFIER
 
 _WORD = re.compile(IDENTIFIER)
 

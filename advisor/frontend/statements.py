@@ -10,19 +10,17 @@ import libcst as cst
 
 from advisor.frontend.accumulations import only_statement, search, smalls_of
 from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
-from advisor.frontend.comprehensions import comprehension
 from advisor.frontend.directives import spoken_of
-from advisor.frontend.lists import GROWN, begun, growing_in, grown, room, row_of
+from advisor.frontend.lists import GROWN, begun, comprehension, growing_in, grown, room, row_of
 from advisor.frontend.loops import Loops
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import decided
 from advisor.frontend.stores import chosen_stores, extreme, mask_of, truth
 from advisor.frontend.trees import NotUnderstood, nodes_in
-from advisor.ir.kernel import FilledList
-from advisor.ir.nests import is_of_elements
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     NO_PRICE,
     Choice,
+    FilledList,
     Opaque,
     ScalarBind,
     Stated,
@@ -31,6 +29,7 @@ from advisor.ir.statements import (
     Unrolled,
     walk,
 )
+from advisor.ir.nests import is_of_elements
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import strong
 from advisor.source import Span

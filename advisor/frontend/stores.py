@@ -19,15 +19,14 @@ from advisor.frontend.arrays import (
     whole_read,
 )
 from advisor.frontend.bindings import dotted, resolve
+from advisor.frontend.effects import is_inert
 from advisor.frontend.indices import Known, bound_to_number, calculated, known, selection
 from advisor.frontend.lists import appended, put
-from advisor.frontend.others import is_inert
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.dependence import known_non_negative
-from advisor.ir.masks import unchosen
-from advisor.ir.nests import is_of_elements
-from advisor.ir.statements import CONDITION, SET, ScalarBind, Scatter, Statement, Store
+from advisor.ir.kernel import CONDITION, SET, ScalarBind, Scatter, Statement, Store
+from advisor.ir.nests import is_of_elements, unchosen
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import ShapeConflict, broadcast
 from advisor.source import Span

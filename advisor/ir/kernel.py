@@ -3,17 +3,343 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from functools import lru_cache, wraps
+from operator import is_not
+from typing import Any, Protocol, TypeVar, cast
 
-from advisor.distribution import ArraySpec
+from advisor.distribution import ArraySpec, MeshSpec
+from advisor.finding import Applicability
 from advisor.ir.shapes import ArrayType
-from advisor.ir.statements import Statement
-from advisor.ir.values import Value
-from advisor.source import Span
-from costdb.expr import Expr
-from costdb.records import dataclass, field, replace
+from advisor.ir.values import Along, Gather, Point, Read, Subscript, Value, parts_of, reads
+from advisor.source import Edit, Span
+from costdb.expr import Expr, free_symbols, num, substitute
+from costdb.records import dataclass, field, fields, is_dataclass, replace
+
+# --- statements -----------------------------------------------------------------------------------
+# Statements of the kernel's intermediate form.
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A name comes to denote a fresh array: ``name = value``."""
+
+    name: str
+    value: Value
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Elements of an existing array change: ``array[region] = value``.
+
+    Where it is `in_place` (``array[region] += other``, ``np.add(x, y, out=array)``), the last
+    operation stores there by itself; otherwise its result is an array of its own, and copied. The
+    result is the same, so stores that differ in this only are equal.
+
+    Where a number is `compared`, as the "first" or the "last" of two, Python finds the extreme.
+
+    Values that are `held` are in variables of these names, computed once for all their uses. While
+    the element is combined it may be in a `variable`. Neither changes the result.
+    """
+
+    array: str
+    region: tuple[Subscript, ...]
+    value: Value
+    span: Span
+    in_place: bool = field(default=False, compare=False)
+    held: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+    variable: str = field(default="", compare=False)
+    compared: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarBind:
+    """A name comes to denote a number computed from arrays (a sum, an element).
+
+    Where it is `combined`, the value is what the number that it was is combined with.
+    """
+
+    name: str
+    value: Value
+    span: Span
+    combined: bool = field(default=False, compare=False)
+
+
+class Threads(StrEnum):
+    """Whether threads share the iterations of a loop."""
+
+    NO = "no"
+    """It is no ``prange``."""
+    ASKED = "asked"
+    """A ``prange``; nothing shows what the compiler made of it."""
+    SHARED = "shared"
+    """A ``prange`` that the compiler made parallel."""
+    REFUSED = "refused"
+    """A ``prange`` that runs as a plain range: nobody asked the compiler, or it did not."""
+
+
+class Compiled(StrEnum):
+    """Whether a compiler of single functions takes a loop that Python interprets, as proposed."""
+
+    NO = "no"
+    ALONE = "alone"
+    """Its iterations wait for nothing."""
+    WAITING = "waiting"
+    """Each may wait for the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for variable in range(low, high, step)``; `variable` is a symbol of the body.
+
+    Where `stated`, the bounds are what a pragma says of the usual run, not what the source does.
+    `starts` tells what numbers that iterations pass on hold before the first one, by their own
+    names where that is not known. `threads` and `compiled` change neither what it computes nor the
+    order within an iteration.
+    """
+
+    variable: str
+    low: Expr
+    high: Expr
+    step: int
+    body: tuple[Statement, ...]
+    span: Span
+    stated: bool = False
+    threads: Threads = Threads.NO
+    compiled: Compiled = Compiled.NO
+    starts: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A conditional whose condition is true with a stated probability.
+
+    The `condition` itself is known where it is computed from numbers and elements.
+    """
+
+    probability: Expr
+    then: tuple[Statement, ...]
+    orelse: tuple[Statement, ...]
+    span: Span
+    condition: Value | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A statement whose whole cost a pragma states, in microseconds."""
+
+    microseconds: Expr
+    mentions: frozenset[str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Elements at places that only the data know are combined with values.
+
+    ``np.add.at(array, places, value)``; repeated places count each time. Where the `operation` is
+    `SET`, they are stored, and the last one stays. Where it is `by_element`, the source has loops
+    that do so one by one. The places are along the first axis, `others` along those after it.
+    Values that are `held` are in variables of these names.
+    """
+
+    array: str
+    places: Value
+    value: Value
+    operation: str
+    span: Span
+    by_element: bool = False
+    others: tuple[Value, ...] = ()
+    held: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+
+    @property
+    def all_places(self) -> tuple[Value, ...]:
+        """The places along each axis."""
+        return (self.places, *self.others)
+
+
+SET = "set"
+"""The operation of a scatter that stores."""
+
+CONDITION = "<condition>"
+"""The name under which a number is bound that only a condition uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Names of equal arrays are exchanged (``u, v = v, u``); no element moves."""
+
+    names: frozenset[str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The end of the kernel, and the arrays that leave it."""
+
+    names: frozenset[str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that is not understood; it may read or change every name it mentions.
+
+    What is not known `of_all` concerns every statement of a kernel: none of them has a price.
+    It takes at least some `steps` of the interpreter: subscripts, operators, NumPy's functions.
+    """
+
+    reason: str
+    mentions: frozenset[str]
+    span: Span
+    of_all: bool = False
+    steps: tuple[int, int, int] = (0, 0, 0)
+
+
+NO_PRICE = "has no price"
+"""What is told of a statement whose effects are known, at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Unknown):
+    """Something besides work on arrays: nobody knows how long it takes, but what it changes.
+
+    It may read all that it mentions.
+    """
+
+    changes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """A loop over values that are written out, as its iterations one after another.
+
+    Several of its statements have one place in the source, so that no rule rewrites them.
+    """
+
+    body: tuple[Statement, ...]
+    span: Span
+
+
+Statement = (
+    Bind
+    | Store
+    | ScalarBind
+    | Loop
+    | Choice
+    | Stated
+    | Scatter
+    | Rename
+    | Return
+    | Unknown
+    | Unrolled
+)
+
+
+def is_total(statement: Statement) -> bool:
+    """Return whether a statement accumulates a number, as an array of no dimensions."""
+    return isinstance(statement, Store) and not statement.region
+
+
+def names_elements(statement: Statement) -> bool:
+    """Return whether a statement itself names single elements, or places that data tell."""
+    parts = (part for value in values_of(statement) for part in parts_of(value))
+    return any(
+        isinstance(one, Gather)
+        or (isinstance(one, Read | Store) and {type(part) for part in one.region} == {Point})
+        for one in (statement, *parts)
+    )
+
+
+def values_of(statement: Statement) -> tuple[Value, ...]:
+    """Return the values that a statement itself computes."""
+    match statement:
+        case Bind() | ScalarBind() | Store():
+            return (statement.value,)
+        case Scatter():
+            return (*statement.all_places, statement.value)
+    return ()
+
+
+def within(statement: Statement) -> tuple[Statement, ...]:
+    """Return the statements that a statement directly holds."""
+    match statement:
+        case Loop() | Unrolled():
+            return statement.body
+        case Choice():
+            return statement.then + statement.orelse
+    return ()
+
+
+def mentioned(statement: Statement) -> frozenset[str]:
+    """Return the names of all arrays that a statement reads, writes or binds."""
+    names = statement.names if isinstance(statement, Return) else _changed(statement)
+    names = names | statement.mentions if isinstance(statement, Unknown) else names
+    needed = (read.array for value in values_of(statement) for read in reads(value))
+    return names.union(needed, *map(mentioned, within(statement)))
+
+
+def written(statement: Statement) -> frozenset[str]:
+    """Return the names of all arrays that a statement may change or rebind."""
+    return _changed(statement).union(*map(written, within(statement)))
+
+
+def _changed(statement: Statement) -> frozenset[str]:
+    match statement:
+        case Bind() | ScalarBind():
+            return frozenset({statement.name})
+        case Store() | Scatter():
+            return frozenset({statement.array})
+        case Rename():
+            return statement.names
+        case Opaque():
+            return statement.changes
+        case Stated() | Unknown():
+            return statement.mentions
+    return frozenset()
+
+
+def walk(statements: tuple[Statement, ...], *, rewritable: bool = False) -> Iterator[Statement]:
+    """Yield all statements, outermost first, in program order.
+
+    Where `rewritable`, without those that share their place in the source with others.
+    """
+    for statement in statements:
+        yield statement
+        if not (rewritable and isinstance(statement, Unrolled)):
+            yield from walk(within(statement), rewritable=rewritable)
+
+
+def parts_of_range(statement: Statement) -> tuple[Loop, ...]:
+    """Return the loops as which one is read that treats parts of its range each in its own way."""
+    body = statement.body if isinstance(statement, Unrolled) else ()
+    parts = tuple(one for one in body if isinstance(one, Loop) and one.span == statement.span)
+    return parts if len(parts) == len(body) else ()
+
+
+def unrolled(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return statements with the iterations of loops over written-out values in their places."""
+    if not any(isinstance(statement, Unrolled) for statement in walk(statements)):
+        return statements
+    made: list[Statement] = []
+    for statement in statements:
+        match statement:
+            case Unrolled(body, _):
+                made.extend(unrolled(body))
+            case Loop():
+                made.append(replace(statement, body=unrolled(statement.body)))
+            case Choice():
+                then, orelse = unrolled(statement.then), unrolled(statement.orelse)
+                made.append(replace(statement, then=then, orelse=orelse))
+            case _:
+                made.append(statement)
+    return tuple(made)
+
+
+# --- kernel ---------------------------------------------------------------------------------------
+
 
 COMPILERS = ("numba", "jit", "njit")
 """Parts of the names of decorators that compile a function."""
@@ -316,3 +642,257 @@ class Kernel:
     def extents(self, name: str) -> tuple[Expr, ...]:
         """Return the shape of an array."""
         return (self.arrays.get(name) or self.locals[name]).extents
+
+
+# --- proposal -------------------------------------------------------------------------------------
+# What a rule is, and what it offers: a variant of a kernel, why it is legal, how to write it.
+
+
+ALWAYS = 1.0, 0.0
+"""Any speed-up, and any time saved, is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Legality:
+    """Whether a rewrite keeps results, and the argument in words."""
+
+    applicability: Applicability
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One way to write a kernel otherwise.
+
+    Attributes
+    ----------
+    title : str
+        What to do, as an imperative: "sum the windows by prefix scans".
+    reason : str
+        Why it can be faster, without numbers.
+    span : Span
+        The statement that the choice is about.
+    variant : Kernel
+        The kernel as it would be.
+    legality : Legality
+    edits : callable returning tuple of Edit
+        Builds the edits; called only when somebody looks at them. Empty where the source
+        cannot be changed mechanically.
+    least : (float, float)
+        The speed-up, and the seconds saved in a call, from which on it is worth a word.
+    rest : Kernel or None
+        The kernel without what is changed, where that by itself has to be so much faster.
+    """
+
+    title: str
+    reason: str
+    span: Span
+    variant: Kernel
+    legality: Legality
+    edits: Callable[[], tuple[Edit, ...]]
+    least: tuple[float, float] = ALWAYS
+    rest: Kernel | None = None
+
+
+class Rule(Protocol):
+    """One kind of choice, with a page of its own."""
+
+    @property
+    def code(self) -> str:
+        """Stable code, such as ``ADV201``."""
+
+    @property
+    def name(self) -> str:
+        """Kebab-case name of the anti-pattern."""
+
+    @property
+    def documentation(self) -> str:
+        """The rule's page, in Markdown."""
+
+    @property
+    def module(self) -> str:
+        """The module that it is in, which begins with its page."""
+
+
+class Transform(Rule, Protocol):
+    """A rule about kernels, found through the entry-point group ``advise.transforms``."""
+
+    def propose(self, kernel: Kernel) -> Iterable[Proposal]:
+        """Yield every alternative to the choices that the kernel makes."""
+
+
+# --- concrete -------------------------------------------------------------------------------------
+# A kernel at given sizes, and the symbols that its cost follows from.
+#
+# Formulas of numbers are found many times faster than formulas of symbols, which is what ranking
+# many variants of a kernel needs. Reports need the symbols again.
+
+
+# Anything made of dataclasses and tuples: its symbols, and itself with other parts.
+
+Node = TypeVar("Node")
+
+
+def rebuilt(node: Node, other: Callable[[Expr], Expr]) -> Node:
+    """Return a statement, a value, work, or a tuple of them, with every expression replaced.
+
+    Parameters
+    ----------
+    node : dataclass, tuple, Expr or anything else
+        Of what is anything else nothing changes; what holds no other expression stays the object
+        that it is.
+    other : callable
+        Gives what stands for an expression.
+    """
+    return mapped(node, lambda part: other(part) if isinstance(part, Expr) else None)
+
+
+def with_part(node: Node, old: object, new: object) -> Node:
+    """Return a value, or a tuple of them, with another part wherever an equal one stands."""
+    return mapped(node, lambda part: new if part == old else None)
+
+
+def with_name(node: Node, old: str, new: str) -> Node:
+    """Return statements with another name for an array, which nothing else is called."""
+
+    def other(part: object) -> object:
+        if isinstance(part, frozenset) and old in part:
+            return part - {old} | {new}
+        return new if part == old else None
+
+    return mapped(node, other)
+
+
+def spelled_out(node: Node) -> Node:
+    """Return statements or values with what functions along axes come to in their places."""
+    return mapped(
+        node, lambda part: spelled_out(part.computed) if isinstance(part, Along) else None
+    )
+
+
+def mapped(node: Node, other: Callable[[object], object]) -> Node:
+    """Return a node with its parts replaced where `other` gives something, outermost first."""
+    changed = other(node)
+    if changed is not None:
+        return cast(Node, changed)
+    if isinstance(node, tuple):
+        parts = [mapped(part, other) for part in node]
+        return cast(Node, tuple(parts)) if any(map(is_not, parts, node)) else node
+    names = _names_of(cast(type, type(node)))
+    before = [getattr(node, name) for name in names]
+    after = [mapped(part, other) for part in before]
+    if any(map(is_not, after, before)):
+        return type(node)(**dict(zip(names, after, strict=True)))
+    return node
+
+
+def symbols(node: object) -> frozenset[str]:
+    """Return every symbol in the expressions of a statement, a value, a region, or several."""
+    found: set[str] = set()
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Expr):
+            found |= free_symbols(part)
+            continue
+        names = _names_of(cast(type, type(part)))
+        pending += part if isinstance(part, tuple) else [getattr(part, name) for name in names]
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def _names_of(kind: type) -> tuple[str, ...]:
+    """Return what of the objects of a type may hold expressions."""
+    if not is_dataclass(kind) or kind is Span:
+        return ()
+    return tuple(field.name for field in fields(kind))
+
+
+# A kernel at given sizes.
+
+
+Bindings = Mapping[str, Expr]
+
+
+def at_sizes(kernel: Kernel, sizes: Mapping[str, int | float]) -> Kernel:
+    """Return a kernel with values for its sizes; sizes that are no whole numbers stay symbols.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    sizes : mapping of str to number
+    """
+    return _at(kernel, tuple((name, one) for name, one in sizes.items() if isinstance(one, int)))
+
+
+@once
+def _at(kernel: Kernel, sizes: tuple[tuple[str, int], ...]) -> Kernel:
+    whole = dict(sizes)
+    bindings = {name: num(value) for name, value in whole.items()}
+    return replace(
+        kernel,
+        arrays={name: _declared(array, bindings, whole) for name, array in kernel.arrays.items()},
+        locals={name: _local(array, bindings) for name, array in kernel.locals.items()},
+        body=rebuilt(
+            kernel.body,
+            lambda expr: (
+                expr if free_symbols(expr).isdisjoint(bindings) else substitute(expr, bindings)
+            ),
+        ),
+    )
+
+
+@once
+def symbols_of(kernel: Kernel) -> frozenset[str]:
+    """Return the symbols that the cost of a kernel may depend on.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    indices = _indices_of(kernel)
+    return _extents_of(kernel).union(*(symbols(one) - indices for one in kernel.body))
+
+
+def whole_numbers_of(kernel: Kernel) -> frozenset[str]:
+    """Return the symbols that stand for whole numbers: extents, and the program's own integers.
+
+    A symbol that only a pragma names, as in ``cost a*N us``, may be any number.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    own = frozenset(kernel.context.scalar_texts) - _indices_of(kernel)
+    return _extents_of(kernel).union(kernel.sizes, own)
+
+
+def _indices_of(kernel: Kernel) -> frozenset[str]:
+    return frozenset(loop.variable for loop in walk(kernel.body) if isinstance(loop, Loop))
+
+
+def _extents_of(kernel: Kernel) -> frozenset[str]:
+    """Return the symbols in the shapes of arrays and in those of meshes."""
+    extents = [
+        extent for name in (*kernel.arrays, *kernel.locals) for extent in kernel.extents(name)
+    ]
+    ranks = (
+        extent
+        for array in kernel.arrays.values()
+        for _, extent in array.spec.mesh.axes
+        if isinstance(extent, str)
+    )
+    return frozenset(ranks).union(*map(free_symbols, extents))
+
+
+def _declared(array: DeclaredArray, bindings: Bindings, sizes: Mapping[str, int]) -> DeclaredArray:
+    axes = tuple(
+        (name, sizes.get(extent, extent) if isinstance(extent, str) else extent)
+        for name, extent in array.spec.mesh.axes
+    )
+    extents = tuple(substitute(extent, bindings) for extent in array.extents)
+    return replace(array, spec=replace(array.spec, mesh=MeshSpec(axes)), extents=extents)
+
+
+def _local(array: LocalArray, bindings: Bindings) -> LocalArray:
+    return replace(array, extents=tuple(substitute(e, bindings) for e in array.extents))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from advisor.dtypes import Kind, kind_of
 from advisor.ir.values import (
     Along,
     Called,
@@ -40,8 +39,10 @@ from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     UNKNOWN_DTYPE,
+    Kind,
     broadcast,
     expanded,
+    kind_of,
     promote,
     reduced,
     result_dtype,

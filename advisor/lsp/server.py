@@ -33,6 +33,7 @@ from advisor.frontend.prefilter import forget
 from advisor.lsp.analyses import (
     Analyses,
     Analysis,
+    Document,
     KernelMemo,
     OpenFile,
     analyse,
@@ -40,30 +41,27 @@ from advisor.lsp.analyses import (
     suppression_edits,
     with_details,
 )
-from advisor.lsp.document import Document
 from advisor.lsp.protocol import (
     EDIT,
     MEASURE,
     QUICK_FIX,
     REWRITE,
+    SECTION,
     AdviseProtocol,
+    OptionsOfFiles,
+    SettingError,
+    Settings,
     actions,
     asked_finding,
     diagnostics,
     hints,
     hover,
-    overlapping,
-    rule_pages,
-    workspace_edit,
-)
-from advisor.lsp.settings import (
-    SECTION,
-    OptionsOfFiles,
-    SettingError,
-    Settings,
     machine_name,
+    overlapping,
     read_settings,
+    rule_pages,
     size,
+    workspace_edit,
 )
 from advisor.source import Edit
 from costdb.launch.space import command

@@ -17,17 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from advisor.analysis.facts import NotPriced
-from advisor.analysis.placement import ranks_of
-from advisor.build.module import Axis, Frame, Module, Spread, spread_of
+from advisor.analysis.placement import NotPriced, ranks_of
 from advisor.build.scope import NeedsMessages
-from advisor.build.text import NotBuiltError
+from advisor.build.text import Axis, Frame, Module, NotBuiltError, Spread, spread_of
 from advisor.build.writer import Function, Writer, write
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
-from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, Scatter, at_sizes
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Scatter
 from advisor.ir.values import Point, Subscript
 from costdb.expr import ZERO, Expr, ExprError, evaluate, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Num

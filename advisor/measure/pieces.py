@@ -20,9 +20,8 @@ from advisor.verify.cases import ORIGINAL, Case
 from costdb.calibration.section import this_host
 from costdb.launch.processes import ONE_THREAD, THREADS, CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field
-from costdb.store.database import reading, writing
+from costdb.store.database import PIECE, Result, add_result, newest_document, reading, writing
 from costdb.store.place import store_path
-from costdb.store.records import PIECE, Result, add_result, newest_document
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0

@@ -26,11 +26,10 @@ from typing import Any
 from advisor.codec import encode
 from advisor.compiler.record import gathered, guarded, take_over
 from advisor.files import read_source
-from advisor.notebook import separate
 from advisor.observe import messages
 from advisor.observe.calls import Calls
 from advisor.observe.messages import Record, together
-from advisor.source import NOTEBOOK
+from advisor.source import NOTEBOOK, separate
 from costdb.launch.space import give_way, ours
 
 # Being told when a module has been imported, without importing it.

@@ -16,8 +16,8 @@ from advisor.codec import decode
 from advisor.compiler.advice import Advice, advise_on, store
 from advisor.observe.messages import Record
 from costdb.launch.space import command
+from costdb.records import counted
 from costdb.store.place import StoreError
-from costdb.wording import counted
 
 # Running a user's program in a process of its own, whose imports are the program's alone.
 

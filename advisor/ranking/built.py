@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from math import inf, prod
 from operator import itemgetter
 from types import MappingProxyType
 
 from advisor.analysis.arrays import Arrays
-from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.lower import Unpriced
+from advisor.analysis.placement import Facts, NotPriced
 from advisor.analysis.processes import ranks_together, together, with_distances, works
-from advisor.build.module import Module, placements
-from advisor.build.text import NotBuiltError
+from advisor.build.text import Module, NotBuiltError, placements
 from advisor.build.work import FETCHED
 from advisor.build.writer import write
 from advisor.distribution import MeshSpec
-from advisor.ir.concrete import at_sizes, rebuilt
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Transform
+from advisor.ir.kernel import Kernel, Transform, at_sizes, rebuilt, written
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
 from costdb.arrays.amounts import GIVEN_BACK
 from costdb.arrays.model import SECTION, bytes_of
-from costdb.estimate import Missing, Priced
+from costdb.evaluate import Missing, Priced
 from costdb.expr import ZERO, Expr, ExprError, free_symbols, num, substitute
 from costdb.machines import Machine
+from costdb.records import dataclass, replace
 from costdb.work import Process, Statement
 
 AS_WRITTEN, BEST = "as-written", "best"

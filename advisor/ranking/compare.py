@@ -7,12 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placement import ranks_of as ranks_along
 from advisor.finding import REPORTED_FROM, Assumption
-from advisor.ir.concrete import at_sizes, symbols_of, whole_numbers_of
-from advisor.ir.kernel import Kernel, once
+from advisor.ir.kernel import Kernel, at_sizes, once, symbols_of, whole_numbers_of
 from advisor.source import SourceProblem, Span
-from costdb.crossovers import Crossover, crossover
-from costdb.estimate import Estimate, Missing, Priced, Ratio
-from costdb.evaluate import at_once, compare, evaluate_price, middle, middles
+from costdb.choosing import Crossover, crossover
+from costdb.evaluate import (
+    Estimate,
+    Missing,
+    Priced,
+    Ratio,
+    at_once,
+    compare,
+    evaluate_price,
+    middle,
+    middles,
+)
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, maximum
 from costdb.machines import Machine
 from costdb.pricing import price_process

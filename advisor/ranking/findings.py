@@ -18,12 +18,10 @@ from advisor.finding import (
     Fix,
     Prediction,
 )
-from advisor.ir.concrete import symbols_of
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Rule, Transform
+from advisor.ir.kernel import Kernel, Legality, Proposal, Rule, Transform, symbols_of
 from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
 from advisor.source import split_lines
-from costdb.estimate import Missing, Priced
+from costdb.evaluate import Missing, Priced
 from costdb.expr import Expr, ExprError, sym
 from costdb.expr.nodes import ZERO
 from costdb.machines import Machine

@@ -25,9 +25,7 @@ from advisor.finding import (
     Crossover,
     Finding,
 )
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal, Rule
-from advisor.ir.statements import Loop, walk
+from advisor.ir.kernel import Kernel, Legality, Loop, Proposal, Rule, walk
 from advisor.ranking.compare import (
     TRIED_TO,
     Costed,
@@ -45,7 +43,7 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
-from costdb.crossovers import crossover
+from costdb.choosing import crossover
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.analysis.spmd.statements import itemsize
-from advisor.dtypes import UnknownDtype, itemsize_of
 from advisor.finding import (
     MODULE,
     NOTHING_SEEN,
@@ -22,7 +21,7 @@ from advisor.finding import (
 )
 from advisor.frontend.seen import solved
 from advisor.ir.kernel import proposals_of
-from advisor.ir.spmd.payloads import unknown_count
+from advisor.ir.spmd.memory import unknown_count
 from advisor.ir.spmd.program import (
     RANKS,
     Program,
@@ -33,6 +32,7 @@ from advisor.ir.spmd.program import (
     with_derived,
 )
 from advisor.ir.spmd.steps import Call, Communicate, Loop, LoopKind, Step, walk
+from advisor.numpy_table import UnknownDtype, itemsize_of
 from advisor.observed import SeenMessages
 from advisor.ranking.compare import Costed, Number, Sizes, compared, time_s
 from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of, with_prices
@@ -42,8 +42,7 @@ from advisor.ranking.rank import Worth, always
 from advisor.ranking.worth import Whole, priced_as, weighed
 from advisor.source import SourceProblem, Span
 from advisor.unread import NO_RULE
-from costdb.estimate import Missing
-from costdb.evaluate import middle
+from costdb.evaluate import Missing, middle
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.pricing import Known, price_known, price_process

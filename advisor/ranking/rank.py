@@ -19,14 +19,19 @@ from advisor.finding import (
     Remark,
     Untold,
 )
-from advisor.ir.concrete import at_sizes, symbols_of
-from advisor.ir.kernel import Kernel, once, proposals_of
-from advisor.ir.proposal import ALWAYS, Proposal, Transform
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
+    ALWAYS,
     NO_PRICE,
+    Kernel,
     Loop,
+    Proposal,
     Statement,
     Threads,
+    Transform,
+    at_sizes,
+    once,
+    proposals_of,
+    symbols_of,
     walk,
 )
 from advisor.ir.waiting import what_waits
@@ -64,12 +69,10 @@ from advisor.ranking.worth import (
 )
 from advisor.source import Span
 from advisor.unread import NO_RULE
-from costdb.estimate import Missing
-from costdb.evaluate import at_once, fixed_part
+from costdb.evaluate import Missing, at_once, fixed_part
 from costdb.expr import ExprError
 from costdb.machines import Machine
-from costdb.records import dataclass, replace
-from costdb.wording import some
+from costdb.records import dataclass, replace, some
 
 _MILLISECOND = 1e-3
 # What predictions of loops leave out that threads share.
@@ -462,7 +465,7 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     if loop is None or kernel.context.is_compiled:
         return NOTHING_SEEN
     # most kernels hold nothing that the module prices
-    from costdb.common import SECTION as INTERPRETER
+    from costdb.pricing import SECTION as INTERPRETER
 
     if not subject.machine.section(INTERPRETER):
         return NOTHING_SEEN

@@ -12,8 +12,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.frontend.prefilter import may_call_compiled
 from advisor.frontend.spmd.reader import read_program
 from advisor.frontend.trees import deep_nesting_refused
-from advisor.ir.concrete import whole_numbers_of
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, whole_numbers_of
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction, with_derived
 from advisor.observed import Seen, SeenMessages, by_signature
 from advisor.ranking.compare import Costed, about_cores, cost, ranks_of
@@ -21,11 +20,10 @@ from advisor.ranking.findings import with_text
 from advisor.ranking.programs import LoweredCost, as_observed, cost_steps
 from advisor.source import SourceProblem
 from costdb.choosing import Bound, Chosen, RefusedError, Sized, Subject, SubjectError
-from costdb.estimate import Missing, Priced
+from costdb.evaluate import Missing, Priced
 from costdb.expr import ExprError, free_symbols, sym
 from costdb.machines import Machine
-from costdb.records import dataclass, replace
-from costdb.wording import nearest
+from costdb.records import dataclass, nearest, replace
 
 PROGRAM = "program"
 """The parameter that tells alternatives apart."""

@@ -14,19 +14,22 @@ from itertools import product
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
-from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import Kernel, once, proposals_of
-from advisor.ir.proposal import Proposal, Transform
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
     Choice,
+    Kernel,
     Loop,
+    Proposal,
     ScalarBind,
     Scatter,
     Statement,
     Store,
+    Transform,
     Unrolled,
+    at_sizes,
     mentioned,
+    once,
+    proposals_of,
     values_of,
     walk,
 )
@@ -34,11 +37,10 @@ from advisor.ir.values import Scalar, parts_of, reads
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.ranking.compare import cost_at, time_s
 from advisor.source import Edit
-from costdb.estimate import Missing
+from costdb.evaluate import Missing
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
-from costdb.records import dataclass, replace
-from costdb.wording import DOTTED_NAME
+from costdb.records import DOTTED_NAME, dataclass, replace
 
 MORE_STATEMENTS = 2.0
 """From this many times the array statements on, Python is taken to be slower by them."""

@@ -38,7 +38,7 @@ from advisor.report.style import Style, json_text, one_line
 from advisor.source import Span, file_and_cell, split_lines
 
 if TYPE_CHECKING:
-    from advisor.ir.proposal import Rule
+    from advisor.ir.kernel import Rule
 
 # The whole report as one JSON document; ``findings.schema.json`` describes it.
 #

@@ -12,8 +12,8 @@ from advisor.finding import Alternative, Assumption, Crossover, Finding, Predict
 from advisor.ranking.findings import Judged
 from advisor.report.continuous import SCHEMA_VERSION, finding_document, values
 from advisor.report.full import block
-from advisor.report.machines import how_well
 from advisor.report.model import MAYBE_SLOWER
+from advisor.report.prediction import how_well
 from advisor.report.style import (
     Column,
     Style,
@@ -26,13 +26,13 @@ from advisor.report.style import (
     shortened,
     table,
 )
-from costdb.estimate import Priced
+from costdb.evaluate import Priced
 from costdb.expr import Expr, free_symbols, sym, to_text
 from costdb.expr.functions import Reduction
 from costdb.quantity import Quantity
 
 if TYPE_CHECKING:
-    from costdb.store.records import Result
+    from costdb.store.database import Result
 
 
 # Long formulas in readable form: what occurs again gets a name.

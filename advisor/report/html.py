@@ -25,7 +25,7 @@ from advisor.report.model import (
 from advisor.report.style import Style, one_line, printable
 from advisor.report.svg import Bar, Plot, bars, curve, markup
 from advisor.source import apply_edits, split_lines, unified_diff
-from costdb.crossovers import crossover
+from costdb.choosing import crossover
 from costdb.evaluate import compare
 from costdb.expr import ExprError, free_symbols
 

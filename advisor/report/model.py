@@ -27,11 +27,10 @@ from advisor.finding import (
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
 from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED
-from costdb.records import dataclass
-from costdb.wording import SHOWN, counted, some
+from costdb.records import SHOWN, counted, dataclass, some
 
 if TYPE_CHECKING:
-    from advisor.ir.proposal import Rule
+    from advisor.ir.kernel import Rule
 
 # The page of a rule, as Markdown.
 

@@ -25,7 +25,7 @@ from advisor.report.prediction import ChoicesReport, PredictionReport, interval,
 from advisor.report.style import Style, one_line, ratio
 from advisor.report.svg import Bar, Dot, Plot, bars, fits, ranges, scatter
 from costdb.choosing import Choice
-from costdb.wording import counted
+from costdb.records import counted
 
 if TYPE_CHECKING:
     from costdb.calibration.campaign import FittedSection, Made

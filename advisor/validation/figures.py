@@ -9,17 +9,18 @@ from itertools import combinations, groupby
 from statistics import fmean, mean
 
 from advisor.report.style import duration
-from advisor.validation.cases import Outcome, outcomes
 from advisor.validation.experiments import (
     SECTIONS,
     CannotValidateError,
     Experiment,
     Figure,
+    Outcome,
     Row,
     Samples,
     Section,
     Verdict,
     load_experiment,
+    outcomes,
     percent,
 )
 from costdb.calibration.campaign import measured_of

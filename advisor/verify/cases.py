@@ -12,19 +12,25 @@ from advisor.distribution import StorageOrder
 from advisor.evidence import BUILT
 from advisor.finding import MODULE, Applicability, Times
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal, Transform
+from advisor.ir.kernel import (
+    Bind,
+    Kernel,
+    Proposal,
+    ScalarBind,
+    Scatter,
+    Store,
+    Transform,
+    at_sizes,
+    walk,
+)
 from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, ProgramTransform
-from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Point, Read, Value, operands
 from advisor.ranking.compare import Compared as Change
 from advisor.ranking.compare import Costed, compared, cost
 from advisor.ranking.programs import bind_program, cost_steps
 from advisor.ranking.worth import as_one_process
 from advisor.source import EditError, apply_edits
-from costdb.estimate import Estimate, Missing, Ratio
-from costdb.evaluate import compare, evaluate_price
+from costdb.evaluate import Estimate, Missing, Ratio, compare, evaluate_price
 from costdb.expr import ExprError, evaluate
 from costdb.machines import Machine
 from costdb.records import dataclass

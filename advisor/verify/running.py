@@ -16,8 +16,7 @@ from typing import Any
 from advisor.build.program import NotBuiltError, build
 from advisor.evidence import AFTER, BEFORE, DIFFER, RESULTS
 from advisor.finding import Times
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Transform
+from advisor.ir.kernel import Kernel, Transform
 from advisor.ranking.built import Plan, built_cost, on_ranks, plan_of, proposed
 from advisor.ranking.compare import time_s
 from advisor.verify.cases import (
@@ -29,8 +28,7 @@ from advisor.verify.cases import (
     inputs_of,
 )
 from costdb.calibration.section import typical
-from costdb.estimate import Ratio
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Ratio, evaluate_price
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.machines import Machine
 from costdb.records import dataclass, replace

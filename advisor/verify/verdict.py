@@ -11,7 +11,7 @@ from typing import Any
 from advisor.report.style import Style, duration, table
 from advisor.verify.cases import ORIGINAL, Case, Variant
 from advisor.verify.running import Measured
-from costdb.estimate import Estimate
+from costdb.evaluate import Estimate
 from costdb.records import dataclass
 
 UNLIKE = 1.1

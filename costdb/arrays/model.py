@@ -21,7 +21,7 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
-from costdb.estimate import Domain, Missing, Priced, Term, one_after_another
+from costdb.evaluate import Domain, Missing, Priced, Term, one_after_another
 from costdb.expr import ZERO, Expr, conditional, less, num, sym
 from costdb.expr.nodes import Num, add, multiply
 from costdb.machines import Json, Machine, MachineError, is_residual, quantity_of

@@ -30,6 +30,7 @@ from costdb.calibration.section import (
     sections,
 )
 from costdb.calibration.worker import NO_LIBRARY, PACES, Job, code_version, launch, launched_ranks
+from costdb.documents import check_profile, store_profile
 from costdb.machines import (
     LEFT_OUT,
     PROFILE_SCHEMA_VERSION,
@@ -38,11 +39,9 @@ from costdb.machines import (
     built_in_names,
     is_machine_name,
 )
-from costdb.profile_check import check_profile, store_profile
 from costdb.records import dataclass
-from costdb.store.database import now, writing
+from costdb.store.database import MEASURED, Result, add_result, alone, newest_document, now, writing
 from costdb.store.place import store_path
-from costdb.store.records import MEASURED, Result, add_result, alone, newest_document
 
 # The profile of a machine, from the newest measurement of each section in the store.
 

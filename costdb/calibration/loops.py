@@ -35,9 +35,9 @@ from costdb.calibration.section import (
     repetitions,
     spread_sizes,
 )
-from costdb.common import STEPS
 from costdb.expr import ONE, num
 from costdb.machines import Json, measured
+from costdb.pricing import STEPS
 from costdb.records import dataclass
 from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
 

@@ -56,10 +56,10 @@ from costdb.calibration.section import (
     repetitions,
     spread_sizes,
 )
-from costdb.common import pickled_steps
 from costdb.expr import evaluate, num
 from costdb.lines.model import collective_steps, pieces_in_a_step
 from costdb.machines import Json, measured
+from costdb.pricing import pickled_steps
 from costdb.work import PICKLED_KINDS, CollectiveKind
 
 # Collectives: MPI's own on contiguous buffers, with the prefix over ranks of a scan among them.

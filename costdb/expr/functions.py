@@ -20,8 +20,7 @@ from costdb.expr.nodes import (
     gcd_value,
     log2_value,
 )
-from costdb.records import dataclass
-from costdb.wording import IDENTIFIER
+from costdb.records import IDENTIFIER, dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

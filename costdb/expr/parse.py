@@ -68,7 +68,7 @@ from costdb.expr.nodes import (
     scale,
     split_coefficient,
 )
-from costdb.wording import NAME_PART
+from costdb.records import NAME_PART
 
 if TYPE_CHECKING:
     from lark import Lark, Token

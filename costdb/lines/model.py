@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from costdb.estimate import Missing, Priced, one_after_another
+from costdb.evaluate import Missing, Priced, one_after_another
 from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num, sym
 from costdb.lines.coefficients import Bill, bytes_of, elements_of
 from costdb.machines import Machine

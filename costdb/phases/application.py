@@ -2,14 +2,239 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from types import UnionType
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NewType,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from costdb.choosing import Bound, Chosen, RefusedError, SubjectError
-from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
-from costdb.phases.document import Name, Node, record
-from costdb.records import dataclass, field, replace
-from costdb.wording import nearest, read_number
+from costdb.evaluate import Domain, Missing, Priced, Term
+from costdb.expr import (
+    Expr,
+    ExprError,
+    evaluate,
+    free_symbols,
+    num,
+    parse,
+    substitute,
+    summation,
+    sym,
+)
+from costdb.machines import Machine
+from costdb.quantity import Quantity
+from costdb.records import dataclass, field, fields, nearest, read_number, replace
+
+# --- document -------------------------------------------------------------------------------------
+# Documents whose values know their place, so that every complaint can name it, and their reader.
+#
+# A record is read by the types of its fields, which are the keys of its table.
+
+
+_LARGEST_BYTES: Final = 1_000_000
+_LARGEST_NUMBER: Final = 10**15
+
+Name = NewType("Name", str)
+"""A text that may name a quantity."""
+_One = TypeVar("_One")
+
+
+def read_content(path: str | Path) -> bytes:
+    """Return what a file holds; of one that is too large to be a document, no more than shows it.
+
+    Raises
+    ------
+    SubjectError
+        The file cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_LARGEST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SubjectError(f"{path}: {reason}") from error
+
+
+def read_toml(content: bytes, origin: str) -> dict[str, object]:
+    """Return a TOML document.
+
+    Raises
+    ------
+    SubjectError
+        Too large, not UTF-8, not TOML, or nested too deeply.
+    """
+    if len(content) > _LARGEST_BYTES:
+        raise SubjectError(f"{origin}: larger than {_LARGEST_BYTES} bytes")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise SubjectError(f"{origin}: not TOML: not UTF-8 text") from error
+    except RecursionError as error:
+        raise SubjectError(f"{origin}: nested too deeply") from error
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise SubjectError(f"{origin}: not TOML: {reason}") from error
+
+
+class Node:
+    """A value of the document that knows its place, for errors."""
+
+    __slots__ = ("origin", "place", "value")
+
+    def __init__(self, value: object, place: str, origin: str) -> None:
+        self.value = value
+        self.place = place
+        self.origin = origin
+
+    def refuse(self, problem: str) -> SubjectError:
+        """Return the complaint about this value, to be raised."""
+        return SubjectError(f"{self.origin}: {self.place or '/'}: {problem}")
+
+    def table(self) -> dict[str, Node]:
+        """Return the entries of a table."""
+        if not isinstance(self.value, dict):
+            raise self.refuse("expected a table")
+        return {
+            key: Node(inner, f"{self.place}/{key}", self.origin)
+            for key, inner in self.value.items()
+        }
+
+    def known(self, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Node]:
+        """Return the table's entries, refusing unknown and missing keys."""
+        table = self.table()
+        allowed = required + optional
+        for key, inner in table.items():
+            if key not in allowed:
+                raise inner.refuse(f"unknown key{nearest(key, allowed)}")
+        for key in required:
+            if key not in table:
+                raise self.refuse(f'"{key}" is missing')
+        return table
+
+    def items(self) -> list[Node]:
+        """Return the items of an array."""
+        if not isinstance(self.value, list):
+            raise self.refuse("expected an array")
+        return [
+            Node(inner, f"{self.place}/{index}", self.origin)
+            for index, inner in enumerate(self.value)
+        ]
+
+    def text(self) -> str:
+        """Return a text that is not blank."""
+        if not isinstance(self.value, str) or not self.value.strip():
+            raise self.refuse("expected a text")
+        return self.value
+
+    def one_of(self, known: Mapping[str, _One]) -> _One:
+        """Return what one of the known texts stands for."""
+        text = self.text()
+        if text not in known:
+            raise self.refuse(f"{text} is not one of {', '.join(known)}")
+        return known[text]
+
+    def name(self) -> str:
+        """Return a text that may name a quantity."""
+        text = self.text()
+        try:
+            sym(text)
+        except ExprError as error:
+            raise self.refuse(str(error)) from error
+        return text
+
+    def flag(self) -> bool:
+        """Return true or false."""
+        if not isinstance(self.value, bool):
+            raise self.refuse("expected true or false")
+        return self.value
+
+    def number(self) -> int | Fraction:
+        """Return a finite number, decimals exact."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refuse("expected a number")
+        if not math.isfinite(value):
+            raise self.refuse(f"expected a finite number, got {value}")
+        if abs(value) > _LARGEST_NUMBER:
+            raise self.refuse("the number is too large")
+        # The shortest decimal is what the author wrote: 0.1 means one tenth.
+        return value if isinstance(value, int) else Fraction(repr(value))
+
+    def whole(self) -> int:
+        """Return a whole number."""
+        value = self.number()
+        if not isinstance(value, int):
+            raise self.refuse("expected a whole number")
+        return value
+
+    def expression(self) -> Expr:
+        """Return an expression, given as text or as a number."""
+        if not isinstance(self.value, str):
+            return num(self.number())
+        try:
+            return parse(self.value)
+        except ExprError as error:
+            raise self.refuse(str(error)) from error
+
+
+def read(kind: Any, node: Node) -> Any:
+    """Return what a value of a document says, as the type that a field is declared with."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return read(parts[0], node)
+    if origin is tuple:
+        return tuple(read(parts[0], one) for one in node.items())
+    if origin is Literal:
+        return node.one_of({one: one for one in parts})
+    if origin is not None:
+        return {name: read(parts[1], one) for name, one in node.table().items()}
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return node.one_of({one.value: one for one in kind})
+    return _PLAIN[kind](node) if kind in _PLAIN else record(kind, node)
+
+
+_PLAIN: Mapping[Any, Callable[[Node], Any]] = {
+    **{str: Node.text, Name: Node.name, int: Node.whole, bool: Node.flag, Expr: Node.expression},
+    float: lambda node: float(node.number()),
+}
+
+
+def record(kind: Any, node: Node, **known: Any) -> Any:
+    """Return a dataclass of what a table says; fields without a default must be there.
+
+    Parameters
+    ----------
+    kind : type
+    node : Node
+    **known
+        Fields that are read elsewhere; `when` may stand in the table.
+    """
+    stated = [one for one in fields(kind) if one.name not in known]
+    needed = [one for one in stated if one.default is one.default_factory]  # both are missing
+    required = tuple(one.name.rstrip("_") for one in needed)
+    optional = tuple(one.name for one in stated if one not in needed)
+    keys = node.known(required, (*optional, *{"when"} & known.keys()))
+    hints = {name.rstrip("_"): (name, hint) for name, hint in get_type_hints(kind).items()}
+    read_here = ((*hints[key], one) for key, one in keys.items() if key not in known)
+    return kind(**known, **{name: read(hint, one) for name, hint, one in read_here})
+
+
+# --- application ----------------------------------------------------------------------------------
+
 
 Word: TypeAlias = str
 _Entry = TypeVar("_Entry")
@@ -495,3 +720,212 @@ def expressions_of(application: Application) -> Iterator[Used]:
         yield Used(place, exchange.bytes, index, when)
         for bound in (series.from_, series.to) if series is not None else ():
             yield Used(place, bound, when=when)
+
+
+# --- pricing --------------------------------------------------------------------------------------
+# Price of an application on a machine: rates and message costs put to its counts.
+#
+# The compute rates were measured for the application on the machine, so they belong to the
+# machine's profile (``phases/applications/<name>/rates``); the description names them. Messages
+# cost ``alpha + beta*bytes`` with the machine's own numbers (``phases/alpha_us``,
+# ``phases/beta_us_per_byte``), or those of a communication pattern (``phases/patterns/<name>``).
+
+
+MODEL = "phases"
+
+
+def price_words(
+    application: Application, machine: Machine, words: Mapping[str, Word]
+) -> Priced | Missing:
+    """Return the time of a run of the variant that `words` pick, in microseconds.
+
+    The words decide which phases and messages there are, all of them bound and allowed. Sizes and
+    number parameters stay symbols of the formula, derived quantities are written out;
+    :func:`costdb.phases.application.bind` gives the values to evaluate it with.
+
+    Parameters
+    ----------
+    application : Application
+    machine : Machine
+    words : mapping of str to str
+
+    Returns
+    -------
+    Priced or Missing
+        One term for each phase and each kind of message, all repetitions together.
+
+    Raises
+    ------
+    SubjectError
+        The description leaves a name undefined for them.
+    """
+    lookup = _Lookup(application, machine)
+    derived = derived_quantities(application, words)
+    repeat = written_out(application, application.repeat, derived, "/repeat")
+    terms: list[Term] = []
+    parts: tuple[Phase | Exchange, ...] = (*application.phases, *application.exchanges)
+    for part in parts:
+        if part.when.holds(words):
+            if isinstance(part, Phase):
+                cost = _phase_us(part, lookup)
+            else:
+                cost = _exchange_us(part, lookup)
+            if isinstance(cost, Missing):
+                return cost
+            whole = written_out(application, cost, derived, part.place)
+            terms.append(Term(part.name, MODEL, repeat * whole))
+    return Priced(
+        microseconds=sum((term.microseconds for term in terms), num(0)),
+        terms=tuple(terms),
+        coefficients=lookup.found,
+        domains=_domains(application, machine, derived),
+    )
+
+
+@dataclass(slots=True)
+class _Lookup:
+    """Coefficients by symbol, as they are asked for."""
+
+    application: Application
+    machine: Machine
+    found: dict[str, Quantity] = field(default_factory=dict)
+
+    def rate(self, name: str, part: str, unit: str) -> Expr | Missing:
+        """Return the symbol of a rate's reciprocal, microseconds per unit.
+
+        `part` is ``outer`` or ``inner`` of a pair, or empty. In reciprocals a price is linear.
+        """
+        section = ("phases", "applications", self.application.name, "rates", name)
+        path = (*section, part) if part else section
+        quantity = self.machine.quantity(*path)
+        what = f'the {part + " " if part else ""}rate "{name}" of {self.application.name}'
+        if quantity is None:
+            return Missing(
+                f"{what} on {self.machine.name}",
+                f"time that phase on {self.machine.name} and state the rate in a copy of its "
+                f"profile under /{'/'.join(path)}",
+            )
+        if quantity.low <= 0:
+            raise SubjectError(f"{self.machine.origin}: {what} must be positive")
+        if quantity.unit != RATE_UNITS[unit]:
+            raise SubjectError(
+                f"{self.machine.origin}: {what} is in {quantity.unit}, "
+                f"the phase counts in {RATE_UNITS[unit]}"
+            )
+        parts = (name, part, f"us_per_{unit}") if part else (name, f"us_per_{unit}")
+        # A rate in MFlop/s or MByte/s is one in units per microsecond.
+        return self.symbol(".".join(parts), quantity.reciprocal(1, f"us/{unit}"))
+
+    def message(self, key: str, pattern: str) -> Expr | Missing:
+        """Return the symbol of ``alpha_us`` or ``beta_us_per_byte``, the pattern's own first."""
+        if pattern:
+            own = self.machine.quantity("phases", "patterns", pattern, key)
+            if own is not None:
+                return self.symbol(f"message.{pattern}.{key}", own)
+        common = self.machine.quantity("phases", key)
+        if common is None:
+            return Missing(
+                f"{key} of messages on {self.machine.name}",
+                f"run `advise calibrate`, or state it in a copy of the profile under /phases/{key}",
+            )
+        return self.symbol(f"message.{key}", common)
+
+    def symbol(self, name: str, quantity: Quantity) -> Expr:
+        self.found[name] = quantity
+        return sym(name)
+
+
+def derived_quantities(application: Application, words: Mapping[str, Word]) -> dict[str, Expr]:
+    """Return every derived quantity of a variant over sizes and parameters only.
+
+    Raises
+    ------
+    SubjectError
+        One is defined twice for these words.
+    """
+    derived: dict[str, Expr] = {}
+    for definition in application.definitions:
+        if not definition.when.holds(words):
+            continue
+        if definition.name in derived:
+            raise SubjectError(
+                f"{application.origin}: {definition.place}: {definition.name} is defined twice "
+                f"for {_shown(words)}"
+            )
+        derived[definition.name] = substitute(definition.value, derived)
+    return derived
+
+
+def written_out(
+    application: Application, expr: Expr, derived: Mapping[str, Expr], place: str
+) -> Expr:
+    """Return `expr` over sizes and parameters only.
+
+    Raises
+    ------
+    SubjectError
+        It needs a quantity that this variant does not define.
+    """
+    whole = substitute(expr, derived)
+    undefined = free_symbols(whole) & {d.name for d in application.definitions}
+    if undefined:
+        raise SubjectError(
+            f"{application.origin}: {place}: {min(undefined)} is not defined for this choice, "
+            "or only after its use"
+        )
+    return whole
+
+
+def _phase_us(phase: Phase, lookup: _Lookup) -> Expr | Missing:
+    if phase.per_op is None:
+        rate = lookup.rate(phase.rate, "", phase.unit)
+        return rate if isinstance(rate, Missing) else phase.count * rate
+    outer = lookup.rate(phase.rate, "outer", phase.unit)
+    inner = lookup.rate(phase.rate, "inner", phase.unit)
+    if isinstance(outer, Missing):
+        return outer
+    if isinstance(inner, Missing):
+        return inner
+    return phase.count * substitute(phase.per_op, {"a": outer, "b": inner})
+
+
+def _exchange_us(exchange: Exchange, lookup: _Lookup) -> Expr | Missing:
+    alpha = lookup.message("alpha_us", exchange.pattern)
+    beta = lookup.message("beta_us_per_byte", exchange.pattern)
+    if isinstance(alpha, Missing):
+        return alpha
+    if isinstance(beta, Missing):
+        return beta
+    cost = exchange.count * (alpha + beta * exchange.bytes)
+    series = exchange.sum
+    return cost if series is None else summation(series.index, series.from_, series.to, cost)
+
+
+def _domains(
+    application: Application, machine: Machine, derived: Mapping[str, Expr]
+) -> tuple[Domain, ...]:
+    """Return the ranges that the machine states for the application's rates."""
+    ranges = machine.section("phases", "applications", application.name, "ranges")
+    domains: list[Domain] = []
+    for what, stated in ranges.items():
+        place = f"{machine.origin}: /phases/applications/{application.name}/ranges/{what}"
+        if not isinstance(stated, dict):
+            raise SubjectError(f"{place}: expected an object")
+        text, low, high = (stated.get(key) for key in ("quantity", "low", "high"))
+        if (
+            not isinstance(text, str)
+            or not isinstance(low, int | float)
+            or not isinstance(high, int | float)
+            or not low <= high
+        ):
+            raise SubjectError(f'{place}: needs a "quantity" and numbers "low" <= "high"')
+        try:
+            quantity = substitute(parse(text), derived)
+        except ExprError as error:
+            raise SubjectError(f"{place}/quantity: {error}") from error
+        domains.append(Domain(what, quantity, float(low), float(high)))
+    return tuple(domains)
+
+
+def _shown(words: Mapping[str, Word]) -> str:
+    return ", ".join(f"{name} = {word}" for name, word in words.items())

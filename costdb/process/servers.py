@@ -32,8 +32,7 @@ from costdb.expr import (
 )
 from costdb.expr.functions import fresh_name
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Pow, Sym, add, is_reciprocal
-from costdb.expr.polynomials import affine_in, at, terms_of
-from costdb.expr.simplify import simplify
+from costdb.expr.polynomials import affine_in, at, simplify, terms_of
 from costdb.records import dataclass, replace
 
 Tidy = Callable[[Expr], Expr]

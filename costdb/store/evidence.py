@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-    from costdb.estimate import Ratio
+    from costdb.evaluate import Ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def evidence_in(row: Sequence[str]) -> Evidence:
         A value was altered since.
     """
     # who only looks which there is has no use for the algebra of prices
-    from costdb.estimate import Ratio
+    from costdb.evaluate import Ratio
 
     machine, kernel, code, bindings, predicted, measured, circumstances = row
     return Evidence(

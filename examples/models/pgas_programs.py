@@ -6,8 +6,7 @@ Run ``python examples/models/pgas_programs.py`` to print groups and times.
 import tomllib
 from pathlib import Path
 
-from costdb.estimate import Missing
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Missing, evaluate_price
 from costdb.machines import load_machine
 from costdb.pgas.document import program_of
 from costdb.pgas.partition import partition, remote_groups

@@ -6,8 +6,7 @@ Run ``python examples/models/sorts.py`` to print both ends for each.
 from pathlib import Path
 
 from costdb.documents import load_description
-from costdb.estimate import Missing
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Missing, evaluate_price
 from costdb.machines import load_machine
 
 SORTS = Path(__file__).parents[1] / "sorts" / "sorts.toml"

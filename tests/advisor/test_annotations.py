@@ -25,7 +25,7 @@ from advisor.distribution import (
     check_spec,
     spec_of_dist,
 )
-from advisor.dtypes import Kind, UnknownDtype, dtype_of, itemsize_of, kind_of
+from advisor.numpy_table import Kind, UnknownDtype, dtype_of, itemsize_of, kind_of
 
 ROOT = Path(advisor.__file__).resolve().parent.parent
 MESH = Mesh(row=4, col="P")

@@ -13,9 +13,9 @@ from advisor.cli.app import main
 from advisor.evidence import BUILT
 from advisor.verify.cases import Compared, speed_up
 from advisor.verify.running import keep
-from costdb.estimate import Ratio
+from costdb.documents import store_profile
+from costdb.evaluate import Ratio
 from costdb.machines import load_machine
-from costdb.profile_check import store_profile
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.notebook import cell_line, cells_of, text_line, text_of, with_text
-from advisor.source import CellsLost
+from advisor.source import CellsLost, cell_line, cells_of, text_line, text_of, with_text
 from tests.advisor.cli.commands import Program, isolated
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from costdb.estimate import Missing, Priced
+from costdb.evaluate import Missing, Priced
 from costdb.expr import evaluate, free_symbols
 from costdb.machines import Json
 

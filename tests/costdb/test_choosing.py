@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.choosing import Bound, Chosen, RefusedError, SubjectError, possible_values, rank
-from costdb.crossovers import _DENSE, crossover
-from costdb.estimate import Missing, Priced, Term
+from costdb.choosing import (
+    _DENSE,
+    Bound,
+    Chosen,
+    RefusedError,
+    SubjectError,
+    crossover,
+    possible_values,
+    rank,
+)
+from costdb.evaluate import Missing, Priced, Term
 from costdb.expr import Expr, ExprError, evaluate, parse
 
 LARGEST = 14

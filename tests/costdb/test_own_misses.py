@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Priced
-from costdb.evaluate import General, Interval, Multilinear, compare, with_own_misses
+from costdb.evaluate import General, Interval, Multilinear, Priced, compare, with_own_misses
 from costdb.expr import maximum, num, sym
 from costdb.quantity import Provenance, Quantity
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.estimate import Missing
+from costdb.documents import check_profile
+from costdb.evaluate import Missing
 from costdb.expr import num, sym
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
-from costdb.profile_check import check_profile
 from costdb.work import PICKLED_KINDS, CollectiveKind, PickledCollective, PickledMessage, Region
 from tests.costdb.made_up import HEADING, Grades, by_grade, graded, microseconds, quantity
 

@@ -3,8 +3,7 @@ import math
 import pytest
 
 from costdb import pricing
-from costdb.estimate import Missing, Priced
-from costdb.evaluate import compare, evaluate_price
+from costdb.evaluate import Missing, Priced, compare, evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import MachineError, built_in_names, load_machine, machine_of
 from costdb.pricing import price_process, price_work

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.crossovers import crossover
-from costdb.estimate import Priced
-from costdb.evaluate import compare, evaluate_price
+from costdb.choosing import crossover
+from costdb.evaluate import Priced, compare, evaluate_price
 from costdb.expr import ExprError, evaluate, num, parse, sym
 from costdb.quantity import Provenance, Quantity
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from costdb.calibration.fitting import repetition, repetition_of
 from costdb.calibration.section import Point, Timing, typical, typical_of_launches
-from costdb.estimate import Priced, Ratio
-from costdb.evaluate import compare, evaluate_price, with_repetition
+from costdb.evaluate import Priced, Ratio, compare, evaluate_price, with_repetition
 from costdb.expr import num, sym
 from costdb.machines import to_float
 from costdb.pricing import ALONE

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.analysis.processes import Transfer
-from costdb.wording import counted, nearest, read_number
+from costdb.records import counted, nearest, read_number
 
 
 @given(st.integers(-(10**18) + 1, 10**18 - 1))

@@ -19,8 +19,8 @@ from typing import Any
 from lsprotocol import types
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
+from advisor.lsp.protocol import Settings
 from advisor.lsp.server import AdviseServer
-from advisor.lsp.settings import Settings
 
 URI = "file:///kernels/smooth.py"
 COMMAND = (sys.executable, "-m", "advisor", "lsp")

@@ -11,8 +11,7 @@ from lsp_session import changed
 from lsprotocol.types import TextDocumentContentChangeEvent
 
 from advisor.finding import Remark
-from advisor.lsp.analyses import Analyses, Analysis, OpenFile
-from advisor.lsp.document import Document
+from advisor.lsp.analyses import Analyses, Analysis, Document, OpenFile
 from advisor.source import ParseProblem, SourceProblem, Span
 
 pytestmark = pytest.mark.asyncio

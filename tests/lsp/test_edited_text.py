@@ -10,8 +10,7 @@ from lsp_session import changed
 from lsprotocol.types import Position
 
 from advisor.finding import Remark
-from advisor.lsp.analyses import carried
-from advisor.lsp.document import Document, code_points, count_units
+from advisor.lsp.analyses import Document, carried, code_points, count_units
 from advisor.source import Span
 
 CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}

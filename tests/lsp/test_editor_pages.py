@@ -14,8 +14,8 @@ import pytest
 from lsp_session import capabilities, session
 from real_editor import PAGE, ROOT, section, setup
 
+from advisor.lsp.protocol import SECTION, Settings, read_settings
 from advisor.lsp.server import AdviseServer
-from advisor.lsp.settings import SECTION, Settings, read_settings
 
 VSCODE = ROOT / "advisor" / "editors" / "vscode" / "package.json"
 PYCHARM = ROOT / "advisor" / "editors" / "pycharm"

@@ -11,8 +11,8 @@ from lsp_session import COMMAND, PATIENCE_S, capabilities, session
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from costdb.documents import store_profile
 from costdb.machines import load_machine
-from costdb.profile_check import store_profile
 
 pytestmark = pytest.mark.asyncio
 

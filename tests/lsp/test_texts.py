@@ -10,25 +10,22 @@ from lsp_session import KERNEL
 
 from advisor.engine import Options, check_source
 from advisor.finding import ONE_PROCESS, Applicability, Finding
-from advisor.lsp.analyses import analyse, rewrite_edits, suppression_edits, with_details
-from advisor.lsp.document import Document
+from advisor.lsp.analyses import Document, analyse, rewrite_edits, suppression_edits, with_details
 from advisor.lsp.protocol import (
     QUICK_FIX,
     REWRITE,
+    OptionsOfFiles,
+    SettingError,
+    Settings,
     actions,
     hints,
     hover_markdown,
     hover_plain,
-    plain,
-    write_pages,
-)
-from advisor.lsp.settings import (
-    OptionsOfFiles,
-    SettingError,
-    Settings,
     machine_name,
+    plain,
     read_settings,
     size,
+    write_pages,
 )
 from advisor.report.full import block
 from advisor.report.model import headline

@@ -14,12 +14,11 @@ from fractions import Fraction
 import numpy as np
 
 from costdb.choosing import Bound, Chosen, SubjectError
-from costdb.estimate import Missing, Priced
+from costdb.evaluate import Missing, Priced
 from costdb.expr import evaluate
 from costdb.expr.nodes import Value
 from costdb.machines import Machine
-from costdb.phases.application import Application, bind
-from costdb.phases.pricing import price_words
+from costdb.phases.application import Application, bind, price_words
 
 _US_PER_S = 1e6
 

@@ -14,14 +14,16 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from advisor.validation import cases
-from advisor.validation.cases import examples_folder, kernel_of, outcomes
+from advisor.validation import experiments as cases
 from advisor.validation.experiments import (
     SECTIONS,
     CannotValidateError,
     Case,
     Verdict,
+    examples_folder,
+    kernel_of,
     load_experiment,
+    outcomes,
     percent,
 )
 from advisor.validation.figures import do

@@ -18,12 +18,10 @@ from costdb.calibration.section import Effort, Point
 from costdb.calibration.section import Section as Calibrated
 from costdb.calibration.supersteps import SECTION as SUPERSTEPS
 from costdb.expr import evaluate
-from costdb.lines.coefficients import bytes_of
-from costdb.lines.symbolic import region_line_bounds
+from costdb.lines.coefficients import bytes_of, region_line_bounds
 from costdb.machines import load_machine
-from costdb.store.database import writing
+from costdb.store.database import MEASURED, Result, add_result, writing
 from costdb.store.place import store_path
-from costdb.store.records import MEASURED, Result, add_result
 from tests.costdb.hosts import EPYC
 
 HERE = replace(load_machine("powerchallenge"), name="here")

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from costdb.documents import load_description, supersteps_of
-from costdb.estimate import Estimate, Missing
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Estimate, Missing, evaluate_price
 from costdb.expr import evaluate, num, parse
 from costdb.machines import load_machine
 from costdb.work import Leaf, SeqLoop, Superstep

@@ -14,7 +14,7 @@ from advisor.frontend import trees
 from advisor.frontend.prefilter import surroundings
 from advisor.frontend.spmd.reader import read_program
 from advisor.frontend.trees import parse
-from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.spmd.memory import PayloadKind
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Call, Communicate, Unknown, walk
 from costdb.expr import evaluate

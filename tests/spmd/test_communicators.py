@@ -12,8 +12,19 @@ from reading import HEAD, program, steps, the_operation
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import RANK, RANKS
-from advisor.ir.spmd.ranks import Partner, PartnerKind
-from advisor.ir.spmd.steps import Branch, Call, Communicate, Compute, Loop, Op, Step, Unknown, walk
+from advisor.ir.spmd.steps import (
+    Branch,
+    Call,
+    Communicate,
+    Compute,
+    Loop,
+    Op,
+    Partner,
+    PartnerKind,
+    Step,
+    Unknown,
+    walk,
+)
 from costdb.expr import evaluate, to_text
 from costdb.work import Branch as Chosen
 from costdb.work import Leaf, Message, Parallel, Process, SeqLoop, Sequential, Statement

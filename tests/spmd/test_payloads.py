@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reading import operations, program, the_operation
 
-from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.spmd.memory import PayloadKind
 from advisor.ir.spmd.steps import Op
 from costdb.expr import evaluate, num, to_text
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from reading import operations, program, steps, the_operation
 
 from advisor.engine import Options, check_source
-from advisor.ir.spmd.memory import Contiguity, Order
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.memory import Contiguity, Order, Payload, PayloadKind
 from advisor.ir.spmd.steps import Compute, Copy, walk
 from costdb.expr import evaluate, num
 

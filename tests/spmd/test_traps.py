@@ -6,8 +6,8 @@ import pytest
 from reading import HEAD, operations, program, the_operation
 
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.payloads import PayloadKind
-from advisor.ir.spmd.ranks import CommKind
+from advisor.ir.spmd.memory import PayloadKind
+from advisor.ir.spmd.steps import CommKind
 from costdb.expr import to_text
 
 # files in which nothing is mpi4py's communication

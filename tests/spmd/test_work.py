@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reading import program, the_operation, works
 
-from advisor.analysis.facts import NotPriced
+from advisor.analysis.placement import NotPriced
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.analysis.spmd.statements import of_communication
 from advisor.frontend.spmd.reader import read_program

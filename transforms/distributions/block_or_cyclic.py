@@ -38,15 +38,12 @@ from collections.abc import Iterator
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.ir.dependence import bounds_of
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
-from advisor.ir.statements import Loop, Scatter, Unknown, walk
+from advisor.ir.kernel import Kernel, Loop, Proposal, Scatter, Unknown, walk
 from advisor.ir.values import Point
 from costdb.expr import free_symbols
 from costdb.expr.nodes import Num
 from transforms.distributions.entries import dealt, named
-from transforms.kit.kernels import accesses
-from transforms.kit.rule import KernelRule
+from transforms.kit.kernels import KernelRule, accesses
 
 PIECES = (1, 2, 4, 8, 16, 32, 64)
 

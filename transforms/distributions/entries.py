@@ -15,8 +15,7 @@ from advisor.distribution import (
     MeshSpec,
     NotDistributed,
 )
-from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.kernel import DeclaredArray, Kernel, Legality, Proposal, SourceContext
 from advisor.source import Edit, Span
 from transforms.kit.kernels import displayed, safe
 from transforms.kit.rewrite import before, indent_at, span_of

@@ -46,8 +46,16 @@ from advisor.ir.spmd.memory import (
     View,
 )
 from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, SpmdFunction, with_derived
-from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
-from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step
+from advisor.ir.spmd.steps import (
+    CommKind,
+    Communicate,
+    Communicator,
+    Compute,
+    Loop,
+    Op,
+    PartnerKind,
+    Step,
+)
 from advisor.ir.values import Point, Range, Subscript
 from advisor.source import Span
 from costdb.expr import ExprError, evaluate, num

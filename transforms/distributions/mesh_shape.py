@@ -43,8 +43,7 @@ from itertools import combinations
 from math import prod
 
 from advisor.distribution import ArraySpec, BlockDim, MeshSpec, NotDistributed
-from advisor.ir.kernel import Kernel, SourceContext
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Kernel, Proposal, SourceContext
 from advisor.source import Edit
 from costdb.records import replace
 from transforms.distributions.entries import (
@@ -55,8 +54,7 @@ from transforms.distributions.entries import (
     specified,
     unless_read,
 )
-from transforms.kit.kernels import displayed
-from transforms.kit.rule import KernelRule
+from transforms.kit.kernels import KernelRule, displayed
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:

@@ -35,11 +35,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.distribution import BlockDim, MeshSpec, NotDistributed
-from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Proposal
-from advisor.ir.statements import written
+from advisor.ir.kernel import DeclaredArray, Kernel, Proposal, written
 from transforms.distributions.entries import Arrays, dealt, named
-from transforms.kit.rule import KernelRule
+from transforms.kit.kernels import KernelRule
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:

@@ -39,12 +39,10 @@ from functools import partial
 from typing import TypeVar
 
 from advisor.distribution import ArraySpec, NotDistributed
-from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import DeclaredArray, Kernel, Proposal, SourceContext
 from advisor.source import Edit
 from transforms.distributions.entries import INERT, legality_of_entries, named, specified
-from transforms.kit.kernels import displayed
-from transforms.kit.rule import KernelRule
+from transforms.kit.kernels import KernelRule, displayed
 
 _Entry = TypeVar("_Entry")
 _ORDINALS = ("rows", "columns")

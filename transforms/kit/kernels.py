@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from operator import is_
 from typing import TypeVar
@@ -12,11 +11,21 @@ from typing import TypeVar
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.dependence import non_negative_within, slope_of
-from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.kernel import (
+    Bind,
+    Choice,
+    DeclaredArray,
+    Kernel,
+    Legality,
+    Loop,
+    Proposal,
+    Statement,
+    Store,
+    Unrolled,
+    values_of,
+)
 from advisor.ir.nests import Nest, index_name, nests
-from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, Unrolled, values_of
 from advisor.ir.values import (
     Elementwise,
     Expand,
@@ -31,6 +40,7 @@ from advisor.ir.values import (
 from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num, Sym
+from costdb.records import dataclass, field, fields, is_dataclass, replace
 from transforms.kit.rewrite import fresh_name
 
 Node = TypeVar("Node")
@@ -416,3 +426,30 @@ def factors(value: Value) -> tuple[Value, ...]:
 
 def _without(side: Value) -> Value:
     return side.operand if isinstance(side, Expand) else side
+
+
+# --- rule -----------------------------------------------------------------------------------------
+# What a rule is: a code, a name, a page, and a function that yields proposals.
+#
+# The page is the docstring of the rule's module, in Markdown.
+
+
+@dataclass(frozen=True, slots=True)
+class PagedRule:
+    """What rules have in common."""
+
+    code: str
+    name: str
+    page: str | None
+
+    @property
+    def documentation(self) -> str:
+        """The page; of Python without docstrings (``-OO``) its title."""
+        return self.page or f"# {self.code} {self.name}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRule(PagedRule):
+    """A rule about kernels, as the entry-point group ``advise.transforms`` names it."""
+
+    propose: Callable[[Kernel], Iterable[Proposal]]

@@ -13,17 +13,18 @@ from advisor.ir.spmd.memory import (
     Contiguity,
     Order,
     Origin,
+    Payload,
+    PayloadKind,
     View,
     contiguity,
     extent_of,
 )
-from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import RANKS, Program
-from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import (
     Allocate,
     Branch,
     Communicate,
+    Communicator,
     Compute,
     Copy,
     Interpret,
@@ -38,8 +39,7 @@ from advisor.ir.values import Point, Range, Strided, Subscript
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.expr.nodes import FloorDiv, Num
-from costdb.expr.polynomials import expand
-from costdb.expr.simplify import Facts
+from costdb.expr.polynomials import Facts, expand
 from transforms.kit.ranks import own_block
 
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))

@@ -10,12 +10,10 @@ from functools import lru_cache
 from advisor.ir.kernel import lines_of
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
-from advisor.ir.spmd.ranks import Communicator
-from advisor.ir.spmd.steps import Branch, Communicate, Loop
+from advisor.ir.spmd.steps import Branch, Communicate, Communicator, Loop
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols
-from costdb.records import dataclass, field
-from costdb.wording import IDENTIFIER, NAME_PART
+from costdb.records import IDENTIFIER, NAME_PART, dataclass, field
 from transforms.kit.ranks import root_arms
 from transforms.kit.rewrite import python_text, span_of, stands_alone, statement_at, tree_of
 

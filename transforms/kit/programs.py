@@ -6,15 +6,15 @@ import ast
 from collections.abc import Callable, Iterable
 
 from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
-from advisor.ir.spmd.payloads import Payload
+from advisor.ir.kernel import Legality
+from advisor.ir.spmd.memory import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit, Wait
 from advisor.source import Span
 from costdb.records import dataclass, replace
+from transforms.kit.kernels import PagedRule
 from transforms.kit.names import bound_in_lines, bound_names, used_outside, words
 from transforms.kit.rewrite import Edits, in_place_of, span_of, stands_alone, starts_line, suite_at
-from transforms.kit.rule import PagedRule
 
 _TITLE = 40
 """Characters of what is sent that a title shows."""

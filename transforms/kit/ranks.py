@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind
 from advisor.ir.spmd.steps import (
     Branch,
     Call,
     Communicate,
+    Communicator,
     ConditionKind,
     Leave,
+    Partner,
+    PartnerKind,
     Step,
     Unknown,
     Visit,

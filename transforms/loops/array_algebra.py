@@ -44,23 +44,22 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
-from advisor.dtypes import Kind
-from advisor.ir.concrete import with_part
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
-from advisor.ir.shapes import ShapeConflict, kind_of_or_none
-from advisor.ir.shapes import whole as region_of
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
+    Kernel,
+    Proposal,
     ScalarBind,
     Statement,
     Store,
     mentioned,
     values_of,
     walk,
+    with_part,
     within,
     written,
 )
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
+from advisor.ir.shapes import whole as region_of
 from advisor.ir.values import (
     Called,
     Elementwise,
@@ -79,10 +78,12 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
+from advisor.numpy_table import Kind
 from advisor.source import Edit
 from costdb.expr import ZERO
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
+    KernelRule,
     blocks,
     displayed,
     factors,
@@ -93,7 +94,6 @@ from transforms.kit.kernels import (
     with_statement,
 )
 from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
-from transforms.kit.rule import KernelRule
 from transforms.loops.distances import CONDITION, by_product, squared_or_multiplied
 
 Factors = tuple[Value, ...]

@@ -10,25 +10,25 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain, islice, pairwise
 
-from advisor.dtypes import Kind
 from advisor.finding import Applicability
-from advisor.ir.concrete import symbols
 from advisor.ir.dependence import may_be_distributed
-from advisor.ir.kernel import Kernel
-from advisor.ir.nests import index_name, is_of_elements
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import ShapeConflict, kind_of_or_none
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
+    Kernel,
+    Legality,
     Loop,
+    Proposal,
     Statement,
     Store,
     Unrolled,
     is_total,
     parts_of_range,
+    symbols,
     unrolled,
     walk,
 )
+from advisor.ir.nests import index_name, is_of_elements
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.values import (
     Along,
     Called,
@@ -42,6 +42,7 @@ from advisor.ir.values import (
     Windows,
     parts_of,
 )
+from advisor.numpy_table import Kind
 from advisor.source import Edit, Span
 from costdb.expr import ONE, free_symbols
 from costdb.expr.nodes import Num, Sym
@@ -59,15 +60,12 @@ from transforms.kit.rewrite import (
 from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.distances import CONDITION, with_products
-from transforms.loops.exactness import legality_of
+from transforms.loops.exactness import legality_of, tidied
 from transforms.loops.lift import METHODS, Raised
-from transforms.loops.listed import comprehended, edits_of, in_statement
-from transforms.loops.masked import NotRaised
+from transforms.loops.masked import NotRaised, comprehended, edits_of, in_statement
 from transforms.loops.raising import WORD, raised, sequential, summed_apart
-from transforms.loops.running import Passed, legality, passed
-from transforms.loops.searched import is_search, searched
+from transforms.loops.searched import Passed, is_search, legality, passed, searched
 from transforms.loops.substituted import substituted
-from transforms.loops.temporaries import tidied
 
 IF_NOT_EMPTY = "if no loop of it is empty"
 

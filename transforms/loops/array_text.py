@@ -6,11 +6,19 @@ import ast
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from advisor.dtypes import Kind
-from advisor.ir.kernel import Kernel
-from advisor.ir.masks import chosen_in, masked
+from advisor.ir.kernel import (
+    SET,
+    Bind,
+    Kernel,
+    Loop,
+    ScalarBind,
+    Scatter,
+    Statement,
+    Store,
+    is_total,
+)
+from advisor.ir.nests import chosen_in, masked
 from advisor.ir.shapes import kind_of_or_none, whole
-from advisor.ir.statements import SET, Bind, Loop, ScalarBind, Scatter, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
     Called,
@@ -39,7 +47,7 @@ from advisor.ir.values import (
     bounds_in,
     parts_of,
 )
-from advisor.numpy_table import PYTHON_INTEGER
+from advisor.numpy_table import PYTHON_INTEGER, Kind
 from advisor.source import Span
 from costdb.expr import ONE, Expr, to_text
 from costdb.expr.nodes import Add, Num, Sym
@@ -49,7 +57,7 @@ from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.kit.rewrite import python_text
 from transforms.loops.axes import chain, kept_axis
 from transforms.loops.lift import COUNTED, METHODS
-from transforms.loops.listed import filled, in_list
+from transforms.loops.masked import filled, in_list
 from transforms.loops.raising import combined
 
 LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, TIGHT = range(8)

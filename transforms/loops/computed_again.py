@@ -38,26 +38,28 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from advisor.dtypes import Kind
-from advisor.ir.concrete import with_part
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
+    Kernel,
+    Legality,
     Loop,
+    Proposal,
     ScalarBind,
     Statement,
     Unknown,
     values_of,
     walk,
+    with_part,
     within,
 )
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
 from advisor.ir.unchanging import Same, computed_again, is_made, is_of_numpy, is_work
 from advisor.ir.values import Fill, Read, Scalar, Value, parts_of
+from advisor.numpy_table import Kind
 from advisor.source import Edit, Span
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import (
+    KernelRule,
     apart,
     is_compiled_alone,
     offered,
@@ -76,7 +78,6 @@ from transforms.kit.rewrite import (
     stands_alone,
     statement_at,
 )
-from transforms.kit.rule import KernelRule
 
 _SHOWN = 40
 _OPERATIONS = ast.BinOp | ast.Compare | ast.BoolOp | ast.AugAssign

@@ -7,12 +7,10 @@ themselves, where rounding would leave some.
 
 from __future__ import annotations
 
-from advisor.dtypes import Kind
-from advisor.ir.concrete import Node
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, Node
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import Elementwise, Expand, MatMul, Reduction, Scalar, Transpose, Value
-from advisor.numpy_table import PYTHON_INTEGER
+from advisor.numpy_table import PYTHON_INTEGER, Kind
 from transforms.kit.kernels import mapped, type_of
 
 CONDITION = (

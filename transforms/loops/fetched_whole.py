@@ -46,14 +46,15 @@ from dataclasses import replace
 from functools import partial
 
 from advisor.distribution import NotDistributed
-from advisor.ir.kernel import DeclaredArray, Kernel, Places
-from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import whole
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
     Choice,
+    DeclaredArray,
+    Kernel,
+    Legality,
     Loop,
+    Places,
+    Proposal,
     Rename,
     Return,
     ScalarBind,
@@ -65,10 +66,13 @@ from advisor.ir.statements import (
     walk,
     written,
 )
+from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
+from advisor.ir.shapes import whole
 from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text
 from transforms.kit.kernels import (
+    KernelRule,
     apart,
     is_spread,
     offered,
@@ -86,7 +90,6 @@ from transforms.kit.rewrite import (
     stands_alone,
     statement_at,
 )
-from transforms.kit.rule import KernelRule
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:

@@ -41,14 +41,12 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.kernel import Bind, Kernel, Legality, Proposal, Store, walk
 from advisor.ir.shapes import ArrayType, whole
-from advisor.ir.statements import Bind, Store, walk
 from advisor.ir.values import Called, Copy, Elementwise, MatMul, Range, Read, Reduction, Scan
 from advisor.source import Edit, Span
 from costdb.records import replace
-from transforms.kit.kernels import offered, safe, type_of, unsafe, with_statement
+from transforms.kit.kernels import KernelRule, offered, safe, type_of, unsafe, with_statement
 from transforms.kit.rewrite import (
     before,
     fresh_name,
@@ -59,7 +57,6 @@ from transforms.kit.rewrite import (
     statement_at,
     suite_at,
 )
-from transforms.kit.rule import KernelRule
 
 _MADE = frozenset({"array", "empty", "zeros", "ones", "full"})
 _SCOPES = (

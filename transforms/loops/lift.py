@@ -10,13 +10,9 @@ from functools import reduce
 from itertools import chain
 from typing import TypeGuard
 
-from advisor.dtypes import Kind, kind_of
-from advisor.ir.concrete import Node, rebuilt, symbols
 from advisor.ir.dependence import slope_of
-from advisor.ir.kernel import Kernel
-from advisor.ir.masks import unchosen
-from advisor.ir.nests import index_name
-from advisor.ir.statements import Loop, Store
+from advisor.ir.kernel import Kernel, Loop, Node, Store, rebuilt, symbols
+from advisor.ir.nests import index_name, unchosen
 from advisor.ir.values import (
     Along,
     Called,
@@ -53,6 +49,8 @@ from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
+    Kind,
+    kind_of,
     promote,
     reduced_dtype,
     strong,
@@ -61,7 +59,7 @@ from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym,
 from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
-from transforms.loops.formulas import WORD_BITS, adds_truths, bits, of_text
+from transforms.loops.axes import WORD_BITS, adds_truths, bits, of_text
 from transforms.loops.masked import NotRaised, quiet
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}

@@ -57,9 +57,17 @@ from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
-from advisor.dtypes import Kind
-from advisor.ir.concrete import rebuilt, symbols
-from advisor.ir.kernel import Kernel, SourceContext
+from advisor.ir.kernel import (
+    Kernel,
+    Legality,
+    Proposal,
+    SourceContext,
+    Statement,
+    Store,
+    Threads,
+    rebuilt,
+    symbols,
+)
 from advisor.ir.nests import (
     Nest,
     Reference,
@@ -70,13 +78,13 @@ from advisor.ir.nests import (
     may_meet,
     renamed_index,
 )
-from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Statement, Store, Threads
 from advisor.ir.values import Elementwise, Read, reads
+from advisor.numpy_table import Kind
 from advisor.source import Edit
 from costdb.expr import substitute, sym
 from transforms.kit.kernels import (
+    KernelRule,
     accesses,
     is_all_of,
     offered,
@@ -88,7 +96,6 @@ from transforms.kit.kernels import (
     with_statement,
 )
 from transforms.kit.rewrite import first_line, span_of, statements_at, stretch
-from transforms.kit.rule import KernelRule
 
 DEEPEST = 3
 COMMUTING = frozenset({"add", "multiply", "minimum", "maximum", "bitwise_and", "bitwise_or"})

@@ -36,14 +36,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.dtypes import Kind
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Kernel, Proposal
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import Read
-from transforms.kit.kernels import type_of, unsafe
-from transforms.kit.rule import KernelRule
-from transforms.loops.scatters import is_count, scatters, tallied
+from advisor.numpy_table import Kind
+from transforms.kit.kernels import KernelRule, type_of, unsafe
+from transforms.loops.placed import is_count, scatters, tallied
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:

@@ -7,14 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from advisor.distribution import NotDistributed
-from advisor.dtypes import Kind
 from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, Legality, Loop, Proposal, Store
 from advisor.ir.nests import nest_of, slopes
-from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
-from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Value, reads
+from advisor.numpy_table import Kind
 from costdb.expr import num
 from transforms.kit.kernels import around, unless_apart, unsafe
 from transforms.loops.array_statements import edit, loops, proposal

@@ -37,19 +37,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.dtypes import Kind
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.kernel import Kernel, Legality, Proposal, Scatter
 from advisor.ir.shapes import is_whole, kind_of_or_none
-from advisor.ir.statements import Scatter
 from advisor.ir.values import Copy, Elementwise, Point, Read, Scalar, parts_of, reads
+from advisor.numpy_table import Kind
 from costdb.expr.nodes import Num
-from transforms.kit.kernels import is_compiled_alone, is_spread, safe, type_of, unsafe
-from transforms.kit.rule import KernelRule
+from transforms.kit.kernels import KernelRule, is_compiled_alone, is_spread, safe, type_of, unsafe
 from transforms.loops.array_statements import IF_NOT_EMPTY
 from transforms.loops.exactness import WHOLE, inexact, made_whole
-from transforms.loops.placed import as_stores
-from transforms.loops.scatters import is_count, scatters, tallied
+from transforms.loops.placed import as_stores, is_count, scatters, tallied
 
 _SEEN_WHOLE = (Copy, Elementwise, Read, Scalar)
 _UNSIGNED = frozenset({"uint8", "uint16", "uint32"})

@@ -79,18 +79,323 @@ Fortran Programs to Vector Form, 1987.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
-from transforms.kit.kernels import is_compiled_alone
-from transforms.kit.rule import KernelRule
+from advisor.ir.kernel import (
+    Compiled,
+    Kernel,
+    Loop,
+    Opaque,
+    Proposal,
+    Scatter,
+    Statement,
+    Store,
+    Threads,
+    Unknown,
+    mentioned,
+    names_elements,
+    values_of,
+    walk,
+    within,
+    written,
+)
+from advisor.ir.values import Point, length, reads
+from advisor.ir.waiting import DRAWS, METHODS, PURE, what_waits
+from advisor.source import Span
+from costdb.expr import free_symbols
+from costdb.expr.polynomials import is_polynomial_in
+from transforms.kit.kernels import KernelRule, displayed, is_compiled_alone, replaced
+from transforms.kit.rewrite import first_line, statement_at, tree_of
 from transforms.loops.array_statements import array_statements
-from transforms.loops.considered import considered
 from transforms.loops.placed import placed
-from transforms.loops.row_loops import row_loops
+from transforms.loops.raised import row_loops
 from transforms.loops.running_sums import running_sums
+
+# --- considered -----------------------------------------------------------------------------------
+# Loops that nothing here rewrites: what a compiler would make of them.
+#
+# They are shown, with what they take and what they would take compiled. Whether iterations wait for
+# one another decides the words: those that do not may as well be array statements, each operation
+# once over as many elements as the loop has iterations. What to write is up to who knows the
+# program.
+
+
+_WORDS = {
+    Compiled.ALONE: displayed(
+        "no iteration needs what another one did, as far as names show, if no two arrays overlap"
+    ),
+    Compiled.WAITING: displayed("compiled, iterations run in the order of the loop"),
+}
+
+
+LEAST = 3.0, 1e-4
+"""A compiler is one more thing to have, and takes a second itself."""
+
+
+def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal]:
+    """Yield for the outermost loops that a compiler takes what they would cost compiled.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    taken : collection of int
+        Lines of loops that something else is proposed for.
+    """
+    if not any(array.spec.mesh.axes for array in kernel.arrays.values()):
+        yield from _in_block(kernel.body, kernel, taken)
+
+
+def _in_block(
+    body: tuple[Statement, ...], kernel: Kernel, taken: Collection[int]
+) -> Iterator[Proposal]:
+    for parts in _at_one_place(body):
+        span, node = parts[0].span, statement_at(parts[0].span, kernel.context)
+        if not isinstance(node, ast.For | ast.While):
+            continue
+        waits = next(filter(None, (_what_waits(part, node, kernel) for part in parts)), "")
+        is_taken = all(_is_taken(part, node, kernel, taken) for part in parts)
+        inner = tuple(chain.from_iterable(part.body for part in parts))
+        # short array statements that wait are what loops in time are made of
+        is_taken &= not waits or (
+            _is_of_elements(inner) and not any(map(_changes_as_it_goes, parts))
+        )
+        if not is_taken or (waits and _has_independent(inner, kernel, taken)):
+            yield from _in_block(inner, kernel, taken)
+            continue
+        way = Compiled.WAITING if waits else Compiled.ALONE
+        of_elements = _is_of_elements(inner)
+        each = "element costs the interpreter its steps" if of_elements else "iteration costs calls"
+        loops = {id(part): (replace(part, compiled=way),) for part in parts}
+        rest = replaced(kernel.body, dict.fromkeys(loops, ()))
+        yield Proposal(
+            _title(node, way),
+            f"every {each}; {waits or _to_use(node)}",
+            first_line(span, kernel.context),
+            kernel.with_body(replaced(kernel.body, loops)),
+            _WORDS[way],
+            tuple,
+            LEAST,
+            kernel.with_body(rest),
+        )
+
+
+def _at_one_place(body: tuple[Statement, ...]) -> Iterator[list[Loop]]:
+    """Yield the outermost loops of a block; those that are read several times, together."""
+    found: dict[Span, list[Loop]] = {}
+
+    def look(statements: tuple[Statement, ...]) -> None:
+        for one in statements:
+            if isinstance(one, Loop):
+                found.setdefault(one.span, []).append(one)
+            else:
+                look(within(one))
+
+    look(body)
+    yield from found.values()
+
+
+def _is_of_elements(body: tuple[Statement, ...]) -> bool:
+    """Return whether elements are named, or may be: of what no statement tells."""
+    return any(
+        isinstance(one, Scatter)
+        or (isinstance(one, Unknown) and not isinstance(one, Opaque))
+        or names_elements(one)
+        for one in walk(body)
+    )
+
+
+def _is_taken(
+    loop: Loop, node: ast.For | ast.While, kernel: Kernel, taken: Collection[int]
+) -> bool:
+    """Return whether a compiler takes a loop, and nothing else is proposed for it."""
+    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    if loop.threads is not Threads.NO or any(line in lines for line in taken):
+        return False
+    return is_compilable(node, tree_of(kernel.context.source))
+
+
+def _changes_as_it_goes(loop: Loop) -> bool:
+    """Return whether what an iteration does goes by its index, not only how often loops run."""
+    body = tuple(walk((loop,)))
+    indices = {one.variable for one in body if isinstance(one, Loop)}
+    regions = (read.region for one in body for value in values_of(one) for read in reads(value))
+    parts = (part for region in regions for part in region if not isinstance(part, Point))
+    found = [length(part) for part in parts]
+    bounds = (one.high - one.low for one in body if isinstance(one, Loop))
+    found += [one for one in bounds if not all(is_polynomial_in(one, name) for name in indices)]
+    return any(free_symbols(one) & indices for one in found)
+
+
+def _has_independent(body: tuple[Statement, ...], kernel: Kernel, taken: Collection[int]) -> bool:
+    """Return whether a loop among some statements may be array statements."""
+    return any(
+        _is_taken(one, node, kernel, taken) and not _what_waits(one, node, kernel)
+        for one in walk(body, rewritable=True)
+        if isinstance(one, Loop)
+        and isinstance(node := statement_at(one.span, kernel.context), ast.For | ast.While)
+    )
+
+
+def _what_waits(loop: Loop, node: ast.For | ast.While, kernel: Kernel) -> str:
+    """Return why iterations wait for one another; empty where none does."""
+    if isinstance(node, ast.While):
+        return "whether there is a next iteration shows at the end of each"
+    modules = {name for name in (kernel.context.array_module, "math") if name is not None}
+    return what_waits(node, modules) or _passed_by_memory(loop, kernel)
+
+
+def _passed_by_memory(loop: Loop, kernel: Kernel) -> str:
+    """Return which array may be changed and read under several names, or at several places."""
+    body = tuple(walk((loop,)))
+    shared = mentioned(loop) & kernel.aliases
+    if len(shared) > 1 and written(loop) & shared:
+        return f"{' and '.join(f'`{one}`' for one in sorted(shared))} may share memory"
+    used = {read for one in body for value in values_of(one) for read in reads(value)}
+    for one in body:
+        if isinstance(one, Store):
+            regions = {read.region for read in used if read.array == one.array}
+            if regions - {one.region}:
+                return f"elements of `{one.array}` that are read may be others' that changed"
+    return ""
+
+
+def _title(node: ast.For | ast.While, way: Compiled) -> str:
+    names = ", ".join(
+        f"`{part.id}`"
+        for part in (ast.walk(node.target) if isinstance(node, ast.For) else ())
+        if isinstance(part, ast.Name)
+    )
+    loop = f"the loop over {names}" if names else "the loop"
+    if way is Compiled.WAITING:
+        return f"compile {loop}, by numba for one"
+    return f"write {loop} as array statements, each operation once over all, or compile it"
+
+
+def _to_use(node: ast.For | ast.While) -> str:
+    """Return what functions of NumPy do what a loop holds."""
+    found = ["slices, or a new axis for each index"]
+    parts = list(ast.walk(node))
+    if any(isinstance(one, ast.If | ast.IfExp) for one in parts):
+        found.append("np.where or masks for conditions")
+    if any(isinstance(one, ast.Slice) for one in parts):
+        found.append("sliding_window_view or prefix sums for windows")
+    adds = [one.target for one in parts if isinstance(one, ast.AugAssign)]
+    if any(isinstance(one, ast.Name) for one in adds):
+        found.append("a reduction for what is added up")
+    if any(isinstance(one, ast.Subscript) for one in adds):
+        found.append("np.bincount or np.add.at for what is added at places")
+    return f"consider {', '.join(found)}; arrays round and wrap around otherwise than numbers may"
+
+
+# --- which loops a compiler takes -----------------------------------------------------------------
+#
+# A compiler of single functions, as numba is, takes numbers, elements, arrays, functions of NumPy
+# on them, and functions of the file that do no more; no texts, dictionaries, objects and files.
+
+
+_STATEMENTS = (
+    ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For, ast.While, ast.Expr, ast.Pass,
+    ast.Continue, ast.Break, ast.Return,
+)  # fmt: skip
+_EXPRESSIONS = (
+    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Name, ast.Subscript,
+    ast.Slice, ast.Attribute, ast.Constant, ast.Tuple, ast.keyword, ast.List, ast.ListComp,
+    ast.GeneratorExp, ast.comprehension,
+    # what is no expression of its own
+    ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.arguments, ast.arg,
+)  # fmt: skip
+_BUILTINS = PURE | {"enumerate", "zip", "reversed", "divmod", "pow"}
+_LISTS = frozenset({"append", "pop", "extend"})
+_NOT_TAKEN = frozenset(
+    {"apply_along_axis", "array2string", "einsum", "fromfile", "frompyfunc", "genfromtxt", "load"}
+    | {"loadtxt", "memmap", "save", "savetxt", "savez", "savez_compressed", "vectorize", "fft"}
+)
+"""Functions of NumPy that a compiler leaves to the interpreter."""
+_DEEPEST = 3
+
+
+def is_compilable(loop: ast.stmt, tree: ast.Module) -> bool:
+    """Return whether a compiler takes a loop of a file."""
+    return _takes(loop, _names_of(tree), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What names of a file stand for.
+
+    Attributes
+    ----------
+    modules, functions : set of str
+        Those whose functions take and give numbers and arrays; such functions by themselves.
+    own : mapping of str to ast.FunctionDef
+        Functions of the file.
+    """
+
+    modules: set[str]
+    functions: set[str]
+    own: Mapping[str, ast.FunctionDef]
+
+
+def _names_of(tree: ast.Module) -> _Names:
+    modules, functions, known = set[str](), set[str](), ("numpy", "math", "cmath")
+    for one in ast.walk(tree):
+        match one:
+            case ast.Import(names):
+                modules |= {part.asname or part.name for part in names if part.name in known}
+            case ast.ImportFrom(module, names) if module in known:
+                functions |= {part.asname or part.name for part in names}
+    own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    return _Names(modules, functions, own)
+
+
+def _takes(node: ast.AST, names: _Names, depth: int) -> bool:
+    for one in ast.walk(node):
+        match one:
+            case ast.Call():
+                if not _is_called(one, names, depth):
+                    return False
+            case ast.Constant(value):
+                if isinstance(value, str | bytes):
+                    return False
+            case ast.NamedExpr():
+                return False
+            case ast.stmt() if not isinstance(one, _STATEMENTS):
+                return False
+            case ast.stmt():
+                pass
+            case _ if not isinstance(one, _EXPRESSIONS):
+                return False
+    return True
+
+
+def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
+    match call.func:
+        case ast.Name(name) if name in names.own:
+            function = names.own[name]
+            body = function.body[ast.get_docstring(function) is not None :]
+            plain = not function.decorator_list and depth < _DEEPEST
+            return plain and all(_takes(one, names, depth + 1) for one in body)
+        case ast.Name(name):
+            return name in _BUILTINS or name in names.functions
+        case ast.Attribute(ast.Name(module), "array" | "asarray") if module in names.modules:
+            # of numbers, not of arrays
+            lists = (one for one in call.args if isinstance(one, ast.List))
+            return not any(isinstance(one, ast.Slice) for part in lists for one in ast.walk(part))
+        case ast.Attribute(ast.Name(module), function) if module in names.modules:
+            return function not in _NOT_TAKEN
+        case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in names.modules:
+            return part in ("linalg", "random")
+        case ast.Attribute(ast.Name(), method):
+            return method in METHODS | _LISTS | DRAWS
+        case ast.Attribute(_, method):
+            return method in METHODS
+    return False
+
+
+# --- vectorise ------------------------------------------------------------------------------------
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:

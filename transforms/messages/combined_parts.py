@@ -22,8 +22,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
 
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.spmd.memory import PayloadKind, View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Op, Step, Visit
 from advisor.source import Span

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from advisor.ir.spmd.memory import Origin, View
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.memory import Origin, Payload, PayloadKind, View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Branch,

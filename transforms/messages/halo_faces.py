@@ -40,8 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from advisor.ir.spmd.memory import Order, Origin, View
-from advisor.ir.spmd.payloads import Payload
+from advisor.ir.spmd.memory import Order, Origin, Payload, View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit
 from advisor.source import Edit

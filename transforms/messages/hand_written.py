@@ -55,7 +55,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
+from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Loop, LoopKind, Op, Step, walk
 from advisor.source import Edit, Span
@@ -79,8 +79,7 @@ from transforms.kit.rewrite import (
     suite_at,
     together,
 )
-from transforms.messages.buffers import carried, shapes_of
-from transforms.messages.collectives import Instead, at_root, for_each, is_changed
+from transforms.messages.buffers import Instead, at_root, carried, for_each, is_changed, shapes_of
 from transforms.messages.patterns import Kind, Pattern, patterns
 
 _REASONS = {

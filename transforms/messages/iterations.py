@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.spmd.memory import PayloadKind, View
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import (
     Call,

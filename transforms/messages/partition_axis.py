@@ -46,14 +46,15 @@ from collections.abc import Iterator
 from advisor.ir.shapes import whole
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, View, contiguity, extent_of
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.ranks import Communicator, PartnerKind
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
+    Communicator,
     Compute,
     Copy,
     Loop,
     Op,
+    PartnerKind,
     Step,
     Unknown,
     Visit,

@@ -16,18 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.spmd.memory import PayloadKind
 from advisor.ir.spmd.program import SpmdFunction
-from advisor.ir.spmd.ranks import Communicator, Partner
 from advisor.ir.spmd.steps import (
     Branch,
     Call,
     Communicate,
+    Communicator,
     Copy,
     Interpret,
     Leave,
     Loop,
     Op,
+    Partner,
     Step,
     Unknown,
     Visit,

@@ -57,11 +57,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.finding import Applicability
-from advisor.ir.spmd.memory import Order, View
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.memory import Order, Payload, PayloadKind, View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.ranks import PartnerKind
-from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit, Wait
+from advisor.ir.spmd.steps import Communicate, Copy, Op, PartnerKind, Visit, Wait
 from advisor.source import Edit, Span
 from transforms.kit.memory import (
     INTEGERS,

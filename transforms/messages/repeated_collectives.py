@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterator
 from copy import deepcopy
 
-from advisor.ir.spmd.payloads import Payload, PayloadKind, elements
+from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
     Branch,

@@ -49,8 +49,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import Order, View, extent_of
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.memory import Order, Payload, PayloadKind, View, extent_of
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
 from advisor.ir.values import Point, Range, Scalar

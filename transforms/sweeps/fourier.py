@@ -42,14 +42,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Bind, DeclaredArray, Kernel, Proposal, Statement, Store
 from advisor.ir.shapes import is_whole
-from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import (
+    KernelRule,
     accesses,
     copied,
     displayed,
@@ -59,7 +58,6 @@ from transforms.kit.kernels import (
     renamed,
     turned,
 )
-from transforms.kit.rule import KernelRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from advisor.ir.dependence import carried
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, Legality, Loop, Proposal, Store, walk
 from advisor.ir.nests import index_name, renamed_index
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.statements import Loop, Store, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -62,6 +60,7 @@ from advisor.ir.values import (
 from costdb.expr import free_symbols, num, sym
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import (
+    KernelRule,
     accesses,
     copied,
     displayed,
@@ -75,7 +74,6 @@ from transforms.kit.kernels import (
     with_statement,
 )
 from transforms.kit.rewrite import fresh_name
-from transforms.kit.rule import KernelRule
 from transforms.loops.array_statements import edit
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)

@@ -45,18 +45,26 @@ from collections.abc import Iterator
 from functools import partial
 
 from advisor.distribution import NotDistributed
-from advisor.ir.concrete import with_part
-from advisor.ir.kernel import Kernel, LocalArray
+from advisor.ir.kernel import (
+    Bind,
+    Kernel,
+    LocalArray,
+    Loop,
+    Proposal,
+    Return,
+    Statement,
+    Store,
+    walk,
+    with_part,
+)
 from advisor.ir.nests import index_symbol
-from advisor.ir.proposal import Proposal
 from advisor.ir.shapes import is_whole, whole
-from advisor.ir.statements import Bind, Loop, Return, Statement, Store, walk
 from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan
 from advisor.numpy_table import promote
 from advisor.source import Edit, Span
 from costdb.expr import num, sym
 from costdb.records import dataclass, replace
-from transforms.kit.kernels import along, inner_first, offered, replaced, safe
+from transforms.kit.kernels import KernelRule, along, inner_first, offered, replaced, safe
 from transforms.kit.rewrite import (
     before,
     fresh_name,
@@ -66,7 +74,6 @@ from transforms.kit.rewrite import (
     stands_alone,
     statement_at,
 )
-from transforms.kit.rule import KernelRule
 
 EXACT = frozenset({"int64", "uint64", "float32", "float64", "complex64", "complex128"})
 """Types in which a row is added as a scan adds: what is narrower is rounded in between."""

@@ -50,17 +50,14 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from advisor.dtypes import Kind
-from advisor.ir.kernel import Kernel, LocalArray
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.kernel import Bind, Kernel, Legality, LocalArray, Proposal, Statement, Store
 from advisor.ir.shapes import kind_of_or_none, whole
-from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Value
-from advisor.numpy_table import promote
+from advisor.numpy_table import Kind, promote
 from advisor.source import Edit
 from costdb.expr import Expr, maximum, minimum, num, sym
 from costdb.records import dataclass
-from transforms.kit.kernels import along, offered, replaced, safe, unsafe
+from transforms.kit.kernels import KernelRule, along, offered, replaced, safe, unsafe
 from transforms.kit.rewrite import (
     first_line,
     fresh_name,
@@ -70,7 +67,6 @@ from transforms.kit.rewrite import (
     stands_alone,
     statement_at,
 )
-from transforms.kit.rule import KernelRule
 from transforms.sweeps.windows import Window, may_share, windows
 
 _EXTENT = "axis.extent"

@@ -13,13 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.ir.concrete import symbols
-from advisor.ir.kernel import Kernel
-from advisor.ir.nests import index_name
-from advisor.ir.shapes import is_whole
-from advisor.ir.statements import (
+from advisor.ir.kernel import (
     Bind,
     Choice,
+    Kernel,
     Loop,
     Return,
     Stated,
@@ -27,9 +24,12 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     mentioned,
+    symbols,
     walk,
     written,
 )
+from advisor.ir.nests import index_name
+from advisor.ir.shapes import is_whole
 from advisor.ir.values import (
     Copy,
     Elementwise,

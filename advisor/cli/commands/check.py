@@ -164,7 +164,7 @@ def check(
         show(given, scope, chosen_format, name)
         return
     if measure:
-        from advisor.cli.commands.measure import measure_kernels
+        from advisor.cli.commands.verify import measure_kernels
         from advisor.cli.scope import python_files
 
         named = [path for path in given if path != STANDARD_STREAM]

@@ -26,16 +26,15 @@ from advisor.config.effective import installed_rules
 from advisor.config.files import Layer, wrong_use
 from advisor.engine import Options, needs_reading, rank_kernel, rank_program, read_file
 from advisor.finding import Finding
-from advisor.ir.proposal import Rule
-from advisor.notebook import cell_line, cells_of, placed, text_line
+from advisor.ir.kernel import Rule
 from advisor.ranking.findings import Judged
 from advisor.report.model import page
 from advisor.report.style import json_text
-from advisor.source import NOTEBOOK
-from costdb.wording import nearest
+from advisor.source import NOTEBOOK, cell_line, cells_of, placed, text_line
+from costdb.records import nearest
 
 if TYPE_CHECKING:
-    from costdb.store.records import Result
+    from costdb.store.database import Result
 
 
 _PLACE = re.compile(r"(.+?)(?::cell ([0-9]{1,9}))?:([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
@@ -98,9 +97,8 @@ def _place(finding: Finding, source: str) -> str:
 
 def _results(machine: str) -> tuple[Result, ...]:
     """Return how far predictions on a machine were found to hold; none where nobody looked."""
-    from costdb.store.database import reading
+    from costdb.store.database import newest_results, reading
     from costdb.store.place import StoreError, store_path
-    from costdb.store.records import newest_results
 
     try:
         with reading(store_path()) as connection:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli import options
 from advisor.cli.common import (
     JSON,
+    NOTHING_TO_SAY,
     TEXT,
     WRONG_USE,
+    Bar,
+    check_output,
     complain,
     note,
     text_style,
@@ -20,7 +23,7 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.options import option
-from advisor.config.files import wrong_use
+from advisor.config.files import choose_machine, wrong_use
 from advisor.report.style import json_text
 
 _Name = Annotated[
@@ -44,7 +47,7 @@ machine = typer.Typer(
 @machine.command("list")
 def _list(output_format: options.TextOrJson = TEXT) -> None:
     """List all machines: built-in and imported."""
-    from advisor.report.machines import list_as_json, list_as_text
+    from advisor.report.prediction import list_as_json, list_as_text
     from costdb.machines import Machine, MachineError, load_machine, machine_names
 
     machines: list[Machine] = []
@@ -64,11 +67,10 @@ def _list(output_format: options.TextOrJson = TEXT) -> None:
 @machine.command("show")
 def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     """Show every number of a machine, and where it is from."""
-    from advisor.report.machines import machine_as_json, machine_as_text
+    from advisor.report.prediction import machine_as_json, machine_as_text
     from costdb.machines import load_machine
-    from costdb.store.database import reading
+    from costdb.store.database import newest_results, reading
     from costdb.store.place import store_path
-    from costdb.store.records import newest_results
 
     machine = load_machine(name)
     with reading(store_path()) as connection:
@@ -82,8 +84,8 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
 @machine.command("validate")
 def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> int:
     """Say all that is wrong with a profile."""
+    from costdb.documents import check_profile
     from costdb.machines import read_document
-    from costdb.profile_check import check_profile
 
     problems = check_profile(read_document(Path(file)), file)
     return write_problems(problems, {"file": file}, output_format, None)
@@ -98,7 +100,7 @@ def _import(
     output_format: options.TextOrJson = TEXT,
 ) -> None:
     """Check a profile and keep it as a machine of your own."""
-    from costdb.profile_check import import_profile
+    from costdb.documents import import_profile
     from costdb.store.place import store_path
 
     machine = import_profile(Path(file), replace=replace)
@@ -116,8 +118,8 @@ def _remove(
     ],
 ) -> None:
     """Forget a machine that was imported or calibrated."""
+    from costdb.documents import remove_profile
     from costdb.machines import built_in_names, load_machine
-    from costdb.profile_check import remove_profile
     from costdb.store.place import store_path
 
     if name in built_in_names():
@@ -140,3 +142,156 @@ def _export(
     write_result(json_text(dict(load_machine(name).document), ascii_only=False), output)
     if output is not None and output.endswith(".json"):
         note(f'machine = "{output}" in [tool.advise] of pyproject.toml beside it makes all use it')
+
+
+# --- calibrate ------------------------------------------------------------------------------------
+# ``advise calibrate``: measure this machine, and keep what was found as a profile.
+
+
+if TYPE_CHECKING:
+    from advisor.validation.experiments import Section
+    from costdb.calibration.campaign import Made, Request
+
+
+def calibrate(
+    name: Annotated[str, option("--name", "Name of the machine in the store.", "NAME")] = "here",
+    quick: Annotated[
+        bool, option("--quick", "A first idea within half a minute; else three.")
+    ] = False,
+    only: options.Sections = None,
+    ranks: Annotated[
+        int, option("-P --ranks -n", "MPI ranks to start; one for each core where 0.", "K", min=0)
+    ] = 0,
+    report: Annotated[
+        str | None, option("--report", "Write a page with all fits as HTML.", "FILE")
+    ] = None,
+) -> None:
+    """Measure this machine and store its profile."""
+    from advisor.report.pages import of_calibration
+    from costdb.calibration.campaign import Request, disturbances
+    from costdb.calibration.section import CalibrationError, Effort, check_names
+    from costdb.machines import CALIBRATED
+    from costdb.store.place import store_path
+
+    effort = Effort.QUICK if quick else Effort.FULL
+    watcher = _Progress()
+    request = Request(name, effort, tuple(only or ()), ranks)
+    check_output(report)
+    try:
+        check_names(request.only)
+        made = _calibrated(request, watcher)
+    except CalibrationError as error:
+        raise wrong_use(str(error)) from error
+    except KeyboardInterrupt:
+        watcher.clear()
+        complain("interrupted: sections that were measured to their end are kept")
+        raise
+    finally:
+        watcher.clear()
+    if made is None:
+        return
+    if report is not None:
+        write_result(of_calibration(made), report)
+    for section in made.sections:
+        for said in disturbances(section):
+            complain(f"{section.name}: {said}")
+    for left_out in made.skipped:
+        complain(f"skipped {left_out.name}: {left_out.reason}")
+    if any(left_out.reason.endswith(" missing") for left_out in made.skipped):
+        complain("pip install 'kernel-advisor[calibrate]' brings what is missing")
+    use = "it is the default now" if name == CALIBRATED else f"use it with --machine {name}"
+    note(f"stored machine {name} in {store_path()}; {use}")
+    note(_next_step(name, quick=quick))
+
+
+def _next_step(name: str, *, quick: bool) -> str:
+    from costdb.machines import CALIBRATED
+
+    machine = "" if name == CALIBRATED else f" --machine {name}"
+    told = f"advise validate{machine} tells how far its predictions hold"
+    if not quick:
+        return f"next: {told}"
+    again = "advise calibrate" if name == CALIBRATED else f"advise calibrate --name {name}"
+    return f"next: {told}; {again} in three minutes measures more sizes and element types"
+
+
+def _calibrated(request: Request, watcher: _Progress) -> Made | None:
+    """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
+    from costdb.calibration import campaign
+    from costdb.calibration.section import this_host
+    from costdb.calibration.worker import launched_ranks
+
+    if launched_ranks() == 1:
+        return campaign.calibrate(request, watcher, this_host())
+    from costdb.calibration.worker import Team
+
+    team = Team()
+    if not team.leads:
+        team.assist()
+        return None
+    try:
+        return campaign.calibrate(request, watcher, this_host(), team.start)
+    finally:
+        team.dismiss()
+
+
+class _Progress(Bar):
+    """What is measured, beside a bar where a person watches; elsewhere a line for each launch."""
+
+    def measuring(self, title: str, launch: int, launches: int) -> None:
+        self.show(f"measuring {title} ({launch} of {launches})", 0.0)
+
+    def progress(self, share: float) -> None:
+        self.show(self.title, share)
+
+    def failed(self, reason: str) -> None:
+        self.clear()
+        complain(f"advise: {reason}")
+
+
+# ``advise validate``: the papers' experiments on this machine, with the papers' figures beside.
+
+
+def validate(
+    machine: options.ThisMachine = "here",
+    only: options.Sections = None,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
+) -> int:
+    """Repeat the papers' experiments on this machine and compare."""
+    from datetime import UTC, datetime
+
+    from advisor.ranking.findings import calibration_of
+    from advisor.validation.experiments import (
+        SECTIONS,
+        ValidationReport,
+        as_json,
+        as_text,
+        section_document,
+    )
+    from advisor.validation.figures import make_sections
+    from costdb.machines import load_machine
+    from costdb.store.database import keep_result
+
+    for name in only or ():
+        if name not in SECTIONS and not name.endswith(".json"):
+            known = ", ".join(SECTIONS)
+            raise wrong_use(f"--only {name}: a validation has no such section, only {known}")
+    chosen = load_machine(choose_machine(machine))
+    made: list[Section] = []
+    bar = Bar()
+    try:
+        for section in make_sections(tuple(only or ()), chosen, bar.show):
+            bar.clear()
+            made.append(section)
+            if chosen.may_be_here and section.rows:
+                keep_result(chosen.name, "validate", section.name, section_document(section))
+            if section.skipped:
+                complain(f"advise: {section.name}: skipped: {section.skipped}")
+    finally:
+        bar.clear()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    report = ValidationReport(chosen.name, calibration_of(chosen), now, made)
+    text = as_json(report) if output_format == JSON else as_text(report, text_style(output))
+    write_result(text, output)
+    return NOTHING_TO_SAY if any(section.rows for section in made) else WRONG_USE

@@ -34,7 +34,7 @@ def lsp(
 
     if find_spec("pygls") is None:
         raise wrong_use("the language server needs: pip install 'kernel-advisor[lsp]'")
-    from advisor.lsp.settings import SettingError, machine_name
+    from advisor.lsp.protocol import SettingError, machine_name
 
     try:
         chosen = machine_name(machine)
@@ -74,9 +74,8 @@ def clean(
 
 def _forgotten() -> int:
     """Forget what runs of programs showed, and return how many things that were."""
-    from costdb.store.database import writing
+    from costdb.store.database import forget_observations, writing
     from costdb.store.place import store_path
-    from costdb.store.records import forget_observations
 
     if not store_path().is_file():
         return 0

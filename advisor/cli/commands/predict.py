@@ -49,7 +49,7 @@ def predict(
     from advisor.cli import subjects
     from advisor.report.prediction import PredictionReport, as_json, as_text
     from costdb.choosing import predict
-    from costdb.estimate import Missing
+    from costdb.evaluate import Missing
 
     given = subjects.parse_given(define or (), ranks)
     opened = subjects.open_files(files, machine, kernel, given)
@@ -130,7 +130,7 @@ def choose(
     from advisor.cli.subjects import MACHINE
     from advisor.report.prediction import ChoicesReport, choices_as_json, choices_as_text
     from costdb.choosing import rank
-    from costdb.estimate import Missing
+    from costdb.evaluate import Missing
     from costdb.machines import machine_names
 
     given = subjects.parse_given(define or (), ranks)

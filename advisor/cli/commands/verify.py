@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,16 +16,19 @@ from advisor.cli.common import (
     NOTHING_TO_SAY,
     PAGES,
     TEXT,
+    Bar,
     complain,
     parse_bindings,
     read_text,
     text_style,
+    write_out,
     write_result,
 )
 from advisor.cli.options import option
 from advisor.config.files import CommandError, choose_machine, wrong_use
 from advisor.report.style import json_text
-from costdb.wording import counted
+from advisor.source import SourceProblem
+from costdb.records import counted, dataclass, nearest, replace
 
 if TYPE_CHECKING:
     from advisor.verify.cases import Case
@@ -59,7 +63,7 @@ def verify(
     )
     from costdb.calibration.section import Bystanders
     from costdb.machines import load_machine
-    from costdb.store.records import keep_result
+    from costdb.store.database import keep_result
 
     given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
@@ -247,3 +251,253 @@ def _keep(group: Sequence[Verdict], machine: Machine) -> None:
         if (kept := case.compared(variant, (after.beside or original).times_s, after.times_s))
     ]
     keep(machine, case.ranks, found)
+
+
+# --- measure --------------------------------------------------------------------------------------
+# ``advise measure``: times programs in short stretches on made-up arrays, running none of them.
+
+
+RANKS = 2
+STRETCHES = "in stretches, on made-up arrays"
+BUDGET_S = 60.0
+_FIRST, _STEP, _LAST = 64, 4, 2**24
+"""At which values of a size that has none a kernel is timed: so many times as large, each."""
+_OF_BUDGET = 0.25
+"""Which part of the budget the ways of a kernel may take at one of these values."""
+_CLOSE = 1.3
+"""How far apart values are at most between which the faster way changes."""
+
+if TYPE_CHECKING:
+    from advisor.ir.kernel import Kernel
+    from advisor.measure.pieces import Effort, Subject
+    from advisor.measure.predicted import Measurement
+    from advisor.verify.cases import Case
+    from costdb.machines import Machine
+
+
+def measure(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of Python.")],
+    kernel: options.Kernel = None,
+    define: options.Arguments = None,
+    ranks: options.Ranks = RANKS,
+    budget: Annotated[float, option("--budget", "For each launch.", "SECONDS", min=0.1)] = BUDGET_S,
+    again: Annotated[bool, option("--again", "Also what was measured before.")] = False,
+    show: Annotated[bool, option("--show", "Print what would run, and run nothing.")] = False,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
+) -> None:
+    """Time kernels, rewrites and scripts here in short stretches."""
+    given = parse_bindings(define or (), only_sizes=False)
+    from advisor.measure.pieces import Effort
+    from advisor.measure.predicted import as_json, as_text
+
+    ranks = ranks or RANKS
+    groups = _groups(files, kernel, given, ranks)
+    if not groups:
+        from advisor.cli.subjects import kernels_in
+
+        found = (kernels_in(path, read_text(path), None, given) for path in files)
+        known = [one.name for kernels in found for one, _ in kernels]
+        raise wrong_use(f"there is no kernel `{kernel}`{nearest(str(kernel), known)}")
+    if show:
+        write_out("".join(_shown(one) for group in groups for one in group.subjects))
+        return
+    made = _measured(groups, Effort(budget_s=budget, ranks=ranks), again=again)
+    style = text_style(output)
+    write_result(as_json(made) if output_format == JSON else as_text(made, style), output)
+
+
+def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> None:
+    """Time kernels and programs with their rewrites, as far as that was not done before.
+
+    What is found is kept as evidence; a file that cannot be read is left to who reads it next.
+    """
+    from contextlib import suppress
+
+    from advisor.measure.pieces import Effort
+
+    groups: list[_Group] = []
+    for path in files:
+        with suppress(CommandError, SourceProblem):
+            groups += _groups([path], None, sizes, RANKS)
+    compared = [group for group in groups if group.case is not None]
+    _measured(compared, Effort(BUDGET_S), again=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A kernel, a program or a file with its rewrites.
+
+    Where `at` is not None, a size of the kernel has no value, `free` is its name, and `at` returns
+    the group where it has one.
+    """
+
+    case: Case | None
+    subjects: list[Subject]
+    free: str = ""
+    at: Callable[[int], _Group] | None = None
+
+
+def _groups(
+    files: Sequence[str], kernel: str | None, given: Mapping[str, int | float], ranks: int
+) -> list[_Group]:
+    """Return kernels, and files without any as a whole, with their rewrites."""
+    from advisor.frontend.prefilter import may_hold_kernels
+    from advisor.measure.pieces import of_program, of_script
+    from advisor.transform_registry import program_transforms
+    from advisor.verify.cases import program_case
+
+    machine = _calibrated()
+    found: list[_Group] = []
+    for path in files:
+        text = read_text(path)
+        kernels = list(_kernels(path, text, kernel, given, machine))
+        found += kernels
+        if (kernels and may_hold_kernels(text)) or kernel is not None:
+            continue
+        program = program_case(path, text, given, ranks, machine, program_transforms())
+        if program is None:
+            found.append(_Group(None, [of_script(path, text, given)]))
+        else:
+            found.append(_Group(program, list(of_program(program, given))))
+    return found
+
+
+def _shown(one: Subject) -> str:
+    """Return what would run, below a line that says of what it is."""
+    from advisor.measure.pieces import NoPiece
+
+    head = f"# {one.path} {one.name} {one.code}".rstrip()
+    if isinstance(one.found, NoPiece):
+        return f"{head}\n# not sampled: line {one.found.line}: {one.found.why}\n\n"
+    return f"{head}\n{one.found[0].text}\n"
+
+
+def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[Measurement]:
+    from advisor.measure.pieces import HERE, Kept, sampled
+    from advisor.measure.predicted import Measurement
+
+    machine = _calibrated()
+    name = HERE if machine is None else machine.name
+    bar = Bar()
+
+    def measured(group: _Group, share: float) -> Measurement:
+        case, subjects = group.case, group.subjects
+        at = f" {group.free} = {case.sizes[group.free]}" if group.free and case is not None else ""
+
+        def told(one: Subject) -> None:
+            bar.show(f"{one.path} {one.name} {one.code}".rstrip() + at, share)
+
+        pieces = Kept(name, effort.ranks, again=again)
+        found = sampled(subjects, effort, pieces.known, told)
+        bar.clear()
+        sizes = {} if case is None else case.sizes
+        pieces.keep(subjects, found, sizes)
+        made = Measurement(tuple(subjects), tuple(found), sizes, group.free)
+        if case is not None and machine is not None:
+            _keep_evidence(case, made, machine)
+        return made
+
+    made: list[Measurement] = []
+    for number, group in enumerate(groups):
+        share, at = number / len(groups), group.at
+        if at is None:
+            made.append(measured(group, share))
+        else:
+            made += _over_sizes(at, partial(measured, share=share), effort.budget_s)
+    return made
+
+
+def _over_sizes(
+    at: Callable[[int], _Group], measured: Callable[[_Group], Measurement], budget_s: float
+) -> list[Measurement]:
+    """Measure at values far apart, as far as the budget goes, then where the faster way changes."""
+    from advisor.measure.predicted import changes_between
+
+    made: dict[int, Measurement] = {}
+    value, growth = _FIRST, float(_STEP)
+    while value <= _LAST:
+        made[value] = measured(at(value))
+        spent_s = made[value].seconds
+        if spent_s is None:
+            # too large for the budget, or for memory
+            if len(made) > 1:
+                del made[value]
+            break
+        before = made.get(value // _STEP)
+        if before is not None and before.seconds:
+            growth = max(growth, spent_s / before.seconds)
+        if spent_s * growth > _OF_BUDGET * budget_s:
+            break
+        value *= _STEP
+    while True:
+        order = sorted(made)
+        middles = [
+            round((one * other) ** 0.5)
+            for one, other in pairwise(order)
+            if other > one * _CLOSE and changes_between(made[one], made[other])
+        ]
+        if not middles:
+            return [made[value] for value in order]
+        for value in middles:
+            made[value] = measured(at(value))
+
+
+def _calibrated() -> Machine | None:
+    """Return this machine, if it is calibrated; without, there are no predictions to hold it to."""
+    from costdb.machines import default_machine, load_machine
+
+    found = load_machine(default_machine())
+    return found if found.may_be_here else None
+
+
+def _kernels(
+    path: str,
+    text: str,
+    name: str | None,
+    given: Mapping[str, int | float],
+    machine: Machine | None,
+) -> Iterator[_Group]:
+    """Yield the kernels of a file with their rewrites."""
+    from advisor.cli.subjects import kernels_in
+    from advisor.ir.kernel import symbols_of
+    from advisor.measure.pieces import of_case
+    from advisor.ranking.worth import as_one_process
+    from advisor.transform_registry import transforms
+    from advisor.verify.cases import case_of
+
+    for kernel, sizes in kernels_in(path, text, name, given):
+        free = sorted(symbols_of(as_one_process(kernel)) - sizes.keys())
+        if len(free) > 1:
+            *others, last = free
+            why = f"{', '.join(others)} and {last} have no value"
+            raise wrong_use(f"{path}: kernel `{kernel.name}`: {why}: pass -D for all but one")
+
+        def group(
+            value: int | None,
+            kernel: Kernel = kernel,
+            sizes: Mapping[str, int | float] = sizes,
+            free: str = "".join(free),
+        ) -> _Group:
+            bound = sizes if value is None else {**sizes, free: value}
+            case = case_of(path, text, kernel, bound, machine, transforms())
+            return _Group(case, list(of_case(case)), free)
+
+        yield replace(group(_FIRST), at=group) if free else group(None)
+
+
+def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
+    """Store what rewrites were measured to gain, so that findings can refer to it."""
+    from advisor.measure.pieces import Piece
+    from advisor.verify.running import keep
+
+    before, *others = measured.found
+    if not isinstance(before, Piece):
+        return
+    found = (
+        case.compared(way, before.times_s, after.times_s)
+        for way, subject, after in zip(case.rewrites, measured.subjects[1:], others, strict=True)
+        # a speed-up of what is left of a kernel is none of the kernel
+        if isinstance(after, Piece) and subject.complete
+    )
+    keep(machine, case.ranks, filter(None, found), clock=STRETCHES)

@@ -7,14 +7,12 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.arguments import OF_SYNTAX
 from advisor.frontend.bindings import dotted, imported_names
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.door import operation
-from advisor.frontend.spmd.expressions import evaluate, slices
+from advisor.frontend.spmd.expressions import combine, evaluate, slices
 from advisor.frontend.spmd.functions import define, of_annotation
 from advisor.frontend.spmd.joining import key_of, replaced
-from advisor.frontend.spmd.operators import combine
 from advisor.frontend.spmd.run import Context, Run
 from advisor.frontend.spmd.subscripts import part_of, part_of_view, promoted, put
 from advisor.frontend.spmd.values import (
@@ -31,6 +29,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
+from advisor.frontend.trees import OF_SYNTAX
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute, Copy, Step
 from advisor.ir.values import Scalar

@@ -12,10 +12,10 @@ from advisor.frontend.bindings import dotted
 from advisor.frontend.spmd import operations
 from advisor.frontend.spmd.communicators import derive
 from advisor.frontend.spmd.door import of_numbers, operation
-from advisor.frontend.spmd.iterations import range_value
 from advisor.frontend.spmd.joining import as_value, entry, join_all, key_of, keys, replaced
 from advisor.frontend.spmd.numpy_calls import NumPy
 from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.subscripts import range_value
 from advisor.frontend.spmd.values import (
     COMMAND_LINE,
     Arguments,

@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 import libcst as cst
 
-from advisor.dtypes import dtype_of
 from advisor.finding import MODULE, ONE_EACH_CORE
 from advisor.frontend import prefilter
 from advisor.frontend.assumed import assumed, assumed_of
@@ -25,6 +24,7 @@ from advisor.frontend.spmd.values import Array, Number, Opaque, Range, Record, S
 from advisor.frontend.trees import nodes_in, parts_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
+from advisor.numpy_table import dtype_of
 from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from costdb.expr import Expr, free_symbols, to_text
 from costdb.records import replace

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.dtypes import dtype_of
 from advisor.frontend.spmd.numpy_calls import CONSTANTS
 from advisor.frontend.spmd.numpy_created import dtype_name
 from advisor.frontend.spmd.run import Run
@@ -28,11 +27,10 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import Constructor, DerivedType, Payload, PayloadKind
+from advisor.ir.spmd.memory import Constructor, DerivedType, Payload, PayloadKind, View
 from advisor.ir.spmd.program import LargerFactor
-from advisor.ir.spmd.ranks import CommKind, Communicator, Partner, PartnerKind
-from advisor.numpy_table import count_of
+from advisor.ir.spmd.steps import CommKind, Communicator, Partner, PartnerKind
+from advisor.numpy_table import count_of, dtype_of
 from advisor.source import Span
 from costdb.expr import Expr, floor_div, num, sym
 from costdb.expr.nodes import Sym

@@ -13,7 +13,7 @@ from advisor.frontend.spmd.numpy_created import Maker, dtype_name, parts_of
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Nothing, Number, Opaque, Sequence, Text, Value
 from advisor.frontend.trees import NotUnderstood
-from advisor.ir.concrete import mapped, rebuilt
+from advisor.ir.kernel import mapped, rebuilt
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute

@@ -29,10 +29,10 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.frontend.trees import parts_of
 from advisor.ir.spmd.program import RANK, CallSite
-from advisor.ir.spmd.ranks import CommKind
 from advisor.ir.spmd.steps import (
     Branch,
     Call,
+    CommKind,
     Communicate,
     Interpret,
     Loop,

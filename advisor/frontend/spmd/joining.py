@@ -24,7 +24,7 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.ir.spmd.memory import Allocation, Buffer, Contiguity, Order, Origin, View
-from advisor.ir.spmd.ranks import CommKind, Communicator
+from advisor.ir.spmd.steps import CommKind, Communicator
 from advisor.numpy_table import Shape
 from costdb.expr import Expr, num
 from costdb.expr.nodes import Num, Sym

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from advisor.dtypes import dtype_of, is_dtype
-from advisor.frontend.arguments import Given
 from advisor.frontend.calls import MADE_OF_NUMBERS, METHODS, VIEWS, Calls
 from advisor.frontend.spmd.door import ProgramDoor, of_numbers
 from advisor.frontend.spmd.numpy_created import BY_KEYWORD, dtype_name, stated_dtype
@@ -23,7 +21,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.trees import NotUnderstood
+from advisor.frontend.trees import Given, NotUnderstood
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
@@ -38,6 +36,8 @@ from advisor.numpy_table import (
     ROWS,
     SAME_AS,
     UNKNOWN_DTYPE,
+    dtype_of,
+    is_dtype,
     reduced_dtype,
     result_dtype,
 )

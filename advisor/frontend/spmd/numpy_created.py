@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.bindings import ARRAY_MODULES
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -19,7 +18,7 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_table import Shape, count_of
+from advisor.numpy_table import Shape, UnknownDtype, count_of, dtype_of
 from advisor.source import Span
 from costdb.expr import Expr, num
 from costdb.records import dataclass, replace

@@ -27,11 +27,27 @@ from advisor.frontend.spmd.values import (
     Value,
     Window,
 )
-from advisor.ir.spmd.memory import Allocation, Buffer, Contiguity, Order, Origin, View
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.memory import (
+    Allocation,
+    Buffer,
+    Contiguity,
+    Order,
+    Origin,
+    Payload,
+    PayloadKind,
+    View,
+)
 from advisor.ir.spmd.program import RANKS
-from advisor.ir.spmd.ranks import CommKind, Communicator, Partner, PartnerKind
-from advisor.ir.spmd.steps import Communicate, Leave, Op, Wait
+from advisor.ir.spmd.steps import (
+    CommKind,
+    Communicate,
+    Communicator,
+    Leave,
+    Op,
+    Partner,
+    PartnerKind,
+    Wait,
+)
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num
 

@@ -43,7 +43,7 @@ from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import RANKS, THREADS, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
 from advisor.source import SourceProblem, Span
-from costdb.wording import DOTTED_NAME, IDENTIFIER
+from costdb.records import DOTTED_NAME, IDENTIFIER
 
 _IDENTIFIER = re.compile(IDENTIFIER)
 _RECEIVER = re.compile(rf"({DOTTED_NAME})\.(?:{BUFFER_METHOD})\s*\(")

@@ -31,8 +31,7 @@ from advisor.frontend.trees import Tree, tree_of
 from advisor.ir import shapes
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
 from advisor.ir.spmd.program import CallSite
-from advisor.ir.spmd.ranks import CommKind, Communicator
-from advisor.ir.spmd.steps import Communicate, Step, Unknown
+from advisor.ir.spmd.steps import CommKind, Communicate, Communicator, Step, Unknown
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, num, sym
 from costdb.records import dataclass, field

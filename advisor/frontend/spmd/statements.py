@@ -21,9 +21,9 @@ from advisor.frontend.spmd.assignments import (
 )
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
-from advisor.frontend.spmd.iterations import iteration, name_of
 from advisor.frontend.spmd.joining import carry, meet
 from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.subscripts import iteration, name_of
 from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Record, Value
 from advisor.frontend.trees import nodes_in
 from advisor.ir.spmd.steps import (

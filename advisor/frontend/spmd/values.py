@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import DerivedType
+from advisor.ir.spmd.memory import DerivedType, View
 from advisor.ir.spmd.program import RANK, RANKS, Derived, SizeFact
-from advisor.ir.spmd.ranks import Communicator
-from advisor.ir.spmd.steps import Communicate
+from advisor.ir.spmd.steps import Communicate, Communicator
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
 from costdb.expr.functions import NOT_NUMBERS, OPERATOR_WORDS, name_like

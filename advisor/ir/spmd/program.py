@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isqrt
 from typing import Any, Protocol
 
-from advisor.ir.kernel import SourceContext
-from advisor.ir.proposal import Legality, Rule
+from advisor.ir.kernel import Legality, Rule, SourceContext
 from advisor.ir.spmd.memory import Buffer
 from advisor.ir.spmd.steps import Communicate, Loop, Step, Visit, walk
 from advisor.source import Edit, Span

@@ -16,11 +16,10 @@ from advisor.analysis.processes import works
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from costdb.common import STEPS, price_interpretation
-from costdb.estimate import Priced
+from costdb.evaluate import Priced
 from costdb.expr import Expr, evaluate, num
 from costdb.machines import load_machine, machine_of
-from costdb.pricing import price_work
+from costdb.pricing import STEPS, price_interpretation, price_work
 from costdb.quantity import Provenance
 from costdb.work import (
     Branch,

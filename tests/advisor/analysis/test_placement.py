@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.analysis.facts import Facts
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.owners import place
-from advisor.analysis.placement import Placement, local_extents
+from advisor.analysis.placement import Facts, Placement, local_extents
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from costdb.expr import evaluate, num

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.processes import works
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.concrete import at_sizes
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, at_sizes
 from advisor.ir.values import ceil_steps, floor_steps, residue
 from costdb.expr import evaluate, parse
 from costdb.work import ArrayCall, ArrayOperation, Leaf, PrefixScan, Process, Sequential, Statement

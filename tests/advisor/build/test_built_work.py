@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.build.module import Module
+from advisor.build.text import Module
 from advisor.build.work import calls_of
 from advisor.build.writer import write
 from advisor.frontend.kernels import read_kernels

@@ -9,9 +9,9 @@ from typing import NoReturn
 import pytest
 
 from advisor.config.files import CommandError
-from advisor.lsp.settings import OptionsOfFiles, Settings
+from advisor.lsp.protocol import OptionsOfFiles, Settings
+from costdb.documents import store_profile
 from costdb.machines import load_machine
-from costdb.profile_check import store_profile
 from tests.advisor.cli.commands import Advise, refused
 
 
@@ -82,7 +82,7 @@ def test_nothing_is_measured_for_what_could_not_be_kept(
 def test_the_end_says_what_to_do_next(
     advise: Advise, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
 ) -> None:
-    from advisor.cli.commands import calibrate
+    from advisor.cli.commands import machine as calibrate
 
     nothing_said = SimpleNamespace(sections=(), skipped=())
     monkeypatch.setattr(calibrate, "_calibrated", lambda request, watcher: nothing_said)

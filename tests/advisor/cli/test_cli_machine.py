@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from costdb.documents import check_profile
 from costdb.machines import built_in_names, load_machine
-from costdb.profile_check import check_profile
 from tests.advisor.cli.commands import ROOT, Program
 
 PROFILES = ROOT / "machine_profiles"

@@ -12,7 +12,7 @@ import pytest
 from advisor import engine, transform_registry
 from advisor.finding import Applicability, Finding
 from advisor.frontend import prefilter
-from advisor.ir.proposal import Legality
+from advisor.ir.kernel import Legality
 from advisor.ir.spmd.program import Program as Read
 from advisor.ir.spmd.program import ProgramProposal
 from advisor.ir.spmd.steps import Loop, LoopKind, Op

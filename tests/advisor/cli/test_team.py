@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from costdb.estimate import Ratio
-from costdb.profile_check import store_profile
+from costdb.documents import store_profile
+from costdb.evaluate import Ratio
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path

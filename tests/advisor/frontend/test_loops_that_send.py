@@ -4,7 +4,7 @@ import pytest
 
 from advisor.engine import Options, check_source
 from advisor.finding import Finding
-from advisor.frontend.seen_names import settled
+from advisor.frontend.bindings import settled
 
 HEAD = """\
 import numpy as np

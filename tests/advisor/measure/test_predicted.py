@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from advisor.cli.app import main
 from advisor.evidence import between
 from advisor.measure.pieces import NoPiece, Piece, Subject
-from advisor.measure.report import Measurement, changes_between, faster_from
-from costdb.profile_check import store_profile
+from advisor.measure.predicted import Measurement, changes_between, faster_from
+from costdb.documents import store_profile
 
 CALIBRATED = Path(__file__).parents[2] / "data" / "decisions" / "calibrated.json"
 KERNELS = """\

@@ -12,7 +12,7 @@ from advisor.cli.app import main
 from advisor.codec import decode, encode
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.statements import Store, Unknown, Unrolled, walk
+from advisor.ir.kernel import Store, Unknown, Unrolled, walk
 from advisor.observed import (
     FUNCTION,
     SEEN,
@@ -24,13 +24,13 @@ from advisor.observed import (
     by_signature,
 )
 from costdb.expr import num, sym
-from costdb.store.database import writing
-from costdb.store.place import store_path
-from costdb.store.records import (
+from costdb.store.database import (
     Observation,
     add_observations,
     forget_observations,
+    writing,
 )
+from costdb.store.place import store_path
 
 ROWS = """\
 import numpy as np

@@ -7,7 +7,7 @@ from pathlib import Path
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed, Sizes, bind_sizes, cost
-from costdb.estimate import Missing
+from costdb.evaluate import Missing
 from costdb.machines import Machine, load_machine
 
 DATA = Path(__file__).parents[2] / "data"

@@ -17,7 +17,7 @@ from advisor.ranking.rank import rank
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
-from costdb.estimate import Priced
+from costdb.evaluate import Priced
 from costdb.expr import parse
 from costdb.machines import load_machine
 from costdb.work import NOTHING

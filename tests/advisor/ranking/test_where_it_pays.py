@@ -8,7 +8,7 @@ from advisor.engine import Options, check_source
 from advisor.finding import REPORTED_FROM
 from advisor.ranking.compare import time_s
 from advisor.transform_registry import transforms
-from costdb.crossovers import crossover
+from costdb.choosing import crossover
 from tests.advisor.ranking.priced_kernels import BOX, HALO, kernel_of, priced
 
 

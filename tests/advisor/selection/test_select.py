@@ -21,8 +21,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.ranking.compare import Costed, cost
 from advisor.selection import Selection
-from costdb.estimate import Priced
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Priced, evaluate_price
 from costdb.machines import load_machine
 from tests.advisor.selection import selected_kernels as kernels
 from tests.ranks import on_ranks
@@ -132,8 +131,8 @@ def test_an_uncalibrated_machine_takes_the_first(tmp_path: Path) -> None:
 def test_outside_the_calibrated_range_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from advisor.selection import choosing
-    from costdb.estimate import Domain
+    from advisor import selection as choosing
+    from costdb.evaluate import Domain
     from costdb.expr import sym
 
     priced = choosing.cost
@@ -158,13 +157,13 @@ def test_an_error_of_ours_takes_the_first(monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*_: object) -> None:
         raise RuntimeError("ours")
 
-    monkeypatch.setattr("advisor.selection.choosing.plan_for", fail)
+    monkeypatch.setattr("advisor.selection.plan_for", fail)
     best = select(kernels.few_passes, kernels.many_passes, machine="t3e")
     assert np.array_equal(best(np.ones((2, 2)), 2), 3 * np.ones((2, 2)))
 
 
 def test_decisions_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advisor.selection.choosing.MOST_DECISIONS", 8)
+    monkeypatch.setattr("advisor.selection.MOST_DECISIONS", 8)
     best = select(kernels.few_passes, kernels.many_passes, machine="t3e")
     image = np.ones((4, 4))
     for b in range(1, 40):

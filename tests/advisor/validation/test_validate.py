@@ -19,21 +19,25 @@ from hypothesis import strategies as st
 from advisor.cli.app import main
 from advisor.report.style import Style
 from advisor.validation import figures as doing
-from advisor.validation.cases import Job, Outcome, Times, run_in_rounds, run_jobs
 from advisor.validation.experiments import (
     CannotValidateError,
     Case,
     Experiment,
     Figure,
+    Job,
     Kind,
+    Outcome,
     Row,
     Section,
+    Times,
     ValidationReport,
     Verdict,
     Way,
     as_json,
     as_text,
     load_experiment,
+    run_in_rounds,
+    run_jobs,
 )
 from advisor.validation.figures import make_sections, rows_of, threshold
 from advisor.validation.worker import (
@@ -42,7 +46,7 @@ from advisor.validation.worker import (
     Alone,
     repeated,
 )
-from costdb.estimate import Estimate, Seconds
+from costdb.evaluate import Estimate, Seconds
 from costdb.machines import load_machine
 from costdb.quantity import Provenance
 
@@ -166,7 +170,7 @@ def slow(comm, sizes):
 def test_an_experiment_of_ones_own_is_done_by_the_path_of_its_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("advisor.validation.cases.examples_folder", lambda: tmp_path)
+    monkeypatch.setattr("advisor.validation.experiments.examples_folder", lambda: tmp_path)
     (tmp_path / "own.py").write_text(PROGRAM)
     group = {"count": "n*1000", "threads": 2, "pattern": "local"}
     ways = [
@@ -314,7 +318,7 @@ def test_rounds_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
         for taken in (one for both in rounds for one in both):
             yield (Times(taken, (taken,)),)
 
-    monkeypatch.setattr("advisor.validation.cases.run_jobs", run)
+    monkeypatch.setattr("advisor.validation.experiments.run_jobs", run)
     jobs = [Job((name,), {}) for name in "ab"]
     told: list[float] = []
     assert run_in_rounds(jobs, 2, 0.3, 5, told.append) == [

@@ -13,7 +13,7 @@ from advisor.cli.app import main
 from advisor.verify.cases import ArrayInput, Case, Variant
 from advisor.verify.running import Measured
 from advisor.verify.verdict import Verdict, in_words
-from costdb.estimate import Estimate, Seconds
+from costdb.evaluate import Estimate, Seconds
 from costdb.quantity import Provenance
 from tests.advisor.verify.commented_kernel import box_sum_text
 from tests.costdb.made_up import HEADING, quantities

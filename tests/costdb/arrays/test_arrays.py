@@ -25,12 +25,11 @@ from costdb.calibration.arrays import array_points, call_of
 from costdb.calibration.fitting import cache_levels, caches, fit_classes
 from costdb.calibration.loops import SECTION as LOOPS
 from costdb.calibration.section import Effort, Host, Timing
-from costdb.estimate import Missing, Priced
-from costdb.evaluate import evaluate_price
+from costdb.documents import check_profile
+from costdb.evaluate import Missing, Priced, evaluate_price
 from costdb.expr import Expr, evaluate, num, sym
 from costdb.machines import Json, Machine, MachineError, load_machine, machine_of
 from costdb.pricing import price_work
-from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
 from costdb.records import replace
 from costdb.work import (

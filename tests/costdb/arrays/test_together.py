@@ -13,12 +13,11 @@ from costdb.arrays.amounts import Hierarchy
 from costdb.calibration import loops
 from costdb.calibration.loops import ARRAYS_OF, BY_ALL, BY_ONE, TOGETHER, fit_together
 from costdb.calibration.section import Effort, Host, Point, Timing, World
-from costdb.estimate import Priced
-from costdb.evaluate import evaluate_price
+from costdb.documents import check_profile
+from costdb.evaluate import Priced, evaluate_price
 from costdb.expr import Expr, num, sym
 from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
-from costdb.profile_check import check_profile
 from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
 from tests.costdb.hosts import EPYC
 from tests.costdb.made_up import HEADING

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from costdb.calibration.section import Effort, Host, Point, Section, Timing
+from costdb.documents import check_profile
 from costdb.machines import Json, Machine, machine_of
-from costdb.profile_check import check_profile
 from tests.costdb.hosts import EPYC
 from tests.costdb.made_up import HEADING, quantity
 

@@ -33,11 +33,10 @@ from costdb.calibration.section import (
     find_section,
 )
 from costdb.calibration.worker import PACES, launched_ranks
+from costdb.documents import check_profile
 from costdb.machines import load_machine
-from costdb.profile_check import check_profile
-from costdb.store.database import reading
+from costdb.store.database import alone, reading
 from costdb.store.place import StoreError, store_path
-from costdb.store.records import alone
 from tests.ranks import on_ranks
 
 HERE = Path(__file__).parent

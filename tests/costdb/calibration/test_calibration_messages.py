@@ -13,8 +13,7 @@ from costdb.calibration.messages import (
     region_of,
 )
 from costdb.calibration.section import Effort, Fitted, Point, Timing
-from costdb.estimate import Priced
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Priced, evaluate_price
 from costdb.lines.coefficients import scale
 from costdb.pricing import price_work
 from costdb.work import Message

@@ -9,8 +9,7 @@ from costdb.calibration import pickled, remote
 from costdb.calibration.fitting import fit_graded, graded_columns, predict
 from costdb.calibration.pickled import COLLECTIVES, LIMITS, STEP_LIMITS
 from costdb.calibration.section import Point
-from costdb.estimate import Priced
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Priced, evaluate_price
 from costdb.expr import num
 from costdb.machines import Machine
 from costdb.pricing import price_work

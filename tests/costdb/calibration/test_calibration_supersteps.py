@@ -9,9 +9,8 @@ import pytest
 
 from costdb.calibration.fitting import cache_levels
 from costdb.calibration.section import Effort, Feature, Host, Point, Timing, World
-from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
-from costdb.calibration.supersteps import SECTION
-from costdb.estimate import Missing
+from costdb.calibration.supersteps import ELEMENTS_IN_LINE, SECTION, Far, Near
+from costdb.evaluate import Missing
 from costdb.expr import evaluate, num
 from costdb.smp import superstep_interval
 from tests.costdb.calibration.simulated import profile_of, timings

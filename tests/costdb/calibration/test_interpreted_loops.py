@@ -18,7 +18,7 @@ from costdb.calibration.loops import (
     interpreted_points,
 )
 from costdb.calibration.section import Point, Timing
-from costdb.common import STEPS
+from costdb.pricing import STEPS
 
 STEP_US = dict(zip(STEPS, (0.01, 0.04, 0.05, 0.03, 0.5), strict=True))
 

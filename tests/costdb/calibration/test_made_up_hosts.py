@@ -20,8 +20,8 @@ from costdb.calibration.section import (
     read_host,
     this_host,
 )
+from costdb.documents import check_profile
 from costdb.machines import machine_of
-from costdb.profile_check import check_profile
 from tests.costdb.hosts import EPYC, HOSTS, SERVER, UNTOLD
 from tests.costdb.made_up import HEADING
 

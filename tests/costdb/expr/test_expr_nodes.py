@@ -29,7 +29,7 @@ from costdb.expr import (
     to_text,
 )
 from costdb.expr.nodes import MAX_DEPTH, MAX_SIZE, Num
-from costdb.expr.simplify import simplify
+from costdb.expr.polynomials import simplify
 
 N, P, X = sym("N"), sym("P"), sym("x")
 

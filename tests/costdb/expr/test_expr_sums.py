@@ -27,7 +27,7 @@ from costdb.expr import (
     to_text,
 )
 from costdb.expr.functions import Reduction
-from costdb.expr.simplify import simplify
+from costdb.expr.polynomials import simplify
 from costdb.pricing import added_over
 from tests.costdb.expr.expr_strategies import bindings, expressions
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.arrays.model import price_calls
-from costdb.estimate import Missing
+from costdb.documents import check_profile
+from costdb.evaluate import Missing
 from costdb.expr import Expr, evaluate, num, sym
+from costdb.lines.coefficients import region_line_bounds
 from costdb.lines.model import price_message, price_scan
-from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
-from costdb.profile_check import check_profile
 from costdb.work import ArrayCall, ArrayOperation, Message, PrefixScan, Region, Visit
 from tests.costdb.made_up import HEADING, LOCAL, MESSAGE, by_grade, graded, microseconds, quantity
 

@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from costdb.estimate import Missing, Priced
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Missing, Priced, evaluate_price
 from costdb.expr import Expr, num, sym
 from costdb.lines.model import (
     price_collective,

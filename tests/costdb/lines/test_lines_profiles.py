@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from costdb.estimate import Priced
+from costdb.evaluate import Priced
 from costdb.expr import Expr, ceil_div, evaluate, num, sym
+from costdb.lines.coefficients import region_line_bounds
 from costdb.lines.model import price_message, price_scan, price_statement
-from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Machine, load_machine
 from costdb.quantity import Provenance, Quantity
 from costdb.work import Access, Message, PrefixScan, Region, Statement

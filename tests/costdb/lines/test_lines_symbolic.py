@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from costdb.expr import Expr, ceil_div, evaluate, num, sym
-from costdb.lines.symbolic import region_line_bounds
+from costdb.lines.coefficients import region_line_bounds
 from costdb.work import Region
 from tests.costdb.lines.published import (
     enumerate_lines,

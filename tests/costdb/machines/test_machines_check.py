@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import machine_profiles
+from costdb.documents import check_profile
 from costdb.machines import built_in_names
-from costdb.profile_check import check_profile
 
 FOLDER = Path(machine_profiles.__file__).parent
 PROFILES = {

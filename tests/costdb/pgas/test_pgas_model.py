@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Missing, Priced
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Missing, Priced, evaluate_price
 from costdb.expr import num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
-from costdb.pgas.model import price_remote_group, served_pattern
+from costdb.pgas.partition import price_remote_group, served_pattern
 from costdb.pricing import price_process
 from costdb.quantity import Provenance
 from costdb.work import Leaf, Pattern, RemoteGroup

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Missing
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Missing, evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import load_machine
-from costdb.pgas.model import served_pattern
 from costdb.pgas.partition import (
     CLOSE_ELEMENTS,
     Affinity,
@@ -28,6 +26,7 @@ from costdb.pgas.partition import (
     affine,
     partition,
     remote_groups,
+    served_pattern,
 )
 from costdb.pricing import price_process
 from costdb.work import Leaf, Pattern, RemoteGroup, Sequential

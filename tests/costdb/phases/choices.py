@@ -8,12 +8,17 @@ from pathlib import Path
 from costdb import choosing
 from costdb.choosing import Choice, Chosen
 from costdb.documents import DescribedSubject
-from costdb.estimate import Estimate, Missing, Priced
+from costdb.evaluate import Estimate, Missing, Priced
 from costdb.expr import Expr
 from costdb.machines import Machine
-from costdb.phases.application import Application, application_of, bind
-from costdb.phases.document import read_content, read_toml
-from costdb.phases.pricing import price_words
+from costdb.phases.application import (
+    Application,
+    application_of,
+    bind,
+    price_words,
+    read_content,
+    read_toml,
+)
 
 
 def load_application(path: str | Path) -> Application:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from costdb.choosing import Choice
-from costdb.estimate import Estimate, Missing
+from costdb.evaluate import Estimate, Missing
 from costdb.expr import parse
 from costdb.machines import Machine, load_machine
 from costdb.phases.application import Application

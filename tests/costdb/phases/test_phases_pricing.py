@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.choosing import Choice, SubjectError
-from costdb.estimate import Estimate, Missing
+from costdb.evaluate import Estimate, Missing
 from costdb.expr import parse
 from costdb.machines import Machine, machine_of
 from costdb.phases.application import bind

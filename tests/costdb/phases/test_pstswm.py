@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from costdb.documents import description_problems
-from costdb.estimate import Estimate, Priced
-from costdb.profile_check import check_profile
+from costdb.documents import check_profile, description_problems
+from costdb.evaluate import Estimate, Priced
 from costdb.quantity import Provenance
 from tests.costdb.phases.choices import predict, price_application
 from tests.costdb.phases.pstswm_published import (

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, sym
-from costdb.expr.simplify import simplify
-from costdb.process.compile import compile_process
+from costdb.expr.polynomials import simplify
+from costdb.process.model import compile_process
 from costdb.work import (
     Branch,
     Delay,

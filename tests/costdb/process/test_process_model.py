@@ -10,7 +10,7 @@ import pytest
 from costdb.choosing import RefusedError
 from costdb.expr import evaluate, num, parse, sym
 from costdb.process.model import Model, ProcessSubject, compile_model, load_model
-from costdb.process.syntax import ModelError
+from costdb.process.substitution import ModelError
 from costdb.work import (
     NOTHING,
     Branch,

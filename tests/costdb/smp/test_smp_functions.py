@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.calibration.supersteps import Kind, make_plan
-from costdb.estimate import Missing
-from costdb.evaluate import evaluate_price
+from costdb.documents import check_profile
+from costdb.evaluate import Missing, evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
-from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
 from costdb.smp import (
     SuperstepError,

@@ -5,19 +5,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Ratio
+from costdb.documents import import_profile
+from costdb.evaluate import Ratio
 from costdb.machines import MachineError, load_machine, machine_names
-from costdb.profile_check import import_profile
 from costdb.store.database import (
+    MEASURED,
     OLDEST_VERSION,
     SCHEMA_VERSION,
+    Result,
+    add_result,
+    newest_document,
     reading,
     transaction,
     writing,
 )
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import StoreError, store_path
-from costdb.store.records import MEASURED, Result, add_result, newest_document
 from tests.stored import evidence_on
 
 FOUND = {"launches": [[1.5, 1.25], [9.0]]}

@@ -19,7 +19,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from costdb.store.database import writing
-from costdb.store.records import Result, add_result
+from costdb.store.database import Result, add_result
 
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with writing(path) as connection:

@@ -10,9 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from costdb.estimate import Ratio
-from costdb.profile_check import remove_profile
-from costdb.store.database import reading, transaction, writing
+from costdb.documents import remove_profile
+from costdb.evaluate import Ratio
+from costdb.store.database import (
+    Observation,
+    Result,
+    add_observations,
+    add_result,
+    newest_results,
+    reading,
+    transaction,
+    writing,
+)
 from costdb.store.evidence import (
     Evidence,
     add_evidence,
@@ -21,7 +30,6 @@ from costdb.store.evidence import (
     stored_profile_names,
 )
 from costdb.store.place import StoreError, store_path
-from costdb.store.records import Observation, Result, add_observations, add_result, newest_results
 from tests.stored import evidence_on
 
 

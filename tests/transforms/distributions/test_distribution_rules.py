@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.finding import Applicability
-from advisor.ir.proposal import Proposal, Transform
+from advisor.ir.kernel import Proposal, Transform
 from advisor.source import apply_edits
 from tests.transforms.checks import (
     Rewrite,

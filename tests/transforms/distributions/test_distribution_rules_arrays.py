@@ -7,8 +7,7 @@ import math
 import pytest
 
 from advisor.analysis.lower import lower
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Kernel, Proposal
 from costdb.expr import evaluate
 from costdb.work import Collective, Leaf, Message, Process, SeqLoop, Sequential
 from tests.transforms.checks import only_kernel

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.finding import Applicability
-from advisor.ir.proposal import Proposal, Transform
+from advisor.ir.kernel import Proposal, Transform
 from advisor.source import apply_edits
 from advisor.transform_registry import program_transforms, transforms
 from tests.transforms.checks import (

@@ -10,8 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Transform
+from advisor.ir.kernel import Kernel, Transform
 from advisor.source import apply_edits
 from tests.transforms.checks import without_places
 

@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Kernel, Proposal
 from advisor.source import apply_edits
 
 MARGIN = 2

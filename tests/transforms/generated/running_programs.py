@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Proposal
 from tests.transforms.generated.loop_programs import (
     Program,
     equal_bits,

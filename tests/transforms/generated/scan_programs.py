@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Proposal
 from advisor.source import apply_edits
 from tests.transforms.checks import Rewrite, check_square, check_text
 from tests.transforms.generated.loop_programs import Program, equal_bits, program, results

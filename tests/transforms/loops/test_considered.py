@@ -11,15 +11,14 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Compiled, Loop, ScalarBind, Unknown, walk
+from advisor.ir.kernel import Compiled, Kernel, Loop, ScalarBind, Unknown, walk
 from advisor.ir.waiting import what_waits
 from advisor.ranking.compare import Costed, cost_at, time_s
 from advisor.source import apply_edits
 from advisor.transform_registry import transforms
 from costdb.machines import load_machine
 from transforms.kit.kernels import with_statement
-from transforms.loops.considered import considered
+from transforms.loops.vectorise import considered
 
 HEAD = """\
 import numpy as np

@@ -17,7 +17,7 @@ import pytest
 from advisor.analysis.lower import lower
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Transform
+from advisor.ir.kernel import Transform
 from tests.transforms.case_files import CASES as DOCUMENTS
 from tests.transforms.case_files import sections
 from tests.transforms.generated.loop_programs import Program, program, rewritten

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Legality
+from advisor.ir.kernel import Legality
 from advisor.source import apply_edits
 from tests.transforms.case_files import bodies
 from transforms.loops.array_statements import IF_NOT_EMPTY

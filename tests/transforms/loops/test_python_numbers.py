@@ -9,7 +9,7 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Proposal
 from advisor.source import apply_edits
 from transforms.loops.vectorise import TRANSFORM
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Kernel, Proposal
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS, ROWS
 from advisor.source import apply_edits
 from tests.transforms.case_files import bodies as cases_of

@@ -9,8 +9,7 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
-from advisor.ir.statements import Unknown, walk
+from advisor.ir.kernel import Proposal, Unknown, walk
 from tests.transforms.generated.loop_programs import (
     Program,
     program,

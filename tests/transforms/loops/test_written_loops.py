@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Proposal
 from advisor.source import apply_edits
 from tests.transforms.case_files import bodies as cases_of
 from transforms.loops import raised, scattered_sums, vectorise

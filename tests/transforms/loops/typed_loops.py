@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
+from advisor.ir.kernel import Proposal
 from advisor.source import apply_edits
 from transforms.loops.raised import TRANSFORM as ROWS
 from transforms.loops.vectorise import TRANSFORM as ELEMENTS

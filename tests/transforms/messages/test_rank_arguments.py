@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from advisor.ir.spmd.ranks import Communicator
+from advisor.ir.spmd.steps import Communicator
 from costdb.expr import (
     Expr,
     conditional,

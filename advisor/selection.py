@@ -22,8 +22,7 @@ from advisor.observed import Seen, SeenArray, SeenNumber, Source
 from advisor.ranking.compare import cost
 from advisor.ranking.worth import as_one_process
 from advisor.source import SourceProblem
-from costdb.estimate import Missing, Priced
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import Missing, Priced, evaluate_price
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.expr.evaluate import Evaluator
 from costdb.launch.space import ours
