@@ -25,7 +25,7 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.ir.values import Point
-from advisor.ir.waiting import assigned_names, carried, is_pure
+from advisor.ir.waiting import DRAWS, assigned_names, carried, is_pure
 from advisor.source import Span
 from costdb.expr import num, sym
 from costdb.records import dataclass, field, replace
@@ -211,6 +211,12 @@ def _are_ends(send: Communicate, receive: Communicate) -> bool:
     return alike and is_exchange(replace(send, source=receive.source))
 
 
+def _draws(node: ast.AST) -> bool:
+    """Return whether numbers are drawn, which are others each time."""
+    drawn = DRAWS | {"choice", "permutation", "permuted", "shuffle"}
+    return any(isinstance(one, ast.Attribute) and one.attr in drawn for one in ast.walk(node))
+
+
 def _keeps(step: Step) -> bool:
     """Return whether a function that is called writes to nothing but memory of its own."""
     inside = [one.step for one in walk((step,), into_calls=True)]
@@ -282,6 +288,7 @@ class _Flow:
         stored = bound_names(one for one in body if isinstance(one, ast.Assign | ast.AugAssign))
         targets = bound_names(one.target for one in ast.walk(node) if isinstance(one, ast.For))
         found, changed, kept = {*targets}, {*carried(node)}, {*carried(node, stored)}
+        kept |= bound_names(filter(_draws, body))
         for one in (*body, *body):
             for names in (found, changed, kept):
                 names |= bound_names([one]) if loaded_names([one]) & names else set()
