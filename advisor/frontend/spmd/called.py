@@ -212,9 +212,9 @@ def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | Non
 
 
 def _bound(name: str, value: Value | None, run: Run) -> SeenArray | SeenNumber | None:
-    """Return what a statement binds a name to, of numbers as Python calls their types."""
+    """Return what a statement binds a name to."""
     if isinstance(value, Number):
-        return SeenNumber(name, dtype_of(value.dtype).name.rstrip("64"))
+        return SeenNumber(name, value.dtype)
     return _array(name, value.view, "", run) if isinstance(value, Array) else None
 
 
