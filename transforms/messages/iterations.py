@@ -290,8 +290,8 @@ class _Flow:
         found, changed, kept = {*targets}, {*carried(node)}, {*carried(node, stored)}
         kept |= bound_names(filter(_draws, body))
         for one in (*body, *body):
-            for names in (found, changed, kept):
-                names |= bound_names([one]) if loaded_names([one]) & names else set()
+            for follow in (found, changed, kept):
+                follow |= bound_names([one]) if loaded_names([one]) & follow else set()
         for talk in self.parts.talks:
             if talk.step.op is Op.RECV:
                 continue

@@ -269,7 +269,8 @@ _CLOSE = 1.3
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
-    from advisor.measure.pieces import Effort, Subject
+    from advisor.measure.pieces import Effort as Sampling
+    from advisor.measure.pieces import Subject
     from advisor.measure.predicted import Measurement
     from advisor.verify.cases import Case
     from costdb.machines import Machine
@@ -373,7 +374,7 @@ def _shown(one: Subject) -> str:
     return f"{head}\n{one.found[0].text}\n"
 
 
-def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[Measurement]:
+def _measured(groups: Sequence[_Group], effort: Sampling, *, again: bool) -> list[Measurement]:
     from advisor.measure.pieces import HERE, Kept, sampled
     from advisor.measure.predicted import Measurement
 
