@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
     Node: TypeAlias = Tree[Token]
+    from lark import Token
 
 MAX_BYTES = 400_000
 """Bytes of one file with its comments."""
@@ -214,10 +215,6 @@ def _equation(tree: Node, file: str) -> Equation:
 
 
 # --- substitution ---------------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    from lark import Token
 
 
 # What expressions of a model may stand for beside numbers: servers and vectors.

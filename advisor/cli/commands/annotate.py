@@ -17,6 +17,8 @@ from advisor.config.files import OutputFormat, choose_machine, system_error, wro
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
     from advisor.observed import Seen
+    from advisor.ranking.compare import Costed
+    from costdb.evaluate import Missing
 
 
 _EXTENTS = ("N", "M", "K", "L")
@@ -154,12 +156,6 @@ def run(
 
 # --- build ----------------------------------------------------------------------------------------
 # ``advise build``: a distributed program that runs, of an annotated kernel.
-
-
-if TYPE_CHECKING:
-    from advisor.ir.kernel import Kernel
-    from advisor.ranking.compare import Costed
-    from costdb.evaluate import Missing
 
 
 def build(

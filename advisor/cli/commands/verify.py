@@ -31,6 +31,10 @@ from advisor.source import SourceProblem
 from costdb.records import counted, dataclass, nearest, replace
 
 if TYPE_CHECKING:
+    from advisor.ir.kernel import Kernel
+    from advisor.measure.pieces import Effort as Sampling
+    from advisor.measure.pieces import Subject
+    from advisor.measure.predicted import Measurement
     from advisor.verify.cases import Case
     from advisor.verify.running import Effort
     from advisor.verify.verdict import Verdict
@@ -266,14 +270,6 @@ _OF_BUDGET = 0.25
 """Which part of the budget the ways of a kernel may take at one of these values."""
 _CLOSE = 1.3
 """How far apart values are at most between which the faster way changes."""
-
-if TYPE_CHECKING:
-    from advisor.ir.kernel import Kernel
-    from advisor.measure.pieces import Effort as Sampling
-    from advisor.measure.pieces import Subject
-    from advisor.measure.predicted import Measurement
-    from advisor.verify.cases import Case
-    from costdb.machines import Machine
 
 
 def measure(
