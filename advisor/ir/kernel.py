@@ -1,4 +1,4 @@
-"""A kernel: its arrays and how they are laid out, its sizes, its statements."""
+"""A kernel: arrays, layouts, sizes and statements; what rules offer for it; it at given sizes."""
 
 from __future__ import annotations
 
