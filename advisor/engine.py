@@ -18,9 +18,9 @@ from advisor.finding import (
     Untold,
 )
 from advisor.frontend import prefilter
+from advisor.frontend.prefilter import coverage_of, of_one_function, unsupported
 from advisor.frontend.prefilter import needs_decoding as needs_decoding
 from advisor.frontend.prefilter import needs_reading as needs_reading
-from advisor.unread import coverage_of, of_one_function, unsupported
 from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:

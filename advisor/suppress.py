@@ -267,7 +267,7 @@ def to_text(findings: Iterable[Finding], file: str) -> str:
 
 def _read(file: str) -> list[Entry]:
     from costdb.choosing import SubjectError
-    from costdb.phases.application import Node, record
+    from costdb.phases.document import Node, record
 
     try:
         top = Node(json.loads(Path(file).read_bytes()), "", file)

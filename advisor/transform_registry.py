@@ -16,7 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.ir.kernel import Kernel, Loop, Store, names_elements, once, values_of, walk
+from advisor.ir.kernel import Kernel, once
+from advisor.ir.statements import Loop, Store, names_elements, values_of, walk
 from advisor.ir.values import parts_of, reads
 from costdb.records import dataclass
 

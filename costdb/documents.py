@@ -35,7 +35,6 @@ from costdb.phases.application import (
     OPTIONAL_HEAD_KEYS,
     PHASES,
     Application,
-    Node,
     NumberParameter,
     Used,
     When,
@@ -48,11 +47,10 @@ from costdb.phases.application import (
     entries,
     expressions_of,
     price_words,
-    read_content,
     read_head,
-    read_toml,
     written_out,
 )
+from costdb.phases.document import Node, read_content, read_toml
 from costdb.records import dataclass, field
 from costdb.store.database import now, transaction, writing
 from costdb.store.place import store_path

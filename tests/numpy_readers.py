@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Bind, ScalarBind, Statement
 from advisor.ir.spmd.memory import PayloadKind
+from advisor.ir.statements import Bind, ScalarBind, Statement
 from costdb.expr import Expr, evaluate
 from tests.spmd.reading import operations, program
 

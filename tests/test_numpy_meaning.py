@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Unknown, walk
+from advisor.ir.statements import Unknown, walk
 from costdb.expr import Expr, evaluate
 from costdb.work import ArrayOperation, Interpretation, Process, Statement
 from costdb.work import Unknown as NotPriced

@@ -35,8 +35,9 @@ from advisor.analysis.placement import (
     region_placement,
 )
 from advisor.distribution import NotDistributed
-from advisor.ir.kernel import SET, Kernel, Scatter, Store, is_total
+from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
+from advisor.ir.statements import SET, Scatter, Store, is_total
 from advisor.ir.values import (
     Along,
     Called,

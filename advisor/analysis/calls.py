@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from advisor.analysis.owners import without_points
 from advisor.analysis.placement import pitches_bytes
 from advisor.distribution import StorageOrder
-from advisor.ir.kernel import Store, is_total
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents
+from advisor.ir.statements import Store, is_total
 from advisor.ir.values import (
     Along,
     Copy,

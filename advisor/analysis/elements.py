@@ -26,8 +26,9 @@ from advisor.analysis.placement import (
 )
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.ir.dependence import least_index
-from advisor.ir.kernel import Loop, Store, is_total, rebuilt
+from advisor.ir.kernel import rebuilt
 from advisor.ir.nests import Nest, Reference, directions, element_reads, gathers, may_meet, slopes
+from advisor.ir.statements import Loop, Store, is_total
 from advisor.ir.values import Elementwise, Point, Range, Read, Subscript, Value, operands, reads
 from advisor.numpy_table import itemsize_of
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, maximum, sym, to_text

@@ -25,11 +25,12 @@ from advisor.analysis.processes import (
 )
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried, least_index
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, once, rebuilt, symbols, with_part
+from advisor.ir.nests import nest_of
+from advisor.ir.statements import (
     Bind,
     Choice,
     Compiled,
-    Kernel,
     Loop,
     Rename,
     Return,
@@ -41,15 +42,10 @@ from advisor.ir.kernel import (
     Unknown,
     Unrolled,
     is_total,
-    once,
-    rebuilt,
-    symbols,
     unrolled,
     walk,
-    with_part,
     written,
 )
-from advisor.ir.nests import nest_of
 from advisor.ir.values import Point, Range, reads
 from advisor.numpy_table import ShapeConflict
 from advisor.source import Span

@@ -18,8 +18,9 @@ from advisor.analysis.placement import (
 )
 from advisor.distribution import MeshSpec, NotDistributed
 from advisor.ir.dependence import slope_of
-from advisor.ir.kernel import Bind, Kernel, Statement, Store, walk
+from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, length_of
+from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
     Along,
     Called,

@@ -14,8 +14,9 @@ from typing import TypeVar
 
 from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
 from advisor.ir.dependence import Sign, non_negative_within, sign
-from advisor.ir.kernel import Bind, DeclaredArray, Loop, ScalarBind, Statement, Store
+from advisor.ir.kernel import DeclaredArray
 from advisor.ir.shapes import length_of
+from advisor.ir.statements import Bind, Loop, ScalarBind, Statement, Store
 from advisor.ir.values import (
     Point,
     Range,

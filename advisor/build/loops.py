@@ -20,7 +20,8 @@ from advisor.build.work import (
     packed,
 )
 from advisor.ir.dependence import least_index
-from advisor.ir.kernel import (
+from advisor.ir.kernel import rebuilt, symbols
+from advisor.ir.statements import (
     Bind,
     Loop,
     Rename,
@@ -30,8 +31,6 @@ from advisor.ir.kernel import (
     Statement,
     Store,
     mentioned,
-    rebuilt,
-    symbols,
     walk,
     written,
 )

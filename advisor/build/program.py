@@ -26,8 +26,9 @@ from advisor.build.text import (
 from advisor.build.text import NotBuiltError as NotBuiltError
 from advisor.build.writer import Function, Writer, write
 from advisor.distribution import CyclicDim, NotDistributed
-from advisor.ir.kernel import Bind, Kernel, Loop, Scatter, Store, symbols, walk
+from advisor.ir.kernel import Kernel, symbols
 from advisor.ir.shapes import is_whole
+from advisor.ir.statements import Bind, Loop, Scatter, Store, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,

@@ -11,8 +11,9 @@ from advisor.analysis.placement import Facts, Placement
 from advisor.analysis.processes import ranks_together
 from advisor.build.text import Frame, Module, NotBuiltError, Spread, python, tidy
 from advisor.build.work import Lowered, interpreted, rim
-from advisor.ir.kernel import Kernel, Loop, written
+from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType
+from advisor.ir.statements import Loop, written
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
 from costdb.work import Process

@@ -9,7 +9,8 @@ from typing import Final
 from advisor.analysis.owners import local, place, value_placement
 from advisor.analysis.placement import NotPriced, Placement, declared_placement
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, MeshSpec, NotDistributed
-from advisor.ir.kernel import Bind, Kernel, Rename, walk
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Bind, Rename, walk
 from advisor.ir.values import Elementwise, Fill, Value
 from advisor.numpy_table import ROWS
 from advisor.source import Span

@@ -34,8 +34,9 @@ from advisor.build.text import (
     whole_axes,
 )
 from advisor.build.work import as_fetched, brought, count_along, exchanged
-from advisor.ir.kernel import symbols, walk
+from advisor.ir.kernel import symbols
 from advisor.ir.shapes import ArrayType, describe, whole
+from advisor.ir.statements import walk
 from advisor.ir.values import (
     Along,
     Called,

@@ -26,8 +26,9 @@ from advisor.analysis.placement import (
 )
 from advisor.analysis.processes import of_work, works
 from advisor.build.text import Axis
-from advisor.ir.kernel import Bind, Kernel, ScalarBind, Scatter, Statement, Store, mapped
+from advisor.ir.kernel import Kernel, mapped
 from advisor.ir.shapes import ArrayType
+from advisor.ir.statements import Bind, ScalarBind, Scatter, Statement, Store
 from advisor.numpy_table import ShapeConflict, itemsize_of
 from costdb.expr import ONE, ZERO, Expr, ExprError, less_equal, minimum, num
 from costdb.records import dataclass, field, replace

@@ -48,11 +48,12 @@ from advisor.build.work import (
     with_scans,
 )
 from advisor.distribution import CyclicDim
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, spelled_out
+from advisor.ir.shapes import describe
+from advisor.ir.statements import (
     SET,
     Bind,
     Choice,
-    Kernel,
     Loop,
     Rename,
     Return,
@@ -62,13 +63,11 @@ from advisor.ir.kernel import (
     Statement,
     Store,
     Unknown,
-    spelled_out,
     unrolled,
     values_of,
     walk,
     written,
 )
-from advisor.ir.shapes import describe
 from advisor.ir.values import (
     Along,
     Copy,

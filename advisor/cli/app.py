@@ -44,7 +44,7 @@ _GROUPS = {
 }
 """Commands as help lists them."""
 _ELSEWHERE = {
-    **{"choose": "predict", "rule": "explain", "run": "annotate", "build": "annotate"},
+    **{"choose": "predict", "rule": "explain", "run": "annotate"},
     **{"calibrate": "machine", "validate": "machine", "measure": "verify"},
     **{"lsp": "plumbing", "clean": "plumbing", "version": "plumbing"},
 }

@@ -38,6 +38,7 @@ from advisor.config.files import (
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, NotUnderstood, Remark
+from advisor.frontend.prefilter import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
 from advisor.report.model import Curve, Report, renderer
 from advisor.source import (
     NOTEBOOK,
@@ -46,7 +47,6 @@ from advisor.source import (
     file_and_cell,
     unified_diff,
 )
-from advisor.unread import OUTSIDE, SIZES, coverage_of, may_use_arrays, not_read
 from costdb.records import dataclass, field, nearest, replace
 
 _MOST_NAMES = 4

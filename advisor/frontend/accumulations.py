@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 import libcst as cst
 
 from advisor.frontend.bindings import counted_names, names_in
-from advisor.frontend.trees import function_of, nodes_in
+from advisor.frontend.scope import function_of
+from advisor.frontend.trees import nodes_in
 from advisor.ir.dependence import slope_of
-from advisor.ir.kernel import (
+from advisor.ir.kernel import symbols, with_part
+from advisor.ir.nests import index_name
+from advisor.ir.statements import (
     SET,
     Loop,
     Rename,
@@ -27,12 +30,9 @@ from advisor.ir.kernel import (
     Store,
     Unknown,
     mentioned,
-    symbols,
     values_of,
     walk,
-    with_part,
 )
-from advisor.ir.nests import index_name
 from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Value, parts_of
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS
 from advisor.source import Span

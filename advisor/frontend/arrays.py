@@ -12,11 +12,11 @@ import libcst as cst
 from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.calls import METHODS, Calls
 from advisor.frontend.indices import Known, Selection, known, scalar, selection, whole_number
-from advisor.frontend.scope import Scope
+from advisor.frontend.scope import Given, Scope, function_of
 from advisor.frontend.splits import decided
-from advisor.frontend.trees import Given, NotUnderstood, function_of
-from advisor.ir.kernel import Bind
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
+from advisor.ir.statements import Bind
 from advisor.ir.values import (
     Called,
     Chosen,

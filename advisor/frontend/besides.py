@@ -34,7 +34,7 @@ from advisor.frontend.indices import known
 from advisor.frontend.scope import KINDS, OBJECT, Scope, is_kept
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
-from advisor.ir.kernel import (
+from advisor.ir.statements import (
     CONDITION,
     NO_PRICE,
     Bind,

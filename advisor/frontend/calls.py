@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Generic
 
-from advisor.frontend.trees import A, Door, Given, NotUnderstood, matched
+from advisor.frontend.scope import A, Door, Given, matched
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.shapes import ArrayType, kind_of_or_none
 from advisor.ir.values import (
     Along,

@@ -17,7 +17,8 @@ from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.effects import HARMLESS, Functions
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
-from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, Threads
+from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
+from advisor.ir.statements import Threads
 from advisor.numpy_table import UnknownDtype, dtype_of, is_dtype
 from advisor.observed import READ, Seen, by_kind, by_signature, square
 from advisor.source import SourceProblem, Span

@@ -16,8 +16,9 @@ from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import counted_names, name_node, names_in, resolve, target_names
 from advisor.frontend.scope import Growing, Scope
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
-from advisor.ir.kernel import Bind, FilledList, Store
+from advisor.ir.kernel import FilledList
 from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.statements import Bind, Store
 from advisor.ir.values import (
     Called,
     Chosen,

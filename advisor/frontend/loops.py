@@ -43,7 +43,8 @@ from advisor.frontend.splits import ends_of_parts
 from advisor.frontend.stores import bind_item, evaluated
 from advisor.frontend.trees import MOST_NODES, NotUnderstood, nodes_in, parts_of
 from advisor.ir.dependence import least_index
-from advisor.ir.kernel import (
+from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.statements import (
     NO_PRICE,
     Choice,
     Loop,
@@ -56,7 +57,6 @@ from advisor.ir.kernel import (
     Unrolled,
     walk,
 )
-from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.values import Point, Read, Scalar, Value
 from advisor.ir.waiting import carried as carried_by
 from advisor.numpy_table import PYTHON_INTEGER, strong

@@ -28,8 +28,9 @@ from advisor.frontend.declarations import FoundKernel, LoopAlone
 from advisor.frontend.indices import Known, known, pairs
 from advisor.frontend.scope import KINDS, Scope, is_kept
 from advisor.frontend.trees import NotUnderstood, nodes_in, parts_of
-from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding, Unknown
+from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.shapes import ArrayType
+from advisor.ir.statements import Unknown
 from advisor.numpy_table import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.observed import READ, Seen, SeenArray, SeenNumber
 from advisor.source import Span
@@ -67,6 +68,8 @@ def as_seen(
     bound = function.scopes[-1].bound
     # what a module binds once to a number nothing changes
     read, types = seen.source in READ, {one.name: one.dtype for one in seen.numbers}
+    attributes = [name for name in types if "." in name]
+    stay = settled("\n".join(lines)) if attributes else frozenset[str]()
     scope.seen = SeenNames(
         seen.bindings,
         tuple(lines),
@@ -76,11 +79,7 @@ def as_seen(
             if "." in name or name not in bound.keys() | (types if read else {}).keys()
         ),
         assumed={name: dtype for name, dtype in types.items() if read and "." in name},
-        fixed=frozenset(
-            name
-            for name in types
-            if "." in name and name.rpartition(".")[2] in settled("\n".join(lines))
-        ),
+        fixed=frozenset(name for name in attributes if name.rpartition(".")[2] in stay),
     )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
     changed = scope.seen.unsettled | assigned_names(function.node.body)

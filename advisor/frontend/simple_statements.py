@@ -24,7 +24,7 @@ from advisor.frontend.bindings import names_in, resolve, target_names
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.indices import bound_to_number, known, pairs
 from advisor.frontend.lists import joined, piece_of
-from advisor.frontend.scope import Scope, is_kept, is_of_literals, part_of
+from advisor.frontend.scope import Scope, function_of, is_kept, is_of_literals, part_of
 from advisor.frontend.stores import (
     assigned_place,
     bind_item,
@@ -36,8 +36,11 @@ from advisor.frontend.stores import (
     scattered,
     stored,
 )
-from advisor.frontend.trees import NotUnderstood, function_of, nodes_in
-from advisor.ir.kernel import (
+from advisor.frontend.trees import NotUnderstood, nodes_in
+from advisor.ir.kernel import with_name
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import ArrayType, is_whole, whole
+from advisor.ir.statements import (
     SET,
     Bind,
     Opaque,
@@ -47,10 +50,7 @@ from advisor.ir.kernel import (
     Statement,
     Store,
     Unrolled,
-    with_name,
 )
-from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import ArrayType, is_whole, whole
 from advisor.ir.values import Chosen, Copy, Elementwise, Point, Read, Scalar, Value
 from advisor.numpy_table import COPIES, PYTHON_INTEGER, SAME_AS, strong
 from advisor.source import Span

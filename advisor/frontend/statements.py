@@ -17,10 +17,11 @@ from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import decided
 from advisor.frontend.stores import chosen_stores, extreme, mask_of, truth
 from advisor.frontend.trees import NotUnderstood, nodes_in
-from advisor.ir.kernel import (
+from advisor.ir.kernel import FilledList
+from advisor.ir.nests import is_of_elements
+from advisor.ir.statements import (
     NO_PRICE,
     Choice,
-    FilledList,
     Opaque,
     ScalarBind,
     Stated,
@@ -29,7 +30,6 @@ from advisor.ir.kernel import (
     Unrolled,
     walk,
 )
-from advisor.ir.nests import is_of_elements
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import strong
 from advisor.source import Span

@@ -25,8 +25,8 @@ from advisor.frontend.lists import appended, put
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.dependence import known_non_negative
-from advisor.ir.kernel import CONDITION, SET, ScalarBind, Scatter, Statement, Store
 from advisor.ir.nests import is_of_elements, unchosen
+from advisor.ir.statements import CONDITION, SET, ScalarBind, Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import ShapeConflict, broadcast
 from advisor.source import Span

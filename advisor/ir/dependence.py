@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import ceil, floor, inf, prod
 from typing import Final
 
-from advisor.ir.kernel import (
+from advisor.ir.statements import (
     Bind,
     Choice,
     Loop,

@@ -15,8 +15,8 @@ from itertools import product
 from math import gcd, inf
 
 from advisor.ir.dependence import extreme, slope_of
-from advisor.ir.kernel import Loop, Statement, Store
 from advisor.ir.shapes import ArrayType
+from advisor.ir.statements import Loop, Statement, Store
 from advisor.ir.values import (
     Chosen,
     Copy,

@@ -22,8 +22,9 @@ from advisor.build.scope import NeedsMessages
 from advisor.build.text import Axis, Frame, Module, NotBuiltError, Spread, spread_of
 from advisor.build.writer import Function, Writer, write
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
-from advisor.ir.kernel import Kernel, Scatter, at_sizes
+from advisor.ir.kernel import Kernel, at_sizes
 from advisor.ir.shapes import ShapeConflict
+from advisor.ir.statements import Scatter
 from advisor.ir.values import Point, Subscript
 from costdb.expr import ZERO, Expr, ExprError, evaluate, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Num

@@ -17,8 +17,9 @@ from advisor.build.text import Module, NotBuiltError, placements
 from advisor.build.work import FETCHED
 from advisor.build.writer import write
 from advisor.distribution import MeshSpec
-from advisor.ir.kernel import Kernel, Transform, at_sizes, rebuilt, written
+from advisor.ir.kernel import Kernel, Transform, at_sizes, rebuilt
 from advisor.ir.shapes import ShapeConflict
+from advisor.ir.statements import written
 from advisor.ranking.compare import WORTH, Costed, cost_of, time_s
 from costdb.arrays.amounts import GIVEN_BACK
 from costdb.arrays.model import SECTION, bytes_of

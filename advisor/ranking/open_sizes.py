@@ -25,7 +25,8 @@ from advisor.finding import (
     Crossover,
     Finding,
 )
-from advisor.ir.kernel import Kernel, Legality, Loop, Proposal, Rule, walk
+from advisor.ir.kernel import Kernel, Legality, Proposal, Rule
+from advisor.ir.statements import Loop, walk
 from advisor.ranking.compare import (
     TRIED_TO,
     Costed,

@@ -19,6 +19,7 @@ from advisor.finding import (
     Ranked,
     Remark,
 )
+from advisor.frontend.prefilter import NO_RULE
 from advisor.frontend.seen import solved
 from advisor.ir.kernel import proposals_of
 from advisor.ir.spmd.memory import unknown_count
@@ -41,7 +42,6 @@ from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Worth, always
 from advisor.ranking.worth import Whole, priced_as, weighed
 from advisor.source import SourceProblem, Span
-from advisor.unread import NO_RULE
 from costdb.evaluate import Missing, middle
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine

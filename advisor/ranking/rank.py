@@ -19,19 +19,22 @@ from advisor.finding import (
     Remark,
     Untold,
 )
+from advisor.frontend.prefilter import NO_RULE
 from advisor.ir.kernel import (
     ALWAYS,
-    NO_PRICE,
     Kernel,
-    Loop,
     Proposal,
-    Statement,
-    Threads,
     Transform,
     at_sizes,
     once,
     proposals_of,
     symbols_of,
+)
+from advisor.ir.statements import (
+    NO_PRICE,
+    Loop,
+    Statement,
+    Threads,
     walk,
 )
 from advisor.ir.waiting import what_waits
@@ -68,7 +71,6 @@ from advisor.ranking.worth import (
     weighed,
 )
 from advisor.source import Span
-from advisor.unread import NO_RULE
 from costdb.evaluate import Missing, at_once, fixed_part
 from costdb.expr import ExprError
 from costdb.machines import Machine

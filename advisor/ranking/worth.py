@@ -14,22 +14,17 @@ from itertools import product
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, Proposal, Transform, at_sizes, once, proposals_of
+from advisor.ir.statements import (
     Bind,
     Choice,
-    Kernel,
     Loop,
-    Proposal,
     ScalarBind,
     Scatter,
     Statement,
     Store,
-    Transform,
     Unrolled,
-    at_sizes,
     mentioned,
-    once,
-    proposals_of,
     values_of,
     walk,
 )

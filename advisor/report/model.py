@@ -24,8 +24,8 @@ from advisor.finding import (
     Remark,
     Verdict,
 )
+from advisor.frontend.prefilter import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from advisor.report.style import Style, change, duration, one_line, percent, ratio, shortened
-from advisor.unread import NO_ARRAYS, NO_RULE, NOT_CALLED, OUTSIDE, SIZES
 from costdb.machines import SHIPPED
 from costdb.records import SHOWN, counted, dataclass, some
 

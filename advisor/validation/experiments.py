@@ -35,7 +35,7 @@ from costdb.documents import load_description
 from costdb.evaluate import Estimate, Missing, Seconds, evaluate_price
 from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, answers
 from costdb.machines import Machine
-from costdb.phases.application import Node, read_content, record
+from costdb.phases.document import Node, read_content, record
 from costdb.pricing import price_process
 from costdb.records import dataclass, field, replace
 from costdb.work import Leaf, RemoteGroup, Sequential

@@ -12,18 +12,9 @@ from advisor.distribution import StorageOrder
 from advisor.evidence import BUILT
 from advisor.finding import MODULE, Applicability, Times
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.kernel import (
-    Bind,
-    Kernel,
-    Proposal,
-    ScalarBind,
-    Scatter,
-    Store,
-    Transform,
-    at_sizes,
-    walk,
-)
+from advisor.ir.kernel import Kernel, Proposal, Transform, at_sizes
 from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, ProgramTransform
+from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
 from advisor.ir.values import Gather, Point, Read, Value, operands
 from advisor.ranking.compare import Compared as Change
 from advisor.ranking.compare import Costed, compared, cost

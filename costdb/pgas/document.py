@@ -29,18 +29,17 @@ from costdb.phases.application import (
     HEAD_KEYS,
     OPTIONAL_HEAD_KEYS,
     Application,
-    Node,
     Used,
     When,
     Word,
     check_names,
     derived_quantities,
     listed,
-    read,
     read_head,
     read_when,
     written_out,
 )
+from costdb.phases.document import Node, read
 from costdb.records import dataclass, replace
 
 _NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"

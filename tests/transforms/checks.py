@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel, Loop, Proposal, Statement, Transform
+from advisor.ir.kernel import Kernel, Proposal, Transform
 from advisor.ir.nests import index_name
+from advisor.ir.statements import Loop, Statement
 from advisor.source import Span, apply_edits
 from costdb.expr import Expr, evaluate, free_symbols, substitute, sym
 

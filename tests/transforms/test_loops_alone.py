@@ -6,8 +6,8 @@ import pytest
 
 from advisor.engine import FileResult, Options, check_source
 from advisor.finding import Applicability
+from advisor.frontend.prefilter import NO_RULE
 from advisor.source import apply_edits
-from advisor.unread import NO_RULE
 from tests.transforms.spmd_running import HEADER, run_side_by_side
 
 STEPS = """\

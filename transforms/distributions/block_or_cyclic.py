@@ -38,7 +38,8 @@ from collections.abc import Iterator
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.ir.dependence import bounds_of
-from advisor.ir.kernel import Kernel, Loop, Proposal, Scatter, Unknown, walk
+from advisor.ir.kernel import Kernel, Proposal
+from advisor.ir.statements import Loop, Scatter, Unknown, walk
 from advisor.ir.values import Point
 from costdb.expr import free_symbols
 from costdb.expr.nodes import Num

@@ -35,7 +35,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.distribution import BlockDim, MeshSpec, NotDistributed
-from advisor.ir.kernel import DeclaredArray, Kernel, Proposal, written
+from advisor.ir.kernel import DeclaredArray, Kernel, Proposal
+from advisor.ir.statements import written
 from transforms.distributions.entries import Arrays, dealt, named
 from transforms.kit.kernels import KernelRule
 

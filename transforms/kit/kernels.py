@@ -11,21 +11,10 @@ from typing import TypeVar
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.dependence import non_negative_within, slope_of
-from advisor.ir.kernel import (
-    Bind,
-    Choice,
-    DeclaredArray,
-    Kernel,
-    Legality,
-    Loop,
-    Proposal,
-    Statement,
-    Store,
-    Unrolled,
-    values_of,
-)
+from advisor.ir.kernel import DeclaredArray, Kernel, Legality, Proposal
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.shapes import ArrayType, describe, whole
+from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, Unrolled, values_of
 from advisor.ir.values import (
     Elementwise,
     Expand,

@@ -44,22 +44,20 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, Proposal, with_part
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
+from advisor.ir.shapes import whole as region_of
+from advisor.ir.statements import (
     Bind,
-    Kernel,
-    Proposal,
     ScalarBind,
     Statement,
     Store,
     mentioned,
     values_of,
     walk,
-    with_part,
     within,
     written,
 )
-from advisor.ir.shapes import ShapeConflict, kind_of_or_none
-from advisor.ir.shapes import whole as region_of
 from advisor.ir.values import (
     Called,
     Elementwise,

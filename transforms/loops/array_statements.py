@@ -12,23 +12,20 @@ from itertools import chain, islice, pairwise
 
 from advisor.finding import Applicability
 from advisor.ir.dependence import may_be_distributed
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, Legality, Proposal, symbols
+from advisor.ir.nests import index_name, is_of_elements
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none
+from advisor.ir.statements import (
     Bind,
-    Kernel,
-    Legality,
     Loop,
-    Proposal,
     Statement,
     Store,
     Unrolled,
     is_total,
     parts_of_range,
-    symbols,
     unrolled,
     walk,
 )
-from advisor.ir.nests import index_name, is_of_elements
-from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.values import (
     Along,
     Called,

@@ -6,19 +6,10 @@ import ast
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from advisor.ir.kernel import (
-    SET,
-    Bind,
-    Kernel,
-    Loop,
-    ScalarBind,
-    Scatter,
-    Statement,
-    Store,
-    is_total,
-)
+from advisor.ir.kernel import Kernel
 from advisor.ir.nests import chosen_in, masked
 from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.statements import SET, Bind, Loop, ScalarBind, Scatter, Statement, Store, is_total
 from advisor.ir.values import (
     Along,
     Called,

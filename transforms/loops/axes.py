@@ -6,22 +6,10 @@ axes of the array itself.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from advisor.ir.values import (
-    Along,
-    Elementwise,
-    Expand,
-    Reduction,
-    Scalar,
-    Transpose,
-    Value,
-    Windows,
-    operands,
-)
-from advisor.numpy_table import OF_MATH, PYTHON_INTEGER, ROWS, WHOLE_OF_MATH
+from advisor.ir.values import Along, Expand, Reduction, Transpose, Value, Windows, operands
 
 BY_PARTS = frozenset(
     ["add", "multiply", "maximum", "minimum", "mean", "spread", "logical_or", "logical_and"]
@@ -108,60 +96,3 @@ def kept_axis(value: Value) -> bool:
         case Expand(Along(axes=(one,), kept=False), axis):
             return one == axis
     return False
-
-
-# --- formulas -------------------------------------------------------------------------------------
-# The text of a number that an iteration computes: as values, and what of Python it relies on.
-
-
-_TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
-INDEX_BITS, WORD_BITS = 30, 63
-_OF_NUMBERS = frozenset({"absolute", "add", "multiply", "negative", "positive", "subtract"})
-
-
-def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
-    """Return what the text of a number says, given what it says of names and fractions."""
-    match node:
-        case ast.Call(ast.Name(operation), parts) if operation in ROWS:
-            return Elementwise(operation, tuple(of_text(one, named) for one in parts))
-        case ast.Call(ast.Attribute(ast.Name("math"), name), parts) if (
-            name in OF_MATH and name not in WHOLE_OF_MATH
-        ):
-            return Elementwise(OF_MATH[name], tuple(of_text(one, named) for one in parts))
-        case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
-            return Scalar(ast.unparse(node), PYTHON_INTEGER)
-        case ast.UnaryOp(ast.USub(), operand):
-            return Elementwise("negative", (of_text(operand, named),))
-    return named(node)
-
-
-def adds_truths(node: ast.AST) -> bool:
-    """Return whether a formula computes with what comparisons give: in Python these are numbers."""
-    match node:
-        case ast.Call(ast.Name(name), parts) if name in _OF_NUMBERS:
-            return any(
-                isinstance(one, ast.Call) and ast.unparse(one.func) in _TRUTHS for one in parts
-            )
-    return False
-
-
-def bits(node: ast.AST, index: str | None) -> int:
-    """Return how many bits the whole numbers of a formula need, at most.
-
-    The index is taken to be below ``2**30``; of other whole numbers nothing says how large they
-    are. Without an index, as of formulas that come to no whole number, each name is like one.
-    """
-    match node:
-        case ast.Name(name):
-            return INDEX_BITS * (1 if index in (name, None) else 2)
-        case ast.Constant(int(value)):
-            return abs(value).bit_length()
-        case ast.Call(ast.Name("multiply"), parts):
-            return sum(bits(one, index) for one in parts)
-        case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
-            return bits(base, index) * power
-        case ast.Call(ast.Name("left_shift" | "power"), _):
-            return WORD_BITS + 1
-        case ast.Call(_, parts):
-            return max((bits(one, index) for one in parts), default=0)
-    return max((bits(one, index) for one in ast.iter_child_nodes(node)), default=0)

@@ -38,21 +38,18 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, Legality, Proposal, with_part
+from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
+from advisor.ir.statements import (
     Bind,
-    Kernel,
-    Legality,
     Loop,
-    Proposal,
     ScalarBind,
     Statement,
     Unknown,
     values_of,
     walk,
-    with_part,
     within,
 )
-from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
 from advisor.ir.unchanging import Same, computed_again, is_made, is_of_numpy, is_work
 from advisor.ir.values import Fill, Read, Scalar, Value, parts_of
 from advisor.numpy_table import Kind

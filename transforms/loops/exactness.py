@@ -9,21 +9,19 @@ from functools import reduce
 from itertools import product
 
 from advisor.finding import Applicability
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, Legality, with_part
+from advisor.ir.nests import masked
+from advisor.ir.shapes import is_whole, kind_of_or_none, whole
+from advisor.ir.statements import (
     Bind,
-    Kernel,
-    Legality,
     Loop,
     Scatter,
     Statement,
     Store,
     is_total,
     values_of,
-    with_part,
     written,
 )
-from advisor.ir.nests import masked
-from advisor.ir.shapes import is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
     Along,
     Called,

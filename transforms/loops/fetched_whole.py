@@ -46,15 +46,13 @@ from dataclasses import replace
 from functools import partial
 
 from advisor.distribution import NotDistributed
-from advisor.ir.kernel import (
+from advisor.ir.kernel import DeclaredArray, Kernel, Legality, Places, Proposal
+from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
+from advisor.ir.shapes import whole
+from advisor.ir.statements import (
     Bind,
     Choice,
-    DeclaredArray,
-    Kernel,
-    Legality,
     Loop,
-    Places,
-    Proposal,
     Rename,
     Return,
     ScalarBind,
@@ -66,8 +64,6 @@ from advisor.ir.kernel import (
     walk,
     written,
 )
-from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
-from advisor.ir.shapes import whole
 from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text

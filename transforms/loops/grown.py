@@ -41,8 +41,9 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from advisor.ir.kernel import Bind, Kernel, Legality, Proposal, Store, walk
+from advisor.ir.kernel import Kernel, Legality, Proposal
 from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.statements import Bind, Store, walk
 from advisor.ir.values import Called, Copy, Elementwise, MatMul, Range, Read, Reduction, Scan
 from advisor.source import Edit, Span
 from costdb.records import replace

@@ -11,8 +11,9 @@ from itertools import chain
 from typing import TypeGuard
 
 from advisor.ir.dependence import slope_of
-from advisor.ir.kernel import Kernel, Loop, Node, Store, rebuilt, symbols
+from advisor.ir.kernel import Kernel, Node, rebuilt, symbols
 from advisor.ir.nests import index_name, unchosen
+from advisor.ir.statements import Loop, Store
 from advisor.ir.values import (
     Along,
     Called,
@@ -59,7 +60,7 @@ from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym,
 from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
-from transforms.loops.axes import WORD_BITS, adds_truths, bits, of_text
+from transforms.loops.formulas import WORD_BITS, adds_truths, bits, of_text
 from transforms.loops.masked import NotRaised, quiet
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}

@@ -57,17 +57,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
-from advisor.ir.kernel import (
-    Kernel,
-    Legality,
-    Proposal,
-    SourceContext,
-    Statement,
-    Store,
-    Threads,
-    rebuilt,
-    symbols,
-)
+from advisor.ir.kernel import Kernel, Legality, Proposal, SourceContext, rebuilt, symbols
 from advisor.ir.nests import (
     Nest,
     Reference,
@@ -79,6 +69,7 @@ from advisor.ir.nests import (
     renamed_index,
 )
 from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.statements import Statement, Store, Threads
 from advisor.ir.values import Elementwise, Read, reads
 from advisor.numpy_table import Kind
 from advisor.source import Edit

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from advisor.ir.kernel import Bind, Kernel, Statement, Store, with_part, written
+from advisor.ir.kernel import Kernel, with_part
 from advisor.ir.nests import chosen_in
 from advisor.ir.shapes import is_whole, kind_of_or_none, whole
+from advisor.ir.statements import Bind, Statement, Store, written
 from advisor.ir.values import (
     Chosen,
     Copy,

@@ -10,20 +10,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from advisor.ir.kernel import (
-    SET,
-    Bind,
-    Kernel,
-    Legality,
-    Loop,
-    Proposal,
-    Scatter,
-    Statement,
-    Store,
-    mentioned,
-    walk,
-)
+from advisor.ir.kernel import Kernel, Legality, Proposal
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
+from advisor.ir.statements import SET, Bind, Loop, Scatter, Statement, Store, mentioned, walk
 from advisor.ir.values import (
     Chosen,
     Elementwise,

@@ -56,19 +56,9 @@ from functools import partial
 from typing import TypeVar
 
 from advisor.finding import Applicability
-from advisor.ir.kernel import (
-    Bind,
-    Kernel,
-    Legality,
-    Loop,
-    Proposal,
-    Statement,
-    Store,
-    rebuilt,
-    unrolled,
-    with_part,
-)
+from advisor.ir.kernel import Kernel, Legality, Proposal, rebuilt, with_part
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
+from advisor.ir.statements import Bind, Loop, Statement, Store, unrolled
 from advisor.ir.values import (
     Elementwise,
     Fill,

@@ -14,9 +14,10 @@ from dataclasses import replace
 from functools import partial
 
 from advisor.ir.dependence import may_be_distributed
-from advisor.ir.kernel import Kernel, Loop, Store, Threads, is_total, rebuilt, symbols, walk
+from advisor.ir.kernel import Kernel, rebuilt, symbols
 from advisor.ir.nests import NO_INDEX, chosen_in, index_name, unchosen
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
+from advisor.ir.statements import Loop, Store, Threads, is_total, walk
 from advisor.ir.values import (
     Called,
     Chosen,

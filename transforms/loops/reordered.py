@@ -16,21 +16,10 @@ from itertools import product
 from math import gcd
 
 from advisor.ir.dependence import bounds_of, slope_of
-from advisor.ir.kernel import (
-    Choice,
-    Kernel,
-    Loop,
-    Node,
-    ScalarBind,
-    Statement,
-    Store,
-    is_total,
-    mapped,
-    rebuilt,
-    values_of,
-)
+from advisor.ir.kernel import Kernel, Node, mapped, rebuilt
 from advisor.ir.nests import index_name
 from advisor.ir.shapes import ShapeConflict
+from advisor.ir.statements import Choice, Loop, ScalarBind, Statement, Store, is_total, values_of
 from advisor.ir.values import Elementwise, Point, Read, Scalar, Value, parts_of, reads
 from costdb.expr import ONE, ZERO, Expr, free_symbols, num, substitute, sym
 from costdb.expr.functions import Equal

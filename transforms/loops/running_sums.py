@@ -8,9 +8,10 @@ from functools import partial
 
 from advisor.distribution import NotDistributed
 from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel, Legality, Loop, Proposal, Store
+from advisor.ir.kernel import Kernel, Legality, Proposal
 from advisor.ir.nests import nest_of, slopes
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
+from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Value, reads
 from advisor.numpy_table import Kind
 from costdb.expr import num

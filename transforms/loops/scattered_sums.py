@@ -37,8 +37,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.ir.kernel import Kernel, Legality, Proposal, Scatter
+from advisor.ir.kernel import Kernel, Legality, Proposal
 from advisor.ir.shapes import is_whole, kind_of_or_none
+from advisor.ir.statements import Scatter
 from advisor.ir.values import Copy, Elementwise, Point, Read, Scalar, parts_of, reads
 from advisor.numpy_table import Kind
 from costdb.expr.nodes import Num

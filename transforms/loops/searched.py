@@ -10,20 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from advisor.ir.kernel import (
-    Kernel,
-    Legality,
-    Loop,
-    ScalarBind,
-    Store,
-    is_total,
-    rebuilt,
-    values_of,
-    walk,
-    written,
-)
+from advisor.ir.kernel import Kernel, Legality, rebuilt
 from advisor.ir.nests import index_name
 from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.statements import Loop, ScalarBind, Store, is_total, values_of, walk, written
 from advisor.ir.values import Elementwise, Read, Reduction, Scalar, Scan, Value, parts_of, reads
 from advisor.numpy_table import PYTHON_INTEGER, REDUCTIONS, Kind, promote, reduced_dtype
 from costdb.expr import ZERO, substitute, to_text

@@ -14,24 +14,23 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from operator import is_
 
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, symbols
+from advisor.ir.nests import index_symbol, nest_of
+from advisor.ir.shapes import ShapeConflict, is_whole
+from advisor.ir.statements import (
     CONDITION,
     Bind,
     Choice,
-    Kernel,
     Loop,
     ScalarBind,
     Scatter,
     Statement,
     Store,
     mentioned,
-    symbols,
     values_of,
     walk,
     written,
 )
-from advisor.ir.nests import index_symbol, nest_of
-from advisor.ir.shapes import ShapeConflict, is_whole
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -55,7 +54,7 @@ from costdb.expr import ONE, ZERO, Expr, num, sym
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import around, mapped, replaced, type_of
 from transforms.kit.rewrite import fresh_name
-from transforms.loops.axes import of_text
+from transforms.loops.formulas import of_text
 from transforms.loops.lift import Raised
 from transforms.loops.masked import NotRaised, negated
 from transforms.loops.raising import WORD, raised

@@ -84,12 +84,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, Proposal
+from advisor.ir.statements import (
     Compiled,
-    Kernel,
     Loop,
     Opaque,
-    Proposal,
     Scatter,
     Statement,
     Store,

@@ -50,6 +50,7 @@ ENDS = frozenset({Op.SEND, Op.RECV})
 _COLLECTIVES = ENDS | REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV}
 _GIVEN = ("sendobj", "obj", "sendbuf", "origin", "root", "dest", "source", "target_rank", "target")
 _PARTNERS = ("root", "dest", "source", "target_rank")
+_DRAWS = DRAWS | {"choice", "permutation", "permuted", "shuffle"}
 _STATEMENTS = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For, ast.If, ast.Pass,
 )  # fmt: skip
@@ -213,8 +214,7 @@ def _are_ends(send: Communicate, receive: Communicate) -> bool:
 
 def _draws(node: ast.AST) -> bool:
     """Return whether numbers are drawn, which are others each time."""
-    drawn = DRAWS | {"choice", "permutation", "permuted", "shuffle"}
-    return any(isinstance(one, ast.Attribute) and one.attr in drawn for one in ast.walk(node))
+    return any(isinstance(one, ast.Attribute) and one.attr in _DRAWS for one in ast.walk(node))
 
 
 def _keeps(step: Step) -> bool:

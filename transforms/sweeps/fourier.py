@@ -42,8 +42,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.ir.kernel import Bind, DeclaredArray, Kernel, Proposal, Statement, Store
+from advisor.ir.kernel import DeclaredArray, Kernel, Proposal
 from advisor.ir.shapes import is_whole
+from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
 from costdb.records import dataclass, replace

@@ -45,8 +45,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from advisor.ir.dependence import carried
-from advisor.ir.kernel import Kernel, Legality, Loop, Proposal, Store, walk
+from advisor.ir.kernel import Kernel, Legality, Proposal
 from advisor.ir.nests import index_name, renamed_index
+from advisor.ir.statements import Loop, Store, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,

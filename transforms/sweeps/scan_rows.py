@@ -45,20 +45,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from advisor.distribution import NotDistributed
-from advisor.ir.kernel import (
-    Bind,
-    Kernel,
-    LocalArray,
-    Loop,
-    Proposal,
-    Return,
-    Statement,
-    Store,
-    walk,
-    with_part,
-)
+from advisor.ir.kernel import Kernel, LocalArray, Proposal, with_part
 from advisor.ir.nests import index_symbol
 from advisor.ir.shapes import is_whole, whole
+from advisor.ir.statements import Bind, Loop, Return, Statement, Store, walk
 from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan
 from advisor.numpy_table import promote
 from advisor.source import Edit, Span

@@ -50,8 +50,9 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from advisor.ir.kernel import Bind, Kernel, Legality, LocalArray, Proposal, Statement, Store
+from advisor.ir.kernel import Kernel, Legality, LocalArray, Proposal
 from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Value
 from advisor.numpy_table import Kind, promote
 from advisor.source import Edit

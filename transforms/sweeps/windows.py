@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel, symbols
+from advisor.ir.nests import index_name
+from advisor.ir.shapes import is_whole
+from advisor.ir.statements import (
     Bind,
     Choice,
-    Kernel,
     Loop,
     Return,
     Stated,
@@ -24,12 +26,9 @@ from advisor.ir.kernel import (
     Store,
     Unknown,
     mentioned,
-    symbols,
     walk,
     written,
 )
-from advisor.ir.nests import index_name
-from advisor.ir.shapes import is_whole
 from advisor.ir.values import (
     Copy,
     Elementwise,

@@ -12,7 +12,7 @@ from advisor.analysis.owners import local
 from advisor.analysis.placement import Facts, NotPriced, Placement, pitches_bytes
 from advisor.distribution import StorageOrder
 from advisor.ir.dependence import bounds_of
-from advisor.ir.kernel import SET, Kernel, Scatter, SourceContext, Store, mapped
+from advisor.ir.kernel import Kernel, SourceContext, mapped
 from advisor.ir.shapes import ArrayType, ShapeConflict, agreed, describe, whole
 from advisor.ir.spmd.memory import (
     Constructor,
@@ -26,6 +26,7 @@ from advisor.ir.spmd.memory import (
     unknown_count,
 )
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Interpret, Op
+from advisor.ir.statements import SET, Scatter, Store
 from advisor.ir.values import Copy as Copied
 from advisor.ir.values import Fill, Point, Range, Read, Strided, Subscript, Transpose, Value
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of

@@ -8,6 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from advisor.frontend.bindings import dotted, imported_names
+from advisor.frontend.scope import OF_SYNTAX
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.door import operation
 from advisor.frontend.spmd.expressions import combine, evaluate, slices
@@ -29,7 +30,6 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.trees import OF_SYNTAX
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute, Copy, Step
 from advisor.ir.values import Scalar

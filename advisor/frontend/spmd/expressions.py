@@ -15,6 +15,7 @@ import libcst as cst
 
 from advisor.frontend.bindings import dotted
 from advisor.frontend.indices import calculated
+from advisor.frontend.scope import OF_SYNTAX
 from advisor.frontend.spmd import builtin_calls, communicators, operations
 from advisor.frontend.spmd.builtin_calls import PARSER
 from advisor.frontend.spmd.door import WEAK, operation
@@ -55,7 +56,6 @@ from advisor.frontend.spmd.values import (
     Value,
     Window,
 )
-from advisor.frontend.trees import OF_SYNTAX
 from advisor.numpy_table import dtype_of, promote, result_dtype
 from advisor.source import Span
 from costdb.expr import Expr, conditional, logical_not, num

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from advisor.frontend.calls import MADE_OF_NUMBERS, METHODS, VIEWS, Calls
+from advisor.frontend.scope import Given
 from advisor.frontend.spmd.door import ProgramDoor, of_numbers
 from advisor.frontend.spmd.numpy_created import BY_KEYWORD, dtype_name, stated_dtype
 from advisor.frontend.spmd.subscripts import subscript
@@ -21,7 +22,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.trees import Given, NotUnderstood
+from advisor.frontend.trees import NotUnderstood
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Allocate, Compute, Copy

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from advisor.distribution import AxisMap
-from advisor.ir.kernel import (
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import (
     Bind,
-    Kernel,
     Loop,
     Rename,
     Return,

@@ -14,7 +14,8 @@ from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.processes import works
 from advisor.distribution import BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel, Store, Unknown, is_total, walk
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Store, Unknown, is_total, walk
 from costdb.evaluate import Estimate, Priced, evaluate_price
 from costdb.expr import evaluate
 from costdb.machines import load_machine

@@ -14,7 +14,7 @@ from advisor.engine import FileResult, Options, check_source, seen_functions
 from advisor.finding import Applicability
 from advisor.frontend.assumed import assumed
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Return, Unknown, walk
+from advisor.ir.statements import Return, Unknown, walk
 from advisor.ranking.open_sizes import SMALL
 from advisor.source import apply_edits
 

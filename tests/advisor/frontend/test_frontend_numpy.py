@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Bind, Kernel, ScalarBind, Unknown, walk
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Bind, ScalarBind, Unknown, walk
 from advisor.ir.values import Reduction
 from advisor.source import SourceProblem
 from costdb.expr import evaluate, to_text

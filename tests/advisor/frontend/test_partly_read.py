@@ -10,7 +10,8 @@ import pytest
 from advisor.engine import FileResult, Options, check_source, seen_functions
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Bind, Kernel, Loop, Unknown, walk
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Bind, Loop, Unknown, walk
 from advisor.ir.values import Called, Chosen, Read, parts_of
 from advisor.ir.waiting import what_waits
 

@@ -17,7 +17,7 @@ import pytest
 from advisor.engine import Options, check_source, seen_functions
 from advisor.finding import Finding
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Unknown, walk
+from advisor.ir.statements import Unknown, walk
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.source import apply_edits
 from tests.transforms.case_files import sections

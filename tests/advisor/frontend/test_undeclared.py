@@ -7,7 +7,8 @@ import re
 import pytest
 
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel, Loop, Statement, Unknown
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Loop, Statement, Unknown
 
 HEAD = (
     "from typing import Annotated\nimport numpy as np\nfrom numpy.typing import NDArray\n"

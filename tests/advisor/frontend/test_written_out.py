@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel, Loop, Unknown, Unrolled, unrolled, walk
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Loop, Unknown, Unrolled, unrolled, walk
 from advisor.transform_registry import transforms
 
 HEADER = """\

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.dependence import least_index, non_negative_within
-from advisor.ir.kernel import Loop, Statement
+from advisor.ir.statements import Loop, Statement
 from costdb.expr import Expr, evaluate, num, sym
 
 SMALL = st.integers(-2, 3)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.ir.dependence import bounds_of, carried
-from advisor.ir.kernel import Loop, Store
+from advisor.ir.statements import Loop, Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scalar, Strided, Subscript, step_of
 from advisor.source import Span
 from costdb.expr import evaluate, num, sym

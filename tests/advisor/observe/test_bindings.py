@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from advisor.codec import decode, encode
-from advisor.observe.bindings import MOST_CALLS, MOST_TIMES
-from advisor.observe.calls import Calls
+from advisor.observe.calls import MOST_CALLS, MOST_TIMES, Calls
 from advisor.observed import (
     VARIES,
     Seen,

@@ -12,7 +12,7 @@ from advisor.cli.app import main
 from advisor.codec import decode, encode
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Store, Unknown, Unrolled, walk
+from advisor.ir.statements import Store, Unknown, Unrolled, walk
 from advisor.observed import (
     FUNCTION,
     SEEN,

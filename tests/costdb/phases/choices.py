@@ -11,14 +11,8 @@ from costdb.documents import DescribedSubject
 from costdb.evaluate import Estimate, Missing, Priced
 from costdb.expr import Expr
 from costdb.machines import Machine
-from costdb.phases.application import (
-    Application,
-    application_of,
-    bind,
-    price_words,
-    read_content,
-    read_toml,
-)
+from costdb.phases.application import Application, application_of, bind, price_words
+from costdb.phases.document import read_content, read_toml
 
 
 def load_application(path: str | Path) -> Application:

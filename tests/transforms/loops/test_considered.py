@@ -11,7 +11,8 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Compiled, Kernel, Loop, ScalarBind, Unknown, walk
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Compiled, Loop, ScalarBind, Unknown, walk
 from advisor.ir.waiting import what_waits
 from advisor.ranking.compare import Costed, cost_at, time_s
 from advisor.source import apply_edits

@@ -15,7 +15,8 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Kernel, Unknown, walk
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Unknown, walk
 from advisor.source import apply_edits
 from costdb.expr import evaluate, free_symbols
 from tests.transforms.case_files import CASES, sections

@@ -14,7 +14,7 @@ from advisor.engine import FileResult, Options, check_source
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.frontend.spmd.called import called
-from advisor.ir.kernel import Loop, Threads
+from advisor.ir.statements import Loop, Threads
 from advisor.observed import Seen, SeenArray, SeenLoop
 from advisor.source import apply_edits
 from tests.transforms.generated.loop_programs import Program, equal_bits, nests, results

@@ -9,7 +9,8 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.kernel import Proposal, Unknown, walk
+from advisor.ir.kernel import Proposal
+from advisor.ir.statements import Unknown, walk
 from tests.transforms.generated.loop_programs import (
     Program,
     program,
