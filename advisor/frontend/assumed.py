@@ -267,6 +267,8 @@ def _passed(tree: ast.Module, imports: Mapping[str, str]) -> dict[str, dict[str,
         given = [*zip(named, call.args, strict=False)]
         given += [(one.arg, one.value) for one in call.keywords if one.arg]
         for parameter, value in given:
+            if isinstance(value, ast.Name | ast.Attribute):
+                continue
             inside = (one.id for one in ast.walk(value) if isinstance(one, ast.Name))
             uses = _Uses(inside, imports, frozenset())
             part = uses.part(value)
