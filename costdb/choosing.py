@@ -12,14 +12,13 @@ from typing import Protocol, TypeAlias
 from costdb.evaluate import (
     Bindings,
     Estimate,
+    Middles,
     Missing,
     Priced,
     check_bindings,
     evaluate_price,
-    merge_coefficients,
 )
 from costdb.expr import ZERO, Expr, ExprError, evaluate, free_symbols
-from costdb.expr.evaluate import Evaluator
 from costdb.expr.functions import Conditional, Equal, Less, LessEqual, Reduction
 from costdb.expr.nodes import Mul, Num, Sym, split_coefficient
 from costdb.records import dataclass, nearest, read_number
@@ -471,6 +470,9 @@ _PARTS = 32
 _DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
+STEPS_SEARCHED = 128
+"""Terms of such a sum that are evaluated at each value: they show which price is the better one."""
+
 _ROUNDING = 1e-9
 """Relative difference of two prices below which they are equal."""
 
@@ -537,9 +539,7 @@ def crossover(
     if low > high:
         raise ExprError(f"the range {low}..{high} of {variable!r} is empty")
     check_bindings({name: value for name, value in bindings.items() if name != variable})
-    merged = merge_coefficients((before.coefficients, after.coefficients))
-    values = {**bindings, **{name: quantity.value for name, quantity in merged.items()}}
-    formulas = Evaluator((before.microseconds, after.microseconds))
+    times = Middles((before, after), STEPS_SEARCHED)
 
     def told(one: float, other: float) -> tuple[bool, float]:
         """Return whether `after` is the better one by two prices, and before over after."""
@@ -547,17 +547,15 @@ def crossover(
         return wins, one / other if other > 0 else 1.0 if one == 0 else math.inf
 
     def tried(several: Sequence[int]) -> list[tuple[int, bool, float]]:
-        columns = formulas.along(variable, several, values)
-        return [(at, *told(*map(float, both))) for at, *both in zip(several, *columns, strict=True)]
+        columns = times.along(variable, several, bindings)
+        return [(at, *told(*both)) for at, *both in zip(several, *columns, strict=True)]
 
     slow = _holds_sums((before.microseconds, after.microseconds))
-    grid = list(_grid(low, high, slow=slow))
-    # the terms of a sum are shared among the values of a column
-    samples = [one for value in grid for one in tried([value])] if slow else tried(grid)
+    samples = tried(list(_grid(low, high, slow=slow)))
     flips = []
     for left_end, right_end in pairwise(samples):
         while left_end[1] != right_end[1] and (gap := right_end[0] - left_end[0]) > 1:
-            parts = min(gap, 2 if slow else _PARTS)
+            parts = min(gap, 4 if slow else _PARTS)
             middles = [left_end[0] + gap * part // parts for part in range(1, parts)]
             edges = pairwise((left_end, *tried(middles), right_end))
             left_end, right_end = next(pair for pair in edges if pair[0][1] != pair[1][1])

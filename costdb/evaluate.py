@@ -14,7 +14,7 @@ from functools import partial
 from typing import NewType, TypeAlias
 
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
-from costdb.expr.evaluate import Evaluator
+from costdb.expr.evaluate import STEPS, Evaluator
 from costdb.expr.evaluate import Point as Sizes
 from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Add, Mul, Value, add
@@ -287,7 +287,7 @@ class BoundSizes(dict[str, int | float]):
 
     def __init__(self, sizes: Bindings) -> None:
         super().__init__(sizes)
-        self.point = Sizes(sizes)
+        self.point = Sizes(sizes, STEPS)
 
 
 def at_once(sizes: Bindings) -> BoundSizes:
@@ -577,7 +577,7 @@ def middle(priced: Priced, bindings: Bindings) -> Seconds:
     ExprError
         As :func:`evaluate_price`.
     """
-    return middles([priced])(bindings)[0]
+    return Middles([priced]).at(bindings)[0]
 
 
 def fixed_part(priced: Priced, bindings: Bindings) -> Seconds:
@@ -595,26 +595,46 @@ def fixed_part(priced: Priced, bindings: Bindings) -> Seconds:
     return middle(replace(priced, coefficients=fixed), bindings)
 
 
-def middles(prices: Sequence[Priced]) -> Callable[[Bindings], list[Seconds]]:
-    """Return what gives the times of several prices at sizes, each as :func:`middle` does.
+class Middles:
+    """Times of several prices at sizes, each as :func:`middle` gives it.
 
     Variants share most of their parts, and one set of sizes much with the next.
+
+    Parameters
+    ----------
+    prices : sequence of Priced
+        Of one machine.
+    steps : int
+        Terms of a sum without closed form that are evaluated; more are sampled.
+
+    Raises
+    ------
+    ExprError
+        The prices disagree on a coefficient.
     """
-    try:
+
+    def __init__(self, prices: Sequence[Priced], steps: int = STEPS) -> None:
         merged = merge_coefficients([priced.coefficients for priced in prices])
-    except ExprError:
-        # one name stands for two numbers
-        return lambda bindings: [middles([one])(bindings)[0] for one in prices]
-    values = {name: quantity.value for name, quantity in merged.items()}
-    formulas = [priced.microseconds for priced in prices]
-    evaluator = Evaluator(formulas)
+        self.coefficients = {name: quantity.value for name, quantity in merged.items()}
+        self.formulas = Evaluator([priced.microseconds for priced in prices], steps)
 
-    def at(bindings: Bindings) -> list[Seconds]:
+    def at(self, bindings: Bindings) -> list[Seconds]:
+        """Return the time of each; raises as :func:`middle` does."""
         check_bindings(bindings)
-        found = evaluator.at({**bindings, **values})
-        return [Seconds(max(0.0, float(one)) * _SECONDS_PER_MICROSECOND) for one in found]
+        found = self.formulas.at({**bindings, **self.coefficients})
+        return [_not_below_0(one) for one in found]
 
-    return at
+    def along(
+        self, variable: str, values: Sequence[int], bindings: Bindings
+    ) -> list[list[Seconds]]:
+        """Return the times of each for several values of one size; raises where one has none."""
+        point = {**bindings, **self.coefficients}
+        found = self.formulas.along(variable, values, point)
+        return [[_not_below_0(one) for one in column] for column in found]
+
+
+def _not_below_0(microseconds: Value) -> Seconds:
+    return Seconds(max(0.0, float(microseconds)) * _SECONDS_PER_MICROSECOND)
 
 
 def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:

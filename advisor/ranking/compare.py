@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placement import ranks_of as ranks_along
@@ -12,6 +12,7 @@ from advisor.source import SourceProblem, Span
 from costdb.choosing import Crossover, crossover
 from costdb.evaluate import (
     Estimate,
+    Middles,
     Missing,
     Priced,
     Ratio,
@@ -19,7 +20,6 @@ from costdb.evaluate import (
     compare,
     evaluate_price,
     middle,
-    middles,
 )
 from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, maximum
 from costdb.machines import Machine
@@ -205,17 +205,17 @@ def cost_of(process: Process, machine: Machine, span: Span) -> Costed | Missing:
 
 
 def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
-    """Return the predicted time, rounded so that equal formulas written otherwise are equal."""
-    return _rounded(middle(costed.priced, sizes))
+    """Return the predicted time, rounded."""
+    return rounded(middle(costed.priced, sizes))
 
 
-def times_s(several: Sequence[Costed]) -> Callable[[Mapping[str, Number]], list[float]]:
-    """Return what gives the times of several at sizes, each as :func:`time_s` does."""
-    at = middles([one.priced for one in several])
-    return lambda sizes: [_rounded(time) for time in at(sizes)]
+def times_s(several: Sequence[Costed], sizes: Mapping[str, Number]) -> list[float]:
+    """Return the times of several at sizes, each as :func:`time_s` does."""
+    return [rounded(time) for time in Middles([one.priced for one in several]).at(sizes)]
 
 
-def _rounded(time: float) -> float:
+def rounded(time: float) -> float:
+    """Return a time so that equal formulas written otherwise are equal."""
     return float(f"{time:.12g}")
 
 

@@ -34,6 +34,8 @@ from advisor.ranking.compare import (
     Sizes,
     cost,
     pays_for,
+    rounded,
+    time_s,
     times_s,
 )
 from advisor.ranking.findings import (
@@ -44,7 +46,8 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
-from costdb.choosing import crossover
+from costdb.choosing import STEPS_SEARCHED, crossover
+from costdb.evaluate import Middles
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
@@ -197,7 +200,7 @@ def _without(costed: Costed, rest: Costed) -> Costed:
 
 def _saved_s(before: Costed, after: Costed, point: Point) -> float:
     try:
-        now, then = times_s((before, after))(point)
+        now, then = times_s((before, after), point)
     except ExprError:
         # the stand-ins fit no call of it: nothing tells that little is saved
         return math.inf
@@ -207,7 +210,7 @@ def _saved_s(before: Costed, after: Costed, point: Point) -> float:
 def _is_felt(saved: float, whole: Costed, point: Point) -> bool:
     """Return whether what is saved of a kernel would be reported of all of it."""
     try:
-        (now,) = times_s((whole,))(point)
+        now = time_s(whole, point)
     except ExprError:
         return True
     return now >= REPORTED_FROM * (now - saved)
@@ -273,8 +276,7 @@ def best_where_open(
     here = {**stand_ins, **sizes.values}
     prices = [after for _, after in candidates]
     least = REPORTED_FROM if brief is None else brief
-    tried = ({**here, name: 1 << n} for name in unbound for n in range(1, TRIED_TO.bit_length()))
-    wins, gains = _tried(before, prices, tried)
+    wins, gains = _tried(before, prices, unbound, here)
     most = max(wins)
     chosen = wins.index(most)
     proposal, after = candidates[chosen]
@@ -332,10 +334,10 @@ def _searched(
     of_ranks: bool,
     least: float,
 ) -> _Searched:
-    times_at, low = times_s((before, after)), 1 + of_ranks
+    times, low = Middles((before.priced, after.priced), STEPS_SEARCHED), 1 + of_ranks
     while low <= TRIED_TO:
         with suppress(ExprError):
-            times_at({**here, name: low})
+            times.at({**here, name: low})
             break
         low *= 2  # sizes that small make no kernel
     else:
@@ -389,20 +391,32 @@ def _stand_ins(kernel: Kernel, unbound: Sequence[str]) -> dict[str, Number]:
 
 
 def _tried(
-    before: Costed, candidates: Sequence[Costed], points: Iterator[Point]
+    before: Costed, candidates: Sequence[Costed], unbound: Iterable[str], here: Point
 ) -> tuple[list[int], list[float]]:
-    """Return of each candidate at how many points it wins, and its greatest gain."""
+    """Return of each candidate at how many values of a size it wins, and its greatest gain."""
     wins, gains = [0] * len(candidates), [0.0] * len(candidates)
-    times_at = times_s((before, *candidates))
-    for point in points:
-        try:
-            now, *times = times_at(point)
-        except ExprError:
-            # sizes that small make no kernel, or larger ones take too long
-            continue
+    several = Middles([one.priced for one in (before, *candidates)], STEPS_SEARCHED)
+    values = [1 << n for n in range(1, TRIED_TO.bit_length())]
+    for now, *times in (one for name in unbound for one in _along(several, name, values, here)):
         for place, time in enumerate(times):
             if time > 0:
                 gains[place] = max(gains[place], now / time)
         if min(times) * REPORTED_FROM < now:
             wins[times.index(min(times))] += 1
     return wins, gains
+
+
+def _along(
+    several: Middles, name: str, values: Sequence[int], here: Point
+) -> Iterator[Sequence[float]]:
+    """Return the times at values of a size, without those at which one has none."""
+    try:
+        yield from zip(
+            *(map(rounded, one) for one in several.along(name, values, here)), strict=True
+        )
+    except ExprError:
+        # sizes that small make no kernel, or larger ones take too long
+        middle = len(values) // 2
+        if middle:
+            yield from _along(several, name, values[:middle], here)
+            yield from _along(several, name, values[middle:], here)

@@ -89,11 +89,14 @@ class Evaluator:
     Parameters
     ----------
     exprs : sequence of Expr
+    steps : int
+        Terms of a reduction without closed form that are evaluated; more are sampled.
     """
 
-    def __init__(self, exprs: Sequence[Expr]) -> None:
+    def __init__(self, exprs: Sequence[Expr], steps: int = STEPS) -> None:
         self.exprs = exprs
-        self.point = Point({})
+        self.steps = steps
+        self.point = Point({}, steps)
 
     def at(self, bindings: Mapping[str, Value]) -> list[Value]:
         """Return the values, each as :func:`evaluate` does.
@@ -117,7 +120,7 @@ class Evaluator:
             As :func:`evaluate`, where one of them has none.
         """
         self._move_to({name: value for name, value in bindings.items() if name != variable})
-        steps = _Steps(self.point, {variable: list(values)})
+        steps = _Steps(self.point, {variable: list(values)}, self.steps * len(values))
         with _refusing():
             found = [list(islice(_each(steps.value(one)), len(values))) for one in self.exprs]
         if not all(math.isfinite(value) for column in found for value in column):
@@ -131,7 +134,7 @@ class Evaluator:
         if self.point.scope.keys() == bindings.keys():
             self.point.move_to(bindings)
         else:
-            self.point = Point(bindings)
+            self.point = Point(bindings, self.steps)
 
 
 _NOT_FINITE = "the value is not a finite number"
@@ -154,9 +157,12 @@ class Point:
     Parameters
     ----------
     bindings : mapping of str to int or float
+    steps : int
+        As of an :class:`Evaluator`.
     """
 
-    def __init__(self, bindings: Mapping[str, Value]) -> None:
+    def __init__(self, bindings: Mapping[str, Value], steps: int) -> None:
+        self.steps = steps
         self.scope = dict(bindings)
         self.known: dict[Expr, Any] = {}
 
@@ -247,8 +253,8 @@ class Point:
         """Return a sum or maximum over a range between numbers."""
         if high < low:
             return 0
-        (places,) = _sampled(expr, [range(low, high + 1)])
-        steps = _Steps(self, {expr.index: places})
+        (places,) = _sampled(expr, [range(low, high + 1)], self.steps)
+        steps = _Steps(self, {expr.index: places}, self.steps)
         return _gathered(expr, steps.value(expr.body), [len(places)], [high - low + 1])[0]
 
 
@@ -261,6 +267,8 @@ class _Steps(Point):
         For what does not move.
     columns : mapping of str to list of int
         The values of indices at each step.
+    most : int
+        Steps of a reduction that are evaluated, of all of these together.
     outer : _Steps, optional
         The steps around these, for what does not hold the indices in `columns`.
     places : sequence of int
@@ -271,10 +279,12 @@ class _Steps(Point):
         self,
         point: Point,
         columns: dict[str, list[int]],
+        most: int,
         outer: _Steps | None = None,
         places: Sequence[int] = (),
     ) -> None:
         self.point = point
+        self.steps = most
         self.outer = outer
         self.places = places
         self.own = frozenset(columns)
@@ -336,7 +346,7 @@ class _Steps(Point):
 
     def part(self, places: Sequence[int]) -> _Steps:
         """Return some of these steps."""
-        return _Steps(self.point, {}, self, places)
+        return _Steps(self.point, {}, self.steps, self, places)
 
     def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
         """Return a reduction for each step, over the steps of all of them."""
@@ -346,11 +356,12 @@ class _Steps(Point):
         rows = [row for row, steps in enumerate(ranges) if steps]
         if not rows:
             return found
-        places = _sampled(expr, [ranges[row] for row in rows])
+        places = _sampled(expr, [ranges[row] for row in rows], self.steps)
         counts = [len(some) for some in places]
         inner = _Steps(
             self.point,
             {expr.index: [place for some in places for place in some]},
+            self.steps,
             self.part(rows),
             [at for at, count in enumerate(counts) for _ in range(count)],
         )
@@ -366,20 +377,19 @@ class _Steps(Point):
         return len(self.places) if self.outer is not None else len(next(iter(self.known.values())))
 
 
-def _sampled(expr: Reduction, ranges: Sequence[range]) -> list[list[int]]:
-    """Return the places of ranges that are evaluated: all, or of each a share of `STEPS`."""
-    total = sum(map(len, ranges))
-    if total <= STEPS:
+def _sampled(expr: Reduction, ranges: Sequence[range], most: int) -> list[list[int]]:
+    """Return the places of ranges that are evaluated: all, or of each one so many that fit."""
+    if sum(map(len, ranges)) <= most:
         return [list(steps) for steps in ranges]
+    share = max(most // len(ranges), 1 if isinstance(expr, Sum) else _LEAST)
     found = []
     for row, steps in enumerate(ranges):
         length = len(steps)
-        count = min(length, max(STEPS * length // total, 1 if isinstance(expr, Sum) else _LEAST))
-        if count == length:
+        if length <= share:
             found.append(list(steps))
             continue
         places = [
-            steps[int((at + (at + row) ** 2 * _GOLDEN % 1) * length / count)] for at in range(count)
+            steps[int((at + (at + row) ** 2 * _GOLDEN % 1) * length / share)] for at in range(share)
         ]
         if not isinstance(expr, Sum):
             places[0], places[-1] = steps[0], steps[-1]
