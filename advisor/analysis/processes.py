@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from advisor.analysis.calls import product
 from advisor.analysis.placement import Placement, ranks_of
 from advisor.ir.kernel import mapped, rebuilt
+from costdb.arrays.amounts import is_table
 from costdb.expr import ONE, ZERO, Expr, evaluate, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
 from costdb.lines.coefficients import region_line_bounds
@@ -251,7 +252,9 @@ def _inlined(call: ArrayCall) -> ArrayCall:
     if call.operation is ArrayOperation.MATMUL and call.length is not None:
         each = each * call.length
     made = num(ALLOCATED * call.fresh)
-    operands = tuple(one for one in call.visits if product(one.region.counts) != num(1))
+    # what is taken of a table are elements
+    visits = (one for one in call.visits if not is_table(call, one))
+    operands = tuple(one for one in visits if product(one.region.counts) != num(1))
     return replace(
         call,
         operation=ArrayOperation.COMPILED,

@@ -372,7 +372,7 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     own = sum((shape.lines for _, shape in shapes), ZERO) * memory.line_bytes
     walked = sum(((length for _, length in walks.values())), ZERO) * memory.line_bytes
     for visit, shape in shapes:
-        if _is_table(call, visit):
+        if is_table(call, visit):
             for key, here in memory.shares_anywhere(shape.lines * memory.line_bytes):
                 yield Amount((APART_LINE, key), call.elements * here)
         elif visit in walks:
@@ -421,7 +421,7 @@ def _across(
             yield Amount((APART_LINE, key), elements * share * here)
 
 
-def _is_table(call: ArrayCall, visit: Visit) -> bool:
+def is_table(call: ArrayCall, visit: Visit) -> bool:
     """Return whether a call refers to places of this memory that only the data know."""
     if call.operation is ArrayOperation.TAKE:
         return visit is call.operands[0]
