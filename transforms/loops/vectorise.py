@@ -351,13 +351,15 @@ def _names_of(tree: ast.Module) -> _Names:
 
 
 def _takes(node: ast.AST, names: _Names, depth: int) -> bool:
+    words = {one.value for one in ast.walk(node) if isinstance(one, ast.keyword)}
     for one in ast.walk(node):
         match one:
             case ast.Call():
                 if not _is_called(one, names, depth):
                     return False
             case ast.Constant(value):
-                if isinstance(value, str | bytes):
+                # what tells a function of NumPy how is a word
+                if isinstance(value, str | bytes) and one not in words:
                     return False
             case ast.NamedExpr():
                 return False
