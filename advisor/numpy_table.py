@@ -236,7 +236,7 @@ ROWS: Final = {
     **_rows(Row(2, _OF.BINARY, "?ifc", "truth"), "logical_and logical_or logical_xor"),
     **_rows(Row(2, _OF.DIVIDE, "fc"), "divide"),
     **_rows(Row(2, _OF.REMAINDER, "if"), "floor_divide remainder fmod"),
-    **_rows(Row(2, _OF.FUNCTION, "ifc"), "power"),
+    **_rows(Row(2, _OF.POWER, "ifc"), "power"),
     **_rows(Row(2, _OF.FUNCTION, "f"), "arctan2"),
     **_rows(Row(2, _OF.FUNCTION, "f"), "hypot logaddexp logaddexp2 heaviside"),
     **_rows(Row(2, _OF.BINARY, "f"), "copysign"),
@@ -329,7 +329,12 @@ def result_dtype(name: str, operands: tuple[str, ...]) -> str | None:
 
 
 _LIBRARY_ONLY = frozenset(
-    {ArrayOperation.ROOT, ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION}
+    {
+        ArrayOperation.ROOT,
+        ArrayOperation.TRANSCENDENTAL,
+        ArrayOperation.FUNCTION,
+        ArrayOperation.POWER,
+    }
 )
 
 

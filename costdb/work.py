@@ -193,6 +193,7 @@ class ArrayOperation(StrEnum):
     ROOT = "root"
     TRANSCENDENTAL = "transcendental"
     FUNCTION = "function"
+    POWER = "power"
     BINARY = "binary"
     DIVIDE = "divide"
     DIVIDE_BY_ONE = "divide_by_one"

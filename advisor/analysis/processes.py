@@ -213,7 +213,10 @@ ROOT = 20
 """A division or a square root."""
 ALLOCATED = 500
 """An array that an iteration makes, however small."""
-_FUNCTIONS = {ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION, ArrayOperation.REMAINDER}
+_FUNCTIONS = {
+    ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION, ArrayOperation.POWER,
+    ArrayOperation.REMAINDER,
+}  # fmt: skip
 _ROOTS = {ArrayOperation.ROOT, ArrayOperation.DIVIDE, ArrayOperation.DIVIDE_BY_ONE}
 
 

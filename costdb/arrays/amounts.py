@@ -320,6 +320,7 @@ _WITHOUT_RUNS = frozenset(
 _BY_ELEMENT = frozenset({
     ArrayOperation.BINARY, ArrayOperation.DIVIDE, ArrayOperation.COMPARE, ArrayOperation.UNARY,
     ArrayOperation.ROOT, ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION,
+    ArrayOperation.POWER,
     ArrayOperation.WHERE, ArrayOperation.DIVIDE_BY_ONE, ArrayOperation.REMAINDER,
 })  # fmt: skip
 _OPERANDS = {

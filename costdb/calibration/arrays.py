@@ -87,6 +87,7 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "root": ("float64",),
     "transcendental": ("float64",),
     "function": ("float64",),
+    "power": ("float64",),
     "where": ("float64",),
     "scan": ("float64", "int64"),
     "reduce": ("float64", "int64"),
@@ -103,7 +104,7 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
 }
 _FIRST_IDEA = frozenset({"binary", "divide"})
 """Classes of which a first idea has two element types; of others it has one."""
-FUNCTIONS = "power", "arctan2", "hypot"
+FUNCTIONS = "arctan2", "hypot"
 MASKS = "pattern", "drawn"
 """Choices by masks that any processor foresees, and by masks that none does: the data decide."""
 UFUNCS: Mapping[str, tuple[str, int]] = {
@@ -115,7 +116,8 @@ UFUNCS: Mapping[str, tuple[str, int]] = {
     "unary": ("absolute", 1),
     "root": ("sqrt", 1),
     "transcendental": ("exp", 1),
-    "function": ("power", 2),
+    "function": ("hypot", 2),
+    "power": ("power", 2),
 }
 VIEWS = "row", "part", "column", "inside"
 PLACES = frozenset({"take", "add_at", "add_at_cast"})

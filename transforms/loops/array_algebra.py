@@ -4,7 +4,8 @@
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
 would do; sums of products that an array of their own holds; squared distances of all pairs by
 their differences; sorting for a few elements; Python's `sum`, `min`, `max` and `sorted` of arrays;
-cubes by a power.
+whole
+and half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -39,8 +40,10 @@ NumPy's documentation of `partition`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial, reduce
 from typing import Any
 
@@ -76,7 +79,7 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
-from advisor.numpy_table import Kind
+from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, Kind
 from advisor.source import Edit
 from costdb.expr import ZERO
 from costdb.expr.nodes import Mod
@@ -91,10 +94,20 @@ from transforms.kit.kernels import (
     unsafe,
     with_statement,
 )
-from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
+from transforms.kit.rewrite import (
+    before,
+    first_line,
+    fresh_name,
+    indent_at,
+    python_text,
+    replace_statement,
+    stands_alone,
+)
 from transforms.loops.distances import CONDITION, by_product, squared_or_multiplied
 
 Factors = tuple[Value, ...]
+Made = tuple[tuple[Statement, ...], Kernel, Callable[[], tuple[Edit, ...]]]
+"""Statements in the place of one, the kernel that has their names, and what writes them."""
 
 
 def _edits_of(*given: Any) -> tuple[Edit, ...]:
@@ -252,12 +265,64 @@ def _at_once(value: Value, kernel: Kernel) -> Iterator[Value]:
                 yield Reduction(array, int(axis), operation, type_of(value, kernel).dtype)
 
 
+_HALVES = re.compile(r"-?\d+(\.[05]0*)?").fullmatch
+_MOST = 16
+"""Powers up to here take five products at most."""
+
+
 def _multiplied(value: Value, kernel: Kernel) -> Iterator[Value]:
     match value:
-        case Elementwise("power", (Read() as base, Scalar("3"))):
-            found = type_of(base, kernel)
-            if found.extents and _is_floating(found.dtype):
-                yield Elementwise("multiply", (Elementwise("multiply", (base, base)), base))
+        case Elementwise("power", (base, Scalar(text))) if text not in POWERS and _HALVES(text):
+            found, exponent = type_of(base, kernel), Fraction(text)
+            if not found.extents or not _is_floating(found.dtype) or abs(exponent) > _MOST:
+                return
+            power, half = divmod(abs(exponent), 1)
+            parts = [_products(base, int(power))] if power else []
+            parts += [Elementwise("sqrt", (base,))] if half else []
+            if parts:
+                made = reduce(lambda one, other: Elementwise("multiply", (one, other)), parts)
+                one = Scalar("1.0", PYTHON_FLOAT)
+                yield made if exponent > 0 else Elementwise("divide", (one, made))
+
+
+def _products(base: Value, power: int) -> Value:
+    """Return a power by products and squares."""
+    if power == 1:
+        return base
+    if power % 2 and power > 3:
+        return Elementwise("multiply", (_products(base, power - 1), base))
+    if power == 3:
+        return Elementwise("multiply", (Elementwise("multiply", (base, base)), base))
+    return Elementwise("power", (_products(base, power // 2), Scalar("2", PYTHON_INTEGER)))
+
+
+def _times(value: Value, part: Value) -> int:
+    return sum(one == part for one in parts_of(value))
+
+
+def _named(
+    part: Value, other: Value, statement: Bind | Store | ScalarBind, kernel: Kernel
+) -> Made | None:
+    """Return a base that is used several times under a name of its own; None where it has one."""
+    base = part.operands[0] if isinstance(part, Elementwise) else part
+    if isinstance(base, Read) or _times(other, base) < 2:
+        return None
+    name = fresh_name("base", {*kernel.arrays, *kernel.locals, *kernel.context.identifiers})
+    found, at = type_of(base, kernel), before(statement.span)
+    read = Read(name, region_of(found.extents))
+    bind, known = Bind(name, base, statement.span), kernel.with_locals({name: found})
+    other = with_part(other, base, read)
+
+    def edits() -> tuple[Edit, ...]:
+        made = _edits_of(statement.span, {part: other}, known)
+        text = next(
+            (kernel.context.text(at) for at, one in kernel.context.written if one == base), ""
+        )
+        if not (made and text) or "\n" in text or not stands_alone(kernel.context, statement.span):
+            return ()
+        return Edit(at, f"{name} = {text}\n{indent_at(statement.span, kernel.context)}"), *made
+
+    return (bind, replace(statement, value=with_part(statement.value, part, other))), known, edits
 
 
 # Sorted arrays of which a few elements are wanted.
@@ -428,8 +493,9 @@ PATTERNS = (
     Pattern(
         _multiplied,
         "multiply, without a power",
-        "a power of floating-point numbers is a function, by far slower where they are negative",
-        "a cube is rounded twice, so results agree to rounding",
+        "NumPy computes squares and roots by themselves, and any other power by a function",
+        "products are rounded one by one, so results agree to rounding where nothing is infinite,"
+        " overflows or is a negative zero",
     ),
     Pattern(
         _selected,
@@ -469,9 +535,12 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         for part in dict.fromkeys(parts_of(statement.value)):
             for pattern, other in _others(part, kernel):
                 changed = replace(statement, value=with_part(statement.value, part, other))
-                body = with_statement(kernel.body, statement, (changed,))
                 edits = partial(_edits_of, statement.span, {part: other}, kernel)
-                yield _proposal(pattern, statement, kernel.with_body(body), edits, kernel)
+                made: Made = (changed,), kernel, edits
+                if pattern.others is _multiplied:
+                    made = _named(part, other, statement, kernel) or made
+                body = with_statement(kernel.body, statement, made[0])
+                yield _proposal(pattern, statement, made[1].with_body(body), made[2], kernel)
     yield from _of_names(kernel)
 
 

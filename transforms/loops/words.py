@@ -42,7 +42,8 @@ def edits_of(
         if value in changes and span.contains(at) and not any(o.span.contains(at) for o in made):
             words = _OwnWords(kernel, known, _subscript(context.text(at)))
             try:
-                text = words.text(changes[value], LOOSE if _is_free(at, kernel) else TIGHT)
+                loose = _is_free(at, kernel) or (_is_power(value) and _is_power(changes[value]))
+                text = words.text(changes[value], LOOSE if loose else TIGHT)
             except NoWords:
                 return ()
             if "\n" in text + context.text(at):
@@ -64,6 +65,10 @@ def _is_free(at: Span, kernel: Kernel) -> bool:
     after = lines[at.end_line - 1][at.end_column :].lstrip()
     opens = before.endswith(("(", ",", "[", "=", "return")) and not before.endswith("==")
     return opens and (not after or after[0] in "),]#;")
+
+
+def _is_power(value: Value) -> bool:
+    return isinstance(value, Elementwise) and value.operation == "power"
 
 
 def _tight(text: str) -> str:

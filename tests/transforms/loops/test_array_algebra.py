@@ -94,7 +94,16 @@ WRITTEN = [
     ("return np.apply_along_axis(np.mean, -1, a)", "return a.mean(axis=1)"),
     ("return np.apply_along_axis(np.argmax, 1, a)", None),
     ("return x**3 + y", "return (x * x * x) + y"),
-    ("return (x + y) ** 3", None),
+    ("return x**4 + y", "return (x ** 2) ** 2 + y"),
+    ("return y * x**12", "return y * ((x * x * x) ** 2) ** 2"),
+    ("return x**7", "return (x * x * x) ** 2 * x"),
+    ("return x**1.5 + y", "return (x * np.sqrt(x)) + y"),
+    ("return x**-2.5", "return 1.0 / (x ** 2 * np.sqrt(x))"),
+    ("return x**-0.5", "return 1.0 / np.sqrt(x)"),
+    ("return (x + y) ** 4", "return ((x + y) ** 2) ** 2"),
+    ("return (x + y) ** 3", "base = x + y\n    return base * base * base"),
+    ("y += (x * x + 1.0) ** 1.5", "base = x * x + 1.0\n    y += base * np.sqrt(base)"),
+    *((f"return x**{power}", None) for power in ("2", "0.5", "1", "-1", "0", "17", "0.25", "y")),
     ("return alpha**3", None),
     # sorts
     ("return np.sort(x)[0]", "return np.fmin.reduce(x)"),
@@ -165,7 +174,15 @@ def test_whole_numbers_and_wider_ones_stay(dtype: str, number: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["np.sum(x * y)", "x**3", "np.trace(a @ b) / 2", "max(x)", "np.sort(x)[0]", "np.sum(a * b)"],
+    [
+        "np.sum(x * y)",
+        "x**3",
+        "x**-2.5",
+        "np.trace(a @ b) / 2",
+        "max(x)",
+        "np.sort(x)[0]",
+        "np.sum(a * b)",
+    ],
 )
 def test_element_types_stay(line: str) -> None:
     """Sums of whole numbers are widened, products are not."""
