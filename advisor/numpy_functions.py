@@ -198,8 +198,9 @@ _OTHERS: Final = {
     **dict.fromkeys(("flatnonzero", "argwhere"), ("copy", "1")),
     **{"indices": ("fill", "2"), "mgrid": ("fill", "4"), "unique": ("sort", "1")},
     "apply_along_axis": ("each", "8"),
+    "scipy.linalg.lu_solve": ("products", "0"),
 }
-"""What takes part in other rules: what is joined, and transforms of real numbers."""
+"""What takes part in other rules: what is joined, transforms of real numbers, known factors."""
 
 
 def cost_of(name: str) -> tuple[str, ...] | None:

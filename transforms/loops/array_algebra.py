@@ -3,9 +3,8 @@
 **What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
 would do; sums of products that an array of their own holds; squared distances of all pairs by
-their differences; sorting for a few elements; Python's `sum`, `min`, `max` and `sorted` of arrays;
-whole
-and half powers up to 16.
+their differences; sorting for a few elements; equations with one matrix that a loop solves again
+and again; Python's `sum`, `min`, `max` and `sorted` of arrays; whole and half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -41,7 +40,7 @@ NumPy's documentation of `partition`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
@@ -52,6 +51,7 @@ from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.shapes import whole as region_of
 from advisor.ir.statements import (
     Bind,
+    Loop,
     ScalarBind,
     Statement,
     Store,
@@ -76,12 +76,13 @@ from advisor.ir.values import (
     Sort,
     Transpose,
     Value,
+    bounds_in,
     parts_of,
     reads,
 )
 from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, Kind
 from advisor.source import Edit
-from costdb.expr import ZERO
+from costdb.expr import ZERO, free_symbols
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
     KernelRule,
@@ -542,6 +543,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 body = with_statement(kernel.body, statement, made[0])
                 yield _proposal(pattern, statement, made[1].with_body(body), made[2], kernel)
     yield from _of_names(kernel)
+    yield from _factored(kernel)
 
 
 def _others(value: Value, kernel: Kernel) -> Iterator[tuple[Pattern, Value]]:
@@ -653,6 +655,75 @@ def _without_matrix(bind: Bind, block: tuple[Statement, ...], kernel: Kernel) ->
         return tuple(one for some in made for one in some) if all(made) else ()
 
     yield _proposal(pattern, bind, kernel.with_body(body), every, kernel)
+
+
+# Equations with one matrix, solved again and again.
+
+
+def _factored(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield what factorises a matrix before the outermost loop in which it stays as it is."""
+    seen: set[int] = set()
+    for loop in walk(kernel.body, rewritable=True):
+        inner = list(walk(within(loop))) if isinstance(loop, Loop) else []
+        for one in (one for one in inner if isinstance(one, Bind | Store | ScalarBind)):
+            for part in parts_of(one.value):
+                match part:
+                    case Called("linalg.solve", (matrix, right)) if id(one) not in seen:
+                        stays = _made_before(matrix, loop, inner, kernel)
+                    case _:
+                        continue
+                if stays is None:
+                    continue
+                seen.add(id(one))
+                found = type_of(matrix, kernel)
+                name = fresh_name("factors", kernel.context.identifiers)
+                inverse = Called("linalg.inv", (stays,), found.extents, found.dtype)
+                known = kernel.with_locals({name: found})
+                factors_of_it = Read(name, region_of(found.extents))
+                other = replace(part, function=_BY_FACTORS, operands=(factors_of_it, right))
+                changed = replace(one, value=with_part(one.value, part, other))
+                body = with_statement(kernel.body, one, (changed,))
+                again = next(p for p in walk(body) if isinstance(p, Loop) and p.span == loop.span)
+                body = with_statement(body, again, (Bind(name, inverse, loop.span), again))
+                yield offered(
+                    kernel,
+                    first_line(one.span, kernel.context),
+                    f"factorise the matrix once, before the loop of line {loop.span.start_line}",
+                    "each iteration factorises it again, which takes by far the most of solving;"
+                    " scipy.linalg has lu_factor and lu_solve, cho_factor and cho_solve",
+                    known.with_body(body),
+                    displayed("results agree to rounding"),
+                    tuple,
+                )
+
+
+_BY_FACTORS = "scipy.linalg.lu_solve"
+
+
+def _made_before(
+    value: Value, loop: Statement, inner: Sequence[Statement], kernel: Kernel
+) -> Value | None:
+    """Return what a value is made of that no iteration changes; None where one may."""
+    for one in inner:
+        if isinstance(one, Bind) and value == _whole(one.name, kernel):
+            changes = (leaf for leaf in inner if not within(leaf) and one.name in written(leaf))
+            value = one.value if [*changes] == [one] else value
+    indices = {one.variable for one in (loop, *inner) if isinstance(one, Loop)}
+    changed = {*written(loop), *kernel.aliases, *(one.partition(".")[0] for one in indices)}
+    parts = [*parts_of(value)]
+    names = {read.array for read in reads(value)}
+    names |= {word for one in parts if isinstance(one, Scalar) for word in _WORD.findall(one.text)}
+    regions = (part for read in reads(value) for part in read.region)
+    moving = any(free_symbols(end) & indices for part in regions for end in bounds_in(part))
+    drawn = any(isinstance(one, Called) and one.function.startswith("random.") for one in parts)
+    return None if names & changed or moving or drawn else value
+
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def _whole(name: str, kernel: Kernel) -> Value | None:
+    return Read(name, region_of(kernel.extents(name))) if name in kernel.locals else None
 
 
 def _gone(bind: Bind, kernel: Kernel) -> tuple[Edit, ...]:

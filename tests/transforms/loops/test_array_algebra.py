@@ -200,3 +200,34 @@ def test_element_types_stay(line: str) -> None:
             before, changed = (_run(text, data)[1] for text in (source, after))
             assert np.asarray(before).dtype == np.asarray(changed).dtype
             np.testing.assert_allclose(changed, before, 1e-3)
+
+
+LOOP = "for k in range(N):\n        "
+FACTORISED = {
+    f"{LOOP}y[:] = np.linalg.solve(a, x + k)\n        x[k] = y[0]": True,
+    f"{LOOP}c = a + alpha * b\n        y[:] = np.linalg.solve(c, y)": True,
+    f"{LOOP}for j in range(3):\n            y[:] = np.linalg.solve(a, y)": True,
+    "y[:] = np.linalg.solve(a, x)": False,
+    f"{LOOP}y[:] = np.linalg.solve(a, y)\n        a[k, k] += 1.0": False,
+    f"{LOOP}c = a + k * b\n        y[:] = np.linalg.solve(c, y)": False,
+    f"{LOOP}y[:] = np.linalg.solve(a + b * y, y)": False,
+    f"{LOOP}c = a * 1.0\n        c[k] *= 2.0\n        y[:] = np.linalg.solve(c, y)": False,
+    f"c = a\n    {LOOP}y[:] = np.linalg.solve(c, y)\n        c = c + b": False,
+}
+
+
+@pytest.mark.parametrize("line", FACTORISED)
+def test_a_matrix_that_stays_in_a_loop_is_factorised_once(line: str) -> None:
+    """Only where every iteration has the same one, as a run shows."""
+    source = HEAD.format(t="f8", number="float", line=line.replace("range(N)", "range(len(a))"))
+    found = [one for one in TRANSFORM.propose(only_kernel(source)) if "factorise" in one.title]
+    assert len(found) == FACTORISED[line]
+    assert all(one.legality.applicability is Applicability.DISPLAY for one in found)
+    seen: list[Any] = []
+    recorded = source.replace("np.linalg.solve(", "solve(").replace("import numpy as np", "", 1)
+    names: dict[str, Any] = {"np": np}
+    names["solve"] = lambda one, other: seen.append(one.copy()) or np.linalg.solve(one, other)
+    exec(compile(recorded, "program.py", "exec"), names)
+    data = {name: array.copy() for name, array in _data(nan=False)[0].items()}
+    names["f"](**data, alpha=1.25)
+    assert FACTORISED[line] == (len(seen) > 1 and all(np.array_equal(seen[0], o) for o in seen))
