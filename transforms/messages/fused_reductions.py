@@ -174,12 +174,12 @@ def _independent(
     """Yield later reductions of the same kind that take nothing of what the first ones bring."""
     brought = first.results
     for node in takewhile(lambda one: not isinstance(one, ast.For | ast.While), nodes):
-        asks = bool(loaded_names([node]) & brought)
-        other = None if asks else _reduction(program, talking, node)
-        if other is not None and _goes_with(first.step, other.step):
+        other = _reduction(program, talking, node)
+        # what else the statement does with a result comes behind it
+        if other and _goes_with(first.step, other.step) and not words(other.text) & brought:
             yield other
             brought |= other.results
-        elif asks:
+        elif loaded_names([node]) & brought:
             brought |= bound_names([node])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Compute, Op, Visit
+from advisor.ir.spmd.steps import Communicate, Compute, Op, Visit, walk
 from advisor.source import Edit, Span
 from costdb.expr.nodes import Num
 from costdb.records import replace
@@ -92,7 +92,7 @@ def listed_numbers(
 
 def _listing(visit: Visit, step: Communicate) -> Compute | None:
     """Return the step that makes the list that a call sends."""
-    for one in visit.block[: visit.position][::-1]:
+    for one in [inner.step for inner in walk(visit.block[: visit.position])][::-1]:
         if isinstance(one, Compute) and one.what == "tolist":
             return one if step.statement.contains(one.span) or one.span == step.statement else None
         if isinstance(one, Communicate):

@@ -24,7 +24,7 @@ from advisor.frontend.spmd.values import Array, Number, Opaque, Range, Record, S
 from advisor.frontend.trees import nodes_in, parts_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
-from advisor.numpy_table import dtype_of
+from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from costdb.expr import Expr, free_symbols, to_text
 from costdb.records import replace
@@ -124,7 +124,7 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
     node = defined.function.node
     line = run.span(node.name).start_line
     # the first way is what holds in all of them
-    names = defined.entered[0].names
+    names = _typed(defined.entered[0].names)
     call = f"call in line {defined.sites[0].span.start_line}"
     arrays: list[SeenArray] = []
     numbers: list[SeenNumber] = []
@@ -164,12 +164,12 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
 def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | None) -> Seen:
     """Return a loop as a function of the names in it; its text, and that of the function around it,
     may tell what else tells not."""
-    span, values = run.span(node), run.loops[node]
+    span, values = run.span(node), _typed(run.loops[node])
     told = assumed_of(values, "\n".join(run.home.lines[span.start_line - 1 : span.end_line]))
     bindings = tuple(
         SeenBinding(run.home.lines[run.span(part).start_line - 1].strip(), name, what)
         for part in nodes_in(node)
-        for name, value in run.bound.get(part, {}).items()
+        for name, value in _typed(run.bound.get(part, {})).items()
         if (what := _bound(name, value, run)) is not None
     )
     arrays: dict[str, SeenArray] = {}
@@ -209,6 +209,15 @@ def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | Non
         bindings=bindings,
         alone=True,
     )
+
+
+def _typed(values: Mapping[str, Value | None]) -> dict[str, Value | None]:
+    """Return what names denote; of a number of unknown type nothing is known."""
+    unknown = Opaque("a number of unknown type", varies=True)
+    return {
+        name: unknown if isinstance(value, Number) and value.dtype == UNKNOWN_DTYPE else value
+        for name, value in values.items()
+    }
 
 
 def _bound(name: str, value: Value | None, run: Run) -> SeenArray | SeenNumber | None:

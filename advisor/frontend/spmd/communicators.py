@@ -30,7 +30,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.memory import Constructor, DerivedType, Payload, PayloadKind, View
 from advisor.ir.spmd.program import LargerFactor
 from advisor.ir.spmd.steps import CommKind, Communicator, Partner, PartnerKind
-from advisor.numpy_table import count_of, dtype_of
+from advisor.numpy_table import UNKNOWN_DTYPE, count_of, dtype_of
 from advisor.source import Span
 from costdb.expr import Expr, floor_div, num, sym
 from costdb.expr.nodes import Sym
@@ -94,7 +94,8 @@ def _object(value: Value, text: str, span: Span, depth: int, run: Run) -> Payloa
 
 def _whole(value: Array | Number, text: str, span: Span) -> Payload:
     if isinstance(value, Number):
-        return Payload(PayloadKind.SCALAR, text, span, None, value.dtype, num(1))
+        dtype = None if value.dtype == UNKNOWN_DTYPE else value.dtype
+        return Payload(PayloadKind.SCALAR, text, span, None, dtype, num(1))
     view = value.view
     return Payload(PayloadKind.ARRAY, text, span, view, view.dtype, view.count)
 

@@ -20,7 +20,7 @@ from advisor.frontend.spmd import builtin_calls, communicators, operations
 from advisor.frontend.spmd.builtin_calls import PARSER
 from advisor.frontend.spmd.door import WEAK, operation
 from advisor.frontend.spmd.functions import arguments, enter, has_decorator, instantiate
-from advisor.frontend.spmd.joining import entry, join
+from advisor.frontend.spmd.joining import condition_of, entry, join
 from advisor.frontend.spmd.numpy_calls import NumPy
 from advisor.frontend.spmd.numpy_created import dtype_name
 from advisor.frontend.spmd.run import Run
@@ -56,7 +56,8 @@ from advisor.frontend.spmd.values import (
     Value,
     Window,
 )
-from advisor.numpy_table import dtype_of, promote, result_dtype
+from advisor.ir.spmd.steps import Branch
+from advisor.numpy_table import REDUCTIONS, dtype_of, promote, result_dtype
 from advisor.source import Span
 from costdb.expr import Expr, conditional, logical_not, num
 
@@ -329,11 +330,18 @@ def _comparison(node: cst.Comparison, run: Run) -> Value:
 
 
 def _either(node: cst.IfExp, run: Run) -> Value:
-    test = evaluate(node.test, run)
-    then, orelse = evaluate(node.body, run), evaluate(node.orelse, run)
-    decided = test.expr if isinstance(test, Number) else None
+    span = run.span(node)
+    condition = condition_of(node.test, range(span.start_line, span.end_line + 1), run)
+    with run.block() as first:
+        then = evaluate(node.body, run)
+    with run.block() as second:
+        orelse = evaluate(node.orelse, run)
+    decided = condition.value
     if decided in (num(0), num(1)):
+        run.steps[-1].extend(first if decided == num(1) else second)
         return then if decided == num(1) else orelse
+    if first or second:
+        run.emit(Branch(condition, tuple(first), tuple(second), span))
     match then, orelse:
         case (Number(expr=Expr() as one), Number(expr=Expr() as other)) if decided is not None:
             return Number(conditional(decided, one, other), then.dtype, then.nobody)
@@ -426,8 +434,14 @@ def _call(node: cst.Call, run: Run) -> Value:
 def _foreign_call(function: Value, node: cst.Call, given: Arguments, run: Run) -> Value:
     called = dotted(node.func) or "an expression"
     why = f"the result of `{called}` is not known"
-    if called.rpartition(".")[2] in _STATUS_METHODS:
+    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    if name in _STATUS_METHODS:
         return Opaque(why, foreign=True, varies=True)
+    if name in REDUCTIONS and isinstance(function, Opaque):
+        # of an array, most likely: whatever else has such a method, it changes nothing
+        span = run.span(node)
+        owner = Argument(function, None, span, span, called)
+        return NumPy(run, span).called(name, None, Arguments([owner, *given.all]))
     mentions = frozenset(a.text for a in given.all if isinstance(a.value, Array))
     run.unknown(f"the call of `{called}` is not followed", run.span(node), mentions)
     for argument in given.all:

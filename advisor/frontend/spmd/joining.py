@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+import libcst as cst
+
+from advisor.frontend.directives import spoken_of
 from advisor.frontend.spmd import values
 from advisor.frontend.spmd.run import Run, State, whole
 from advisor.frontend.spmd.values import (
@@ -13,6 +16,7 @@ from advisor.frontend.spmd.values import (
     Array,
     Comm,
     External,
+    NeighbourRank,
     Nothing,
     Number,
     Opaque,
@@ -24,10 +28,57 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.ir.spmd.memory import Allocation, Buffer, Contiguity, Order, Origin, View
-from advisor.ir.spmd.steps import CommKind, Communicator
+from advisor.ir.spmd.steps import CommKind, Communicator, Condition, ConditionKind
 from advisor.numpy_table import Shape
-from costdb.expr import Expr, num
+from costdb.expr import Expr, equal, logical_not, num
+from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
+
+# The condition on which paths part: on whom it depends.
+
+
+def condition_of(test: cst.BaseExpression, lines: range, run: Run) -> Condition:
+    """Return the condition of a branch."""
+    found = run.evaluate(test, run)
+    value = found.expr if isinstance(found, Number | Opaque) else None
+    varies = isinstance(found, Number | Opaque) and found.varies
+    kind = ConditionKind.UNIFORM
+    if run.symbols.varies(value) or (varies and _names_ranks(test, run)):
+        kind = ConditionKind.RANK
+    elif varies:
+        kind = ConditionKind.DATA
+    elif not isinstance(found, Number):
+        kind = ConditionKind.UNKNOWN
+    single = None
+    if isinstance(value, Equal):
+        for one, other in ((value.left, value.right), (value.right, value.left)):
+            if isinstance(one, Sym) and one.name.startswith("rank"):
+                single = other
+    probability = spoken_of(run.file.pragmas.probabilities, lines)
+    if isinstance(found, Number) and found.dtype == "int" and value is not None:
+        # ``if rank:``
+        value = logical_not(equal(value, num(0)))
+    elif not isinstance(found, Number) or found.dtype != "bool":
+        value = None if value is None or not isinstance(value, Num) else num(int(value.value != 0))
+    return Condition(kind, run.text(test), run.span(test), value, single, probability)
+
+
+def _names_ranks(test: cst.BaseExpression, run: Run) -> bool:
+    """Return whether a condition asks for a rank or a neighbour, not only for data."""
+    waiting: list[cst.CSTNode] = [test]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.Name | cst.Attribute):
+            found = run.evaluate(node, run)
+            known = found.expr if isinstance(found, Number | Opaque) else None
+            if isinstance(found, NeighbourRank) or run.symbols.varies(known):
+                return True
+        else:
+            waiting += node.children
+    return False
+
+
+# One thing of two.
 
 
 def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:

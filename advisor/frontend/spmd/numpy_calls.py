@@ -253,11 +253,15 @@ class NumPy(ProgramDoor):
             view = self.fresh(dtype, None, order=Order.UNKNOWN)
             run.emit(Allocate(view.buffer, self.span))
             return Array(view)
+        of_all = not {"axis", "keepdims", "where", "out"} & arguments.keywords.keys()
+        of_all = of_all and row is not None and len(arguments.positional) <= (owner is None)
+        if of_all and isinstance(first, Opaque):
+            run.emit(Compute(None, (), None, self.span, "call"))
+            return Number(None, dtype or UNKNOWN_DTYPE, varies=True)
         if not isinstance(first, Array) or name not in PARAMETERS:
             return self.unknown_function(name, arguments)
         view = first.view
-        of_all = not {"axis", "keepdims", "where", "out"} & arguments.keywords.keys()
-        if row is not None and of_all and len(arguments.positional) <= (owner is None):
+        if of_all and row is not None:
             found = dtype or reduced_dtype(row.result, view.dtype or UNKNOWN_DTYPE)
             run.emit(Compute(None, (view,), None, self.span))
             return Number(None, "float" if found == UNKNOWN_DTYPE else found, varies=True)

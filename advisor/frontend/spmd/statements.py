@@ -21,16 +21,15 @@ from advisor.frontend.spmd.assignments import (
 )
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
-from advisor.frontend.spmd.joining import carry, meet
+from advisor.frontend.spmd.joining import carry, condition_of, meet
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.subscripts import iteration, name_of
-from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Record, Value
+from advisor.frontend.spmd.values import Number, Record, Value
 from advisor.frontend.trees import nodes_in
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
     Condition,
-    ConditionKind,
     Leave,
     Loop,
     LoopKind,
@@ -39,52 +38,11 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, ceil_div, equal, logical_not, num
+from costdb.expr import Expr, ExprError, ceil_div, logical_not, num
 from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
 
-# Conditions of an SPMD program: on whom they depend, and how many ranks they state.
-
-
-def condition_of(test: cst.BaseExpression, lines: range, run: Run) -> Condition:
-    """Return the condition of a branch."""
-    found = evaluate(test, run)
-    value = found.expr if isinstance(found, Number | Opaque) else None
-    varies = isinstance(found, Number | Opaque) and found.varies
-    kind = ConditionKind.UNIFORM
-    if run.symbols.varies(value) or (varies and _names_ranks(test, run)):
-        kind = ConditionKind.RANK
-    elif varies:
-        kind = ConditionKind.DATA
-    elif not isinstance(found, Number):
-        kind = ConditionKind.UNKNOWN
-    single = None
-    if isinstance(value, Equal):
-        for one, other in ((value.left, value.right), (value.right, value.left)):
-            if isinstance(one, Sym) and one.name.startswith("rank"):
-                single = other
-    probability = spoken_of(run.file.pragmas.probabilities, lines)
-    if isinstance(found, Number) and found.dtype == "int" and value is not None:
-        # ``if rank:``
-        value = logical_not(equal(value, num(0)))
-    elif not isinstance(found, Number) or found.dtype != "bool":
-        value = None if value is None or not isinstance(value, Num) else num(int(value.value != 0))
-    return Condition(kind, run.text(test), run.span(test), value, single, probability)
-
-
-def _names_ranks(test: cst.BaseExpression, run: Run) -> bool:
-    """Return whether a condition asks for a rank or a neighbour, not only for data."""
-    waiting: list[cst.CSTNode] = [test]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, cst.Name | cst.Attribute):
-            found = evaluate(node, run)
-            known = found.expr if isinstance(found, Number | Opaque) else None
-            if isinstance(found, NeighbourRank) or run.symbols.varies(known):
-                return True
-        else:
-            waiting += node.children
-    return False
+# What conditions tell of how many ranks there are.
 
 
 def _ranks_from(condition: Expr, origin: str, run: Run) -> None:

@@ -9,7 +9,7 @@ import libcst as cst
 import advisor.ir.values as forms
 from advisor.frontend.indices import Entry, Sizes, selected
 from advisor.frontend.spmd.door import ProgramDoor
-from advisor.frontend.spmd.joining import MOST_ENTRIES, items_of, join_all, key_of
+from advisor.frontend.spmd.joining import MOST_ENTRIES, condition_of, items_of, join_all, key_of
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Arguments,
@@ -28,7 +28,7 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.spmd.memory import View, extent_of, inside
-from advisor.ir.spmd.steps import Compute, Loop, LoopKind
+from advisor.ir.spmd.steps import Branch, Compute, Loop, LoopKind
 from advisor.ir.values import Point, Subscript
 from advisor.numpy_table import Shape, count_of
 from advisor.source import Span
@@ -408,13 +408,16 @@ def _rounds(
     run.frame.depth += 1
     with run.block() as body:
         _assign(loops[0].target, given, run)
-        for condition in loops[0].ifs:
-            run.evaluate(condition.test, run)
-        if len(loops) > 1:
-            element, inner = _rounds(loops[1:], elt, run)
-        else:
-            element, inner = run.evaluate(elt, run), num(1)
-        steps = tuple(body)
+        tests = [condition_of(one.test, range(0), run) for one in loops[0].ifs]
+        with run.block() as kept:
+            if len(loops) > 1:
+                element, inner = _rounds(loops[1:], elt, run)
+            else:
+                element, inner = run.evaluate(elt, run), num(1)
+        steps = tuple(kept)
+        for test in reversed(tests if steps else []):
+            steps = (Branch(test, steps, (), test.span),)
+        steps = (*body, *steps)
     run.frame.depth -= 1
     if steps:
         run.emit(replace(made, body=steps, span=run.span(loops[0])))
