@@ -171,6 +171,8 @@ class Scope:
     expanded : callable
         Reads a call of a function of the file, and returns what its result is written as; None for
         other calls.
+    results : dict of Call to Value
+        What these calls return, where it is one value.
     elsewhere : container of CSTNode
         What stands for nodes of these functions.
     pending : list of Statement
@@ -231,6 +233,7 @@ class Scope:
     picked: dict[str, Value] = field(default_factory=dict)
     things: dict[str, str] = field(default_factory=dict)
     expanded: Callable[[cst.Call], cst.BaseExpression | None] = field(default=lambda node: None)
+    results: dict[cst.Call, Value] = field(default_factory=dict)
     elsewhere: Container[cst.CSTNode] = ()
     pending: list[Statement] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
