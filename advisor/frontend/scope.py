@@ -185,6 +185,8 @@ class Scope:
         Extents that are not known to agree, and kept something from being understood.
     splits : dict of str to Split
         Of which part of their ranges loops are being read, by the symbols of their indices.
+    holding : dict of CSTNode to bool
+        Comparisons that come out so wherever the loops that are being read do anything.
     """
 
     imports: Mapping[str, str]
@@ -240,6 +242,7 @@ class Scope:
     calls: tuple[str, ...] = ()
     misfits: list[tuple[Expr, ...]] = field(default_factory=list)
     splits: dict[str, Split] = field(default_factory=dict)
+    holding: dict[cst.CSTNode, bool] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""
