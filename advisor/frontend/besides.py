@@ -20,6 +20,7 @@ from advisor.frontend.bindings import (
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas
 from advisor.frontend.effects import (
+    BUILTINS,
     Effects,
     Function,
     Reading,
@@ -135,7 +136,8 @@ class Bodies:
         calls = (one for one in nodes_in(returned) if isinstance(one, cst.Call))
         if any(is_conditional(one, returned) for one in calls):
             return None
-        if not all(isinstance(one, _READ) for part in statements for one in _smalls(part)):
+        smalls = [one for part in statements for one in _smalls(part)]
+        if not all(isinstance(one, _READ) for one in smalls) or any(map(_shows, smalls)):
             return None
         names = {one: f"{node.name.value}__{one}" for one in own.bound}
         naming = Naming(lambda one: names.get(one.value) if isinstance(one, cst.Name) else None)
@@ -236,6 +238,14 @@ def _smalls(part: cst.CSTNode) -> Iterator[cst.CSTNode]:
     for node in nodes_in(part):
         if isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
             yield node
+
+
+def _shows(node: cst.CSTNode) -> bool:
+    """Return whether a statement calls a builtin function, as ``print``, for what that does."""
+    match node:
+        case cst.Expr(cst.Call(cst.Name(name))):
+            return name in BUILTINS
+    return False
 
 
 def given_to(body: Inlined, call: cst.Call) -> dict[str, cst.BaseExpression] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -117,13 +117,13 @@ class Loops(Besides):
         if bounds is not None and bounds[2] == -1 and trips is not None:
             raise NotUnderstood("a loop that counts down, with a stated number of trips")
         if bounds is not None and variable is not None:
-            before = self.scope.moment()
+            before, arrays = self.scope.moment(), {*self.scope.declared, *self.scope.locals}
             whole = self._in_parts(node, variable, bounds, span) if trips is None else None
             if isinstance(whole, Unrolled):
                 return (whole,)
             made = whole or self._counting(node, variable, bounds, trips, span)
             if trips is None:
-                whole = self._within_guards(node, variable, bounds, span, before, made)
+                whole = self._within_guards(node, variable, bounds, before, arrays, made)
                 if whole is not None:
                     return (whole,)
             if is_prange(node.iter, self.scope):
@@ -181,16 +181,16 @@ class Loops(Besides):
         node: cst.For,
         variable: str,
         bounds: Bounds,
-        span: Span,
         before: Moment,
+        arrays: Collection[str],
         made: Loop,
     ) -> Unrolled | None:
         """Read a loop over the part of its range in which it does anything.
 
         None where no condition tells that, or it is not understood there either, or all of it is,
-        as `made`, and the part surely within.
+        as `made`, and the part surely within. `before` it, these `arrays` were known.
         """
-        scope, after = self.scope, self.scope.moment()
+        scope, after, span = self.scope, self.scope.moment(), made.span
         if not self._may_be_parted(node, variable, bounds):
             return None
         scope.restore(before)
@@ -200,12 +200,18 @@ class Loops(Besides):
         within = non_negative_within(high - low, scope.minima, scope.maxima, scope.starts)
         if holding and (_unread(made) or not within):
             scope.restore(before)
+            known = [(table, dict(table)) for table in (scope.declared, scope.locals)]
+            for table, _ in known:
+                for name in table.keys() - arrays:
+                    del table[name]
             scope.holding |= holding
             part = self._counting(node, variable, (low, high, 1), None, span)
             scope.holding = {one: out for one, out in scope.holding.items() if one not in holding}
             if not _unread(part):
                 # no rule may rewrite a loop within one whose range is not what the source says
                 return Unrolled((part,), span)
+            for table, entries in known:
+                table.update(entries)
         scope.restore(after)
         return None
 

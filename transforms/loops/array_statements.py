@@ -107,8 +107,9 @@ class _Made:
 
 
 def _made(
-    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, of_elements: bool
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, of_elements: bool, *, within: bool = False
 ) -> Iterator[_Made]:
+    """Yield statements for a loop, or for those `within` it, which have no text of their own."""
     plain, known, conditions = substituted(loop, outer, kernel)
     if is_search(plain):
         if of_elements:
@@ -120,7 +121,9 @@ def _made(
     if not before or all(map(_is_of_elements, before)) != of_elements:
         return
     ways = [frozenset[str](), sequential(plain, outer, known)]
-    for kept in ways if ways[1] else ways[:1]:
+    if within and any(isinstance(one, Loop) for one in plain.body):
+        ways.append(frozenset({plain.variable}))
+    for kept in dict.fromkeys(ways if ways[1] else (ways[0], *ways[2:])):
         after, condition = _raised(plain, outer, known, kept)
         argued = legality_of(before, stores_in(after), known) if after else None
         if argued is None:
@@ -159,7 +162,11 @@ def _in_parts(kernel: Kernel, of_elements: bool) -> Iterator[Proposal]:
         least, conditions = _in_order((whole,), kernel)
         known = kernel.with_body(with_statement(kernel.body, whole, parts))
         known = replace(known, least={**known.least, **least})
-        made = [one for part in parts for one in islice(_made(part, outer, known, of_elements), 1)]
+        made = [
+            one
+            for part in parts
+            for one in islice(_made(part, outer, known, of_elements, within=len(parts) == 1), 1)
+        ]
         if len(made) == len(parts) and not _may_be_empty(made[0], (whole,), kernel):
             after = tuple(chain.from_iterable(one.statements for one in made))
             weakest = max((one.argued for one in made), key=lambda one: _DOUBT[one.applicability])
@@ -355,8 +362,8 @@ def proposal(
 ) -> Proposal:
     """Return the proposal of statements for a loop and all within it."""
     within = _all_loops((loop,))
-    first = next(iter(within))
     stays = _all_loops(after)
+    first = next((one for one in within if one not in stays), "")
     gone = [within[one] for one in within if one not in stays and (of_elements or one == first)]
     by = by or ("one array statement" if len(stores_in(after)) == 1 else "array statements")
     if stays:

@@ -358,6 +358,8 @@ class Words:
             case Called(function, operands, stated=stated) if function in _CALLED:
                 options = "".join(f", {name}={text}" for name, text in stated)
                 return f"{self.called(function, operands)[:-1]}{options})"
+            case Called("column_stack" | "vstack" as function, operands):
+                return f"{self.module}.{function}(({', '.join(map(self.text, operands))}))"
             case Tally(at, weights, extent):
                 terms = "" if weights is None else f", weights={self.text(weights)}"
                 told = f"{self.text(at)}{terms}, minlength={self.size(extent)}"

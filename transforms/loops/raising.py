@@ -201,7 +201,7 @@ def raised(
     outer : tuple of Loop
     kernel : Kernel
     kept : container of str
-        Indices of inner loops that stay loops, around statements on arrays.
+        Indices of loops that stay loops, around statements on arrays.
 
     Raises
     ------
@@ -213,6 +213,8 @@ def raised(
     if not is_raisable(loop, kernel):
         raise NotRaised
     body = _inside(loop, outer, kernel, kept)
+    if loop.variable in kept:
+        return (replace(loop, body=body),)
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
     if passed(loop, kernel):
         numbers = [number.store for number in passed(loop, kernel)]

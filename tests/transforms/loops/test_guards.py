@@ -121,3 +121,41 @@ def test_ranges_end_where_conditions_do(body: str) -> None:
     source = HEAD.format(body="\n".join(indented(body.splitlines())))
     assert any(WRITTEN[body] in edited for _, edited in proposals(source))
     assert all(check(source, seed) for seed in range(3))
+
+
+STACKS = """\
+import numpy as np
+
+# advise: kernel
+# advise: s: f8[E, A, R, R]
+# advise: g: f8[E, A, R, R]
+# advise: d: f8[W, A, R, R]
+# advise: n: i8[A]
+def f(s, g, d, n):
+    for e in range(s.shape[0]):
+        for w in range(d.shape[0]):
+            for a in range(s.shape[1]):
+                if e - w >= 0:
+                    s[e, a] += {} @ d[w, a]
+"""
+WITHIN = {
+    "g[e - w, a]": "        s[e, :, :, :] += (g[e - min(d.shape[0], e + 1) + 1:e + 1",
+    "g[e - w, n[a]]": "        for w in range(min(d.shape[0], e + 1)):\n            s[e, :, :, :] +=",
+}
+
+
+@pytest.mark.parametrize("matrix", WITHIN)
+def test_what_is_within_goes_with_the_range_that_its_condition_leaves(matrix: str) -> None:
+    source = STACKS.format(matrix)
+    texts = [edited for _, edited in proposals(source)]
+    assert any(WITHIN[matrix] in text for text in texts)
+    for shapes in ((3, 5), (5, 3), (4, 1)):
+        stacks = [np.random.default_rng(1).random((n, 2, 3, 3)) for n in (*shapes[:1], *shapes)]
+        left = []
+        for text in (source, *texts):
+            names, given = dict[str, Any](), [one.copy() for one in stacks]
+            exec(compile(text, "f.py", "exec"), names)
+            names["f"](*given, np.array([1, 0]))
+            left.append(given[0])
+        for one in left[1:]:
+            np.testing.assert_allclose(one, left[0], 1e-12)

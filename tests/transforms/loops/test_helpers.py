@@ -86,3 +86,44 @@ def programs(draw: st.DrawFn) -> str:
 @given(programs(), st.integers(0, 99))
 def test_calls_that_are_raised_come_to_the_same(source: str, seed: int) -> None:
     event("raised" if check(source, seed) else "left")
+
+
+STAYS = {
+    "one that counts its calls": "def h(v, w):\n    global LIMIT\n    LIMIT += 1\n    return v",
+    "one that may return nothing": "def h(v, w):\n    if v > w:\n        return v",
+    "one that calls itself": "def h(v, w):\n    if v > w:\n        return v\n    return h(w, v)",
+    "one that returns from a loop": (
+        "def h(v, w):\n    for _ in range(2):\n        if v:\n            return v\n    return w"
+    ),
+    "one that fails": "def h(v, w):\n    if v > w:\n        raise ValueError\n    return v",
+    "one that prints": "def h(v, w):\n    if v > w:\n        print(v)\n    return v",
+    "one that keeps what it is given": (
+        "KEPT = []\n\ndef h(v, w):\n    if v > w:\n        KEPT.append(v)\n    return v"
+    ),
+    "one of other types": "def h(v, w):\n    if v > w:\n        return 'x'\n    return v",
+    "a generator": "def h(v, w):\n    if v > w:\n        return 1.0\n    yield v",
+}
+
+
+@pytest.mark.parametrize("title", STAYS)
+def test_functions_that_do_more_are_called(title: str) -> None:
+    body = AROUND.format("out[i] = h(x[i], t)")
+    assert proposals(program_of(STAYS[title], body)) == []
+
+
+def test_names_of_a_function_are_its_own() -> None:
+    helper = "def h(v, w):\n    i = v\n    if i > w:\n        return i\n    x = i * 2\n    return x"
+    source = program_of(helper, AROUND.format("out[i] = h(x[i], t) + x[i]"))
+    wanted = "out[:] = np.where(x > t, x, x * 2) + x"
+    assert any(wanted in edited for _, edited in proposals(source))
+    assert all(check(source, seed) for seed in range(3))
+
+
+def test_each_call_has_its_own_arguments() -> None:
+    source = program_of(
+        "def h(v, w):\n    return v - 2 * w",
+        AROUND.format(
+            "if h(x[i], t) > h(y[i], x[i]):\n        out[i] = h(x[i], y[i]) / h(y[i], t)"
+        ),
+    )
+    assert all(check(source, seed) for seed in range(3))
