@@ -178,9 +178,9 @@ class Bodies:
             case cst.Return(value=cst.BaseExpression() as value):
                 made = cst.Assign([cst.AssignTarget(result)], value)
             case cst.If(body=body, orelse=orelse):
-                blocks = [list(body.body), [] if orelse is None else [orelse]]
+                blocks: list[list[cst.CSTNode]] = [[*body.body], [] if orelse is None else [orelse]]
                 if isinstance(orelse, cst.Else):
-                    blocks[1] = list(orelse.body.body)
+                    blocks[1] = [*orelse.body.body]
                 then, rest = (
                     self._ended(one if _leaves(one) else [*one, *after], result) for one in blocks
                 )
@@ -188,7 +188,8 @@ class Bodies:
                     return None
                 inner = body.with_changes(body=then)
                 self.originals[inner] = body
-                made = here.with_changes(body=inner, orelse=cst.Else(cst.IndentedBlock(rest)))
+                other = cst.Else(cst.IndentedBlock([]).with_changes(body=rest))
+                made = here.with_changes(body=inner, orelse=other)
             case _:
                 return None
         self.originals[made] = here

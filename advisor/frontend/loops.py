@@ -200,18 +200,20 @@ class Loops(Besides):
         within = non_negative_within(high - low, scope.minima, scope.maxima, scope.starts)
         if holding and (_unread(made) or not within):
             scope.restore(before)
-            known = [(table, dict(table)) for table in (scope.declared, scope.locals)]
-            for table, _ in known:
-                for name in table.keys() - arrays:
-                    del table[name]
+            declared, made_here = dict(scope.declared), dict(scope.locals)
+            for name in (declared.keys() | made_here.keys()) - set(arrays):
+                scope.declared.pop(name, None)
+                scope.locals.pop(name, None)
             scope.holding |= holding
+            kept, self.kept = self.kept, []
             part = self._counting(node, variable, (low, high, 1), None, span)
             scope.holding = {one: out for one, out in scope.holding.items() if one not in holding}
             if not _unread(part):
                 # no rule may rewrite a loop within one whose range is not what the source says
                 return Unrolled((part,), span)
-            for table, entries in known:
-                table.update(entries)
+            self.kept = kept
+            scope.declared.update(declared)
+            scope.locals.update(made_here)
         scope.restore(after)
         return None
 

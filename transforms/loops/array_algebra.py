@@ -222,8 +222,8 @@ def _outer(value: Value, kernel: Kernel) -> Factors:
 def _of_rank(value: Value, kernel: Kernel) -> Iterator[Value]:
     """Yield a sum of outer products as one product of two matrices, with a column for each."""
     found = [(sign, one, _outer(one, kernel)) for sign, one in _terms(value)]
-    pairs = [(sign, *vectors) for sign, _, vectors in found if vectors]
-    types = {type_of(one, kernel).dtype for _, *vectors in pairs for one in vectors}
+    pairs = [(sign, vectors[0], vectors[1]) for sign, _, vectors in found if vectors]
+    types = {type_of(one, kernel).dtype for _, _, vectors in found for one in vectors}
     dtype = type_of(value, kernel).dtype
     known = _is_floating(dtype) or kind_of_or_none(dtype) is Kind.COMPLEX
     if len(pairs) < 2 or types != {dtype} or not known:

@@ -140,7 +140,7 @@ def f(s, g, d, n):
 """
 WITHIN = {
     "g[e - w, a]": "        s[e, :, :, :] += (g[e - min(d.shape[0], e + 1) + 1:e + 1",
-    "g[e - w, n[a]]": "        for w in range(min(d.shape[0], e + 1)):\n            s[e, :, :, :] +=",
+    "g[e - w, n[a]]": "        for w in range(min(d.shape[0], e + 1)):\n            s[e, :, :",
 }
 
 
