@@ -470,8 +470,9 @@ class Words:
             if named is None and text not in context.identifiers:
                 raise NoWords
             return named or text
-        if text in ("numpy.pi", "numpy.e", "numpy.inf", "numpy.nan"):
-            return text.replace("numpy", self.module)
+        home, _, constant = text.partition(".")
+        if home in ("numpy", "math") and constant in ("pi", "e", "inf", "nan"):
+            return f"{self.module}.{constant}"
         try:
             return text if float(text) >= 0 else within(text, _SUM, level)
         except ValueError:
