@@ -101,6 +101,9 @@ _OPPOSITE = {
 }
 
 
+_TELLING = frozenset({"len", "int", "abs", "min", "max"})
+
+
 def guarded(
     node: cst.For, index: str, low: Expr, high: Expr, scope: Scope
 ) -> tuple[Expr, Expr, dict[cst.CSTNode, bool]]:
@@ -118,12 +121,16 @@ def guarded(
             case cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], value)]):
                 if not names_in(value) & free and bound_to_number(name, value, scope):
                     free -= {name}
+                elif _calls(value):
+                    break
                 body = rest
                 continue
             case cst.For(body=inner, orelse=None) if not rest:
                 body = list(inner.body)
                 continue
-            case cst.If(test, body=inner, orelse=None) if not rest or _skips(inner):
+            case cst.If(test, body=inner, orelse=None) if not _calls(test) and (
+                not rest or _skips(inner)
+            ):
                 for one, holds in _parts_that(test, not _skips(inner)):
                     found = list(_relations(one, index, scope))
                     if names_in(one) & free or len(found) < len(one.comparisons):
@@ -142,6 +149,12 @@ def guarded(
                             low = _nearer(low, place, scope, maximum)
         break
     return low, high, known_there
+
+
+def _calls(node: cst.CSTNode) -> bool:
+    """Return whether an expression calls what may do more than tell of sizes."""
+    calls = (one.func for one in nodes_in(node) if isinstance(one, cst.Call))
+    return not all(isinstance(one, cst.Name) and one.value in _TELLING for one in calls)
 
 
 def _skips(body: cst.BaseSuite) -> bool:

@@ -159,3 +159,28 @@ def test_what_is_within_goes_with_the_range_that_its_condition_leaves(matrix: st
             left.append(given[0])
         for one in left[1:]:
             np.testing.assert_allclose(one, left[0], 1e-12)
+
+
+STAYS = {
+    "draws for every iteration": (
+        "for i in range(len(x)):\n    v = np.random.random()\n    if i - len(y) >= 0:\n"
+        "        out[i] += v * x[i - len(y)]"
+    ),
+    "a condition that draws": (
+        "for i in range(len(x)):\n    if np.random.random() < 0.5 and i - len(y) >= 0:\n"
+        "        out[i] += x[i - len(y)]"
+    ),
+    "a number that goes on changing": (
+        "k = 0\nfor i in range(len(x)):\n    k = k + n[i]\n    if i - k >= 0:\n"
+        "        out[i] += x[i - k]"
+    ),
+    "a range that is left": (
+        "for i in range(len(x)):\n    if i - len(y) >= 0:\n        out[i] += x[i - len(y)]\n"
+        "        if x[i] > 1:\n            break"
+    ),
+}
+
+
+@pytest.mark.parametrize("title", STAYS)
+def test_what_runs_besides_the_condition_stays(title: str) -> None:
+    assert proposals(HEAD.format(body="\n".join(indented(STAYS[title].splitlines())))) == []
