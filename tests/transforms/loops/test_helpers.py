@@ -16,6 +16,8 @@ VALUES = (
     *("v", "w", "v + w", "v / w", "0.0", "1.5", "2 * v", "-w", "abs(v)", "math.exp(-v * v)", "3"),
     *("math.sqrt(v)", "v // w", "v if v > w else w", "max(v, 0.0)", "min(v, w)", "LIMIT - v"),
 )
+NAMED = ("v + w", "1.5", "2 * v", "abs(v)", "v if v > w else w", "LIMIT - v", "math.exp(-v * v)")
+"""None is 0 for a number alone, which would divide also where no iteration does."""
 TESTS = (
     *("v > w", "v <= 0", "v != 0", "w", "not v > 1", "0 <= v < w", "v == w or w > 0"),
     *("v > LIMIT", "v / w > 1"),
@@ -23,7 +25,7 @@ TESTS = (
 CALLS = (
     *("h(x[i], t)", "h(x[i], y[i])", "h(x[i], y[i]) - h(y[i], x[i])", "h(w=t, v=y[i])"),
     *("h(h(x[i], t), y[i])", "2 * h(x[k[i]], 0.5)", "h(x[i - 1], x[i])", "h(n[i], k[i])"),
-    *("h(t, x[i])", "h(float(x[i]), t)", "h(g[i, k[i]], x[i])", "h(i, t)", "h(t, t)"),
+    *("h(t, x[i])", "h(float(x[i]), t)", "h(g[i, k[i]], x[i])", "h(i, x[i])"),
 )
 LOOPS = (
     *("out[i] = {0}", "out[i] = {0}", "out[i] += {0}", "x[i] = {0}", "total += {0}"),
@@ -52,7 +54,7 @@ def helpers(draw: st.DrawFn) -> str:
         lines = []
         for _ in range(draw(st.integers(0, 2))):
             name = one(("u", "v", "w"))
-            lines.append(f"{name} = {one(VALUES)}")
+            lines.append(f"{name} = {one(NAMED)}")
         if depth < 2 and draw(st.booleans()):
             lines += [f"if {one(TESTS)}:", *indented(block(depth + 1, draw(st.booleans())))]
             if draw(st.integers(0, 2)) == 0:
