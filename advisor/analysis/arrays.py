@@ -349,19 +349,22 @@ class Arrays:
         if any(isinstance(part, Strided) for part in (*left.region, *right.region)):
             raise NotPriced("a matrix product of slices with a step")
         assert left.view is not None and right.view is not None
-        # rows of the one go with rows of the result, columns of the other with its columns
-        rows_of = dict(zip(left.view[:-1], kept[:-1], strict=True))
-        sides = ((left, rows_of), (right, {right.view[1]: kept[-1]}))
+        # rows of the one go with rows of the result, columns of the other with its columns, and
+        # what is stacked with what is
+        rows_of = dict(zip(left.view[-2::-1], kept[-2::-1], strict=False))
+        columns_of = dict(zip(right.view[-3::-1], kept[-3::-1], strict=False))
+        sides = ((left, rows_of), (right, {**columns_of, right.view[-1]: kept[-1]}))
         for operand, going in sides:
             pairs = [(own, going.get(own)) for own in range(len(operand.region))]
             made += fetched([(operand, pairs)], region, placement, self.facts, self.halos)
         counts = tuple(local_count(placement, d, region[d], self.facts) for d in kept)
         rows, columns = calls.product(counts[:-1]), counts[-1]
         depth = describe(value.left, self.type_of).extents[-1]
+        stacked = describe(value.right, self.type_of).extents[:-2]
         inner = region_placement(placement, region)
         factors = (
             Visit(calls.dense((rows, depth), found.dtype), left.name or ""),
-            Visit(calls.dense((depth, columns), found.dtype), right.name or ""),
+            Visit(calls.dense((*stacked, depth, columns), found.dtype), right.name or ""),
         )
         accesses = (
             *(Access(factor.region) for factor in factors),

@@ -919,7 +919,7 @@ def _call(node: cst.Call, scope: Scope) -> Value:
             return made
     shown = scope.expanded(node)
     if shown is not None:
-        return value_of(shown, scope)
+        return scope.results.get(node) or value_of(shown, scope)
     numbers = drawn(node, scope)
     if numbers is not None and numbers.shape:
         # the statement goes on with what one before it draws

@@ -20,6 +20,7 @@ from advisor.frontend.bindings import (
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas
 from advisor.frontend.effects import (
+    BUILTINS,
     Effects,
     Function,
     Reading,
@@ -121,13 +122,22 @@ class Bodies:
             return None
         returned: cst.BaseExpression = cst.Name("None")
         match statements[-1]:
-            case cst.SimpleStatementLine(body=[cst.Return(value=value)]):
+            case cst.SimpleStatementLine(body=[cst.Return(value=value)]) if not any(
+                map(_returns, statements[:-1])
+            ):
                 statements.pop()
                 returned = value or returned
+            case _ if any(map(_returns, statements)):
+                returned = cst.Name(f"{node.name.value}__return")
+                ended = self._ended(statements, returned)
+                if ended is None:
+                    return None
+                statements = ended
         calls = (one for one in nodes_in(returned) if isinstance(one, cst.Call))
         if any(is_conditional(one, returned) for one in calls):
             return None
-        if not all(isinstance(one, _READ) for part in statements for one in _smalls(part)):
+        smalls = [one for part in statements for one in _smalls(part)]
+        if not all(isinstance(one, _READ) for one in smalls) or any(map(_shows, smalls)):
             return None
         names = {one: f"{node.name.value}__{one}" for one in own.bound}
         naming = Naming(lambda one: names.get(one.value) if isinstance(one, cst.Name) else None)
@@ -138,7 +148,8 @@ class Bodies:
         read = tuple(part for part in made if isinstance(part, cst.CSTNode))
         shown = returned.visit(naming)
         assert isinstance(shown, cst.BaseExpression)
-        self.originals.update(naming.originals)
+        for new, old in naming.originals.items():
+            self.originals[new] = self.originals.get(old, old)
         given_names = (one.name.value for one in defaults)
         parameters = {
             n: (names[n], one.default) for n, one in zip(given_names, defaults, strict=True)
@@ -146,10 +157,65 @@ class Bodies:
         again = frozenset(names[one] for one, found in own.bound.items() if len(found) > 1)
         return Inlined(parameters, read, shown, again)
 
+    def _ended(
+        self, statements: Sequence[cst.CSTNode], result: cst.Name
+    ) -> list[cst.CSTNode] | None:
+        """Return statements that name what they return, and end at their end alone.
+
+        What follows a condition that returns goes to its other branch. None where both branches
+        may go on, or where a loop returns.
+        """
+        place = next((n for n, one in enumerate(statements) if _returns(one)), None)
+        if place is None:
+            # it ends without a result
+            return None
+        before, here, after = list(statements[:place]), statements[place], statements[place + 1 :]
+        made: cst.CSTNode = here
+        match here:
+            case cst.SimpleStatementLine(body=[cst.Return() as last]):
+                here = last
+        match here:
+            case cst.Return(value=cst.BaseExpression() as value):
+                made = cst.Assign([cst.AssignTarget(result)], value)
+            case cst.If(body=body, orelse=orelse):
+                blocks: list[list[cst.CSTNode]] = [[*body.body], [] if orelse is None else [orelse]]
+                if isinstance(orelse, cst.Else):
+                    blocks[1] = [*orelse.body.body]
+                then, rest = (
+                    self._ended(one if _leaves(one) else [*one, *after], result) for one in blocks
+                )
+                if then is None or rest is None or not any(map(_leaves, blocks)):
+                    return None
+                inner = body.with_changes(body=then)
+                self.originals[inner] = body
+                other = cst.Else(cst.IndentedBlock([]).with_changes(body=rest))
+                made = here.with_changes(body=inner, orelse=other)
+            case _:
+                return None
+        self.originals[made] = here
+        return [*before, made]
+
     def _sees_the_same(self, scopes: tuple[NameScope, ...]) -> bool:
         """Return whether names that a function does not bind mean the same where it is called."""
         free = scopes[-1].used - scopes[-1].bound.keys()
         return all(home_of(name, scopes[:-1]) is home_of(name, self.scopes) for name in free)
+
+
+def _returns(node: cst.CSTNode) -> bool:
+    """Return whether something may return from the function that it stands in."""
+    return any(isinstance(one, cst.Return) for one in nodes_in(node))
+
+
+def _leaves(block: Sequence[cst.CSTNode]) -> bool:
+    """Return whether what stands after some statements is never reached."""
+    match block[-1] if block else None:
+        case cst.Return() | cst.SimpleStatementLine(body=[*_, cst.Return()]):
+            return True
+        case cst.If(body=body, orelse=cst.Else(body=other)):
+            return _leaves(body.body) and _leaves(other.body)
+        case cst.If(body=body, orelse=cst.If() as other):
+            return _leaves(body.body) and _leaves([other])
+    return False
 
 
 def is_conditional(call: cst.Call, node: cst.CSTNode) -> bool:
@@ -173,6 +239,14 @@ def _smalls(part: cst.CSTNode) -> Iterator[cst.CSTNode]:
     for node in nodes_in(part):
         if isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
             yield node
+
+
+def _shows(node: cst.CSTNode) -> bool:
+    """Return whether a statement calls a builtin function, as ``print``, for what that does."""
+    match node:
+        case cst.Expr(cst.Call(cst.Name(name))):
+            return name in BUILTINS
+    return False
 
 
 def given_to(body: Inlined, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
@@ -338,6 +412,7 @@ class Besides(SimpleStatements):
             certain &= not any(one in scope.views or scope.has_array(one) for one in body.again)
             if certain and not any(map(_is_unread, walk(tuple(made)))):
                 scope.pending += made
+                self._evaluated(call, body.result)
                 return body.result
         except NotUnderstood:
             pass
@@ -348,6 +423,15 @@ class Besides(SimpleStatements):
         for other in scope.locals.keys() - arrays:
             del scope.locals[other]
         return None
+
+    def _evaluated(self, call: cst.Call, result: cst.BaseExpression) -> None:
+        """Note what a call returns, before another one gives its parameters other values."""
+        scope, pending = self.scope, list(self.scope.pending)
+        scope.results.pop(call, None)
+        try:
+            scope.results[call] = value_of(result, scope)
+        except NotUnderstood:
+            scope.pending = pending
 
     def _passed(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         """Let a parameter of a function be what a call gives it."""

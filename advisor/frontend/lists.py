@@ -211,6 +211,8 @@ def put(name: str, node: cst.BaseExpression, span: Span, scope: Scope) -> Sequen
 def _is_of_one_type(value: Value, scope: Scope) -> bool:
     """Return whether a number has the same type whatever conditions choose."""
     match value:
+        case Scalar(text, dtype) if any(one in text for one in ("where(", "maximum(", "minimum(")):
+            return dtype == PYTHON_INTEGER
         case Elementwise("where" | "maximum" | "minimum" as operation, parts, called=False):
             ways = parts[operation == "where" :]
             types = {strong(scope.type_of(one).dtype) for one in ways}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -39,10 +39,10 @@ from advisor.frontend.indices import (
 )
 from advisor.frontend.scope import Moment, Split, looks_up, part_of
 from advisor.frontend.simple_statements import LEFT_EARLY
-from advisor.frontend.splits import ends_of_parts
+from advisor.frontend.splits import ends_of_parts, guarded
 from advisor.frontend.stores import bind_item, evaluated
 from advisor.frontend.trees import MOST_NODES, NotUnderstood, nodes_in, parts_of
-from advisor.ir.dependence import least_index
+from advisor.ir.dependence import least_index, non_negative_within
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
     NO_PRICE,
@@ -117,10 +117,15 @@ class Loops(Besides):
         if bounds is not None and bounds[2] == -1 and trips is not None:
             raise NotUnderstood("a loop that counts down, with a stated number of trips")
         if bounds is not None and variable is not None:
+            before, arrays = self.scope.moment(), {*self.scope.declared, *self.scope.locals}
             whole = self._in_parts(node, variable, bounds, span) if trips is None else None
             if isinstance(whole, Unrolled):
                 return (whole,)
             made = whole or self._counting(node, variable, bounds, trips, span)
+            if trips is None:
+                whole = self._within_guards(node, variable, bounds, before, arrays, made)
+                if whole is not None:
+                    return (whole,)
             if is_prange(node.iter, self.scope):
                 made = replace(made, threads=self.threads(span.start_line))
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
@@ -147,10 +152,8 @@ class Loops(Besides):
 
         Of one part where no condition tells them apart; None where nothing is known of them.
         """
-        scope, (low, high, step) = self.scope, bounds
-        changed = variable in assigned_names(node.body) or _may_be_left(node.body)
-        changed = changed or is_prange(node.iter, scope)
-        if step != 1 or changed or len(scope.splits) == MOST_SPLITS or scope.has_array(variable):
+        scope, (low, high, _) = self.scope, bounds
+        if len(scope.splits) == MOST_SPLITS or not self._may_be_parted(node, variable, bounds):
             return None
         before, symbol = scope.moment(), scope.index(variable, span.start_line)
         scope.bind_scalar(variable, sym(symbol))
@@ -172,6 +175,54 @@ class Loops(Besides):
             return None
         # no rule may rewrite a loop within one whose range is not what the source says
         return Unrolled(tuple(made), span)
+
+    def _within_guards(
+        self,
+        node: cst.For,
+        variable: str,
+        bounds: Bounds,
+        before: Moment,
+        arrays: Collection[str],
+        made: Loop,
+    ) -> Unrolled | None:
+        """Read a loop over the part of its range in which it does anything.
+
+        None where no condition tells that, or it is not understood there either, or all of it is,
+        as `made`, and the part surely within. `before` it, these `arrays` were known.
+        """
+        scope, after, span = self.scope, self.scope.moment(), made.span
+        if not self._may_be_parted(node, variable, bounds):
+            return None
+        scope.restore(before)
+        symbol = scope.index(variable, span.start_line)
+        scope.bind_scalar(variable, sym(symbol))
+        low, high, holding = guarded(node, symbol, *bounds[:2], scope)
+        within = non_negative_within(high - low, scope.minima, scope.maxima, scope.starts)
+        if holding and (_unread(made) or not within):
+            scope.restore(before)
+            declared, made_here = dict(scope.declared), dict(scope.locals)
+            for name in (declared.keys() | made_here.keys()) - set(arrays):
+                scope.declared.pop(name, None)
+                scope.locals.pop(name, None)
+            scope.holding |= holding
+            kept, self.kept = self.kept, []
+            part = self._counting(node, variable, (low, high, 1), None, span)
+            scope.holding = {one: out for one, out in scope.holding.items() if one not in holding}
+            if not _unread(part):
+                # no rule may rewrite a loop within one whose range is not what the source says
+                return Unrolled((part,), span)
+            self.kept = kept
+            scope.declared.update(declared)
+            scope.locals.update(made_here)
+        scope.restore(after)
+        return None
+
+    def _may_be_parted(self, node: cst.For, variable: str, bounds: Bounds) -> bool:
+        """Return whether all iterations of a loop come, one by one, whatever it does."""
+        scope = self.scope
+        changed = variable in assigned_names(node.body) or _may_be_left(node.body)
+        changed = changed or is_prange(node.iter, scope)
+        return bounds[2] == 1 and not changed and not scope.has_array(variable)
 
     def _untold(
         self,
@@ -651,6 +702,10 @@ def _guards_loops(body: cst.CSTNode) -> bool:
         if isinstance(one, cst.If)
         for part in nodes_in(one)
     )
+
+
+def _unread(loop: Loop) -> bool:
+    return any(isinstance(one, Unknown) for one in walk((loop,)))
 
 
 def _may_be_left(body: cst.CSTNode) -> bool:

@@ -171,6 +171,8 @@ class Scope:
     expanded : callable
         Reads a call of a function of the file, and returns what its result is written as; None for
         other calls.
+    results : dict of Call to Value
+        What these calls return, where it is one value.
     elsewhere : container of CSTNode
         What stands for nodes of these functions.
     pending : list of Statement
@@ -183,6 +185,8 @@ class Scope:
         Extents that are not known to agree, and kept something from being understood.
     splits : dict of str to Split
         Of which part of their ranges loops are being read, by the symbols of their indices.
+    holding : dict of CSTNode to bool
+        Comparisons that come out so wherever the loops that are being read do anything.
     """
 
     imports: Mapping[str, str]
@@ -231,12 +235,14 @@ class Scope:
     picked: dict[str, Value] = field(default_factory=dict)
     things: dict[str, str] = field(default_factory=dict)
     expanded: Callable[[cst.Call], cst.BaseExpression | None] = field(default=lambda node: None)
+    results: dict[cst.Call, Value] = field(default_factory=dict)
     elsewhere: Container[cst.CSTNode] = ()
     pending: list[Statement] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     calls: tuple[str, ...] = ()
     misfits: list[tuple[Expr, ...]] = field(default_factory=list)
     splits: dict[str, Split] = field(default_factory=dict)
+    holding: dict[cst.CSTNode, bool] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
         """Return the problem that nothing says what a name denotes."""

@@ -7,17 +7,17 @@ often one for the inner part and one for each end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import libcst as cst
 
 from advisor.frontend.bindings import assigned_names, names_in
-from advisor.frontend.indices import known
+from advisor.frontend.indices import bound_to_number, known
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import nodes_in
-from advisor.ir.dependence import known_non_negative
-from costdb.expr import ONE, ZERO, Expr, free_symbols, substitute
+from advisor.ir.dependence import known_non_negative, non_negative_within
+from costdb.expr import ONE, ZERO, Expr, free_symbols, maximum, minimum, substitute
 from costdb.expr.polynomials import affine_in
 
 MOST_ENDS = 6
@@ -93,9 +93,103 @@ def _precedes(one: Expr, other: Expr) -> bool | None:
     return False if known_non_negative(-gap, large) else None
 
 
+_OPPOSITE = {
+    "LessThan": "GreaterThanEqual",
+    "LessThanEqual": "GreaterThan",
+    "GreaterThan": "LessThanEqual",
+    "GreaterThanEqual": "LessThan",
+}
+
+
+_TELLING = frozenset({"len", "int", "abs", "min", "max"})
+
+
+def guarded(
+    node: cst.For, index: str, low: Expr, high: Expr, scope: Scope
+) -> tuple[Expr, Expr, dict[cst.CSTNode, bool]]:
+    """Return the part of a range in which a loop does anything, and conditions that hold there.
+
+    ``for t in range(n): if t - lag >= 0: ...`` goes from ``lag`` on. The name of the index is
+    bound, and numbers that are named before the condition become so.
+    """
+    known_there: dict[cst.CSTNode, bool] = {}
+    free = assigned_names(node.body)
+    body = list(node.body.body)
+    while body:
+        first, *rest = body
+        match first:
+            case cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], value)]):
+                if not names_in(value) & free and bound_to_number(name, value, scope):
+                    free -= {name}
+                elif _calls(value):
+                    break
+                body = rest
+                continue
+            case cst.For(body=inner, orelse=None) if not rest:
+                body = list(inner.body)
+                continue
+            case cst.If(test, body=inner, orelse=None) if not _calls(test) and (
+                not rest or _skips(inner)
+            ):
+                for one, holds in _parts_that(test, not _skips(inner)):
+                    found = list(_relations(one, index, scope))
+                    if names_in(one) & free or len(found) < len(one.comparisons):
+                        continue
+                    if not all(operator in _OPPOSITE for operator, _ in found):
+                        continue
+                    if not holds and len(found) > 1:
+                        continue
+                    known_there[one] = holds
+                    for operator, place in found:
+                        kept = operator if holds else _OPPOSITE[operator]
+                        place += _PLACES[kept][0]
+                        if kept.startswith("Less"):
+                            high = _nearer(high, place, scope, minimum)
+                        else:
+                            low = _nearer(low, place, scope, maximum)
+        break
+    return low, high, known_there
+
+
+def _calls(node: cst.CSTNode) -> bool:
+    """Return whether an expression calls what may do more than tell of sizes."""
+    calls = (one.func for one in nodes_in(node) if isinstance(one, cst.Call))
+    return not all(isinstance(one, cst.Name) and one.value in _TELLING for one in calls)
+
+
+def _skips(body: cst.BaseSuite) -> bool:
+    """Return whether a suite leaves out the rest of an iteration, and does nothing else."""
+    match body.body:
+        case [cst.SimpleStatementLine([cst.Continue()])] | [cst.Continue()]:
+            return True
+    return False
+
+
+def _parts_that(test: cst.BaseExpression, holds: bool) -> Iterator[tuple[cst.Comparison, bool]]:
+    """Yield comparisons that have to come out so for a condition to hold, or not to."""
+    match test:
+        case cst.Comparison():
+            yield test, holds
+        case cst.BooleanOperation(left, operator, right) if isinstance(operator, cst.And) == holds:
+            yield from _parts_that(left, holds)
+            yield from _parts_that(right, holds)
+        case cst.UnaryOperation(cst.Not(), inner):
+            yield from _parts_that(inner, not holds)
+
+
+def _nearer(end: Expr, place: Expr, scope: Scope, nearer: Callable[..., Expr]) -> Expr:
+    """Return the greater of two ends of a range, or the smaller one, as far as that is known."""
+    for one, other in ((end, place), (place, end)):
+        if non_negative_within(one - other, scope.minima, scope.maxima, scope.starts):
+            return one if nearer is maximum else other
+    return nearer(end, place)
+
+
 def decided(test: cst.BaseExpression, scope: Scope) -> bool | None:
     """Return how a condition comes out in the parts that are read; None where that is open."""
     match test:
+        case cst.Comparison() if test in scope.holding:
+            return scope.holding[test]
         case cst.Comparison():
             found = [one for split in scope.splits for one in _outcomes(test, split, scope)]
             pairs = len(test.comparisons)

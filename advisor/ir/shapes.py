@@ -166,14 +166,15 @@ def agreed(attempt: Callable[[Mapping[Expr, Expr]], Made]) -> Made:
 
 
 def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
-    if len(left.extents) < 2 or len(right.extents) != 2:
+    if len(left.extents) < 2 or len(right.extents) < 2:
         raise ShapeConflict("a matrix product of something other than two matrices")
-    inner, outer = left.extents[-1], right.extents[0]
+    inner, outer = left.extents[-1], right.extents[-2]
     if inner != outer:
         text = f"a product over {to_text(inner)} and {to_text(outer)} elements"
         raise ShapeConflict(text, inner, outer)
     dtype = promote(left.dtype, right.dtype)
-    return ArrayType(dtype, (*left.extents[:-1], right.extents[1]))
+    stacks = broadcast([left.extents[:-2], right.extents[:-2]])
+    return ArrayType(dtype, (*stacks, left.extents[-2], right.extents[-1]))
 
 
 def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:

@@ -198,7 +198,7 @@ class Transpose:
 
 @dataclass(frozen=True, slots=True)
 class MatMul:
-    """The product of two matrices, or of a stack of them and a matrix."""
+    """The product of two matrices, or of stacks of them."""
 
     left: Value
     right: Value

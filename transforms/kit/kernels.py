@@ -28,7 +28,8 @@ from advisor.ir.values import (
 )
 from advisor.source import Edit, Span
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
-from costdb.expr.nodes import Num, Sym
+from costdb.expr.functions import Max, Min
+from costdb.expr.nodes import Add, Num, Sym, split_coefficient
 from costdb.records import dataclass, field, fields, is_dataclass, replace
 from transforms.kit.rewrite import fresh_name
 
@@ -324,6 +325,19 @@ class Proofs:
 
     def non_negative(self, expr: Expr) -> bool:
         """Return whether an expression is surely at least 0."""
+        if self._is_shown(expr):
+            return True
+        lowest = self._lowest(expr)
+        for term in lowest.terms if isinstance(lowest, Add) else (lowest,):
+            factor, extreme = split_coefficient(term)
+            if isinstance(extreme, Max | Min):
+                # the least of several parts is at least 0 where all are
+                ways = (lowest - term + num(factor) * one for one in extreme.args)
+                needs = any if (factor > 0) == isinstance(extreme, Max) else all
+                return needs(map(self.non_negative, ways))
+        return False
+
+    def _is_shown(self, expr: Expr) -> bool:
         lowest = self._lowest(expr)
         gaps = (lowest - extent for extent in (num(0), *self.extents))
         if any(isinstance(gap, Num) and gap.value >= 0 for gap in gaps):

@@ -2,9 +2,10 @@
 
 **What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
-would do; sums of products that an array of their own holds; squared distances of all pairs by
-their differences; sorting for a few elements; equations with one matrix that a loop solves again
-and again; Python's `sum`, `min`, `max` and `sorted` of arrays; whole and half powers up to 16.
+would do; sums of outer products; sums of products that an array of their own holds; squared
+distances of all pairs by their differences; sorting for a few elements; equations with one matrix
+that a loop solves again and again; Python's `sum`, `min`, `max` and `sorted` of arrays; whole and
+half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -82,7 +83,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, Kind
 from advisor.source import Edit
-from costdb.expr import ZERO, free_symbols
+from costdb.expr import ZERO, free_symbols, num
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
     KernelRule,
@@ -205,6 +206,60 @@ def _scaled(value: Value, kernel: Kernel) -> Iterator[Value]:
                 sides = (matrix, found[1]) if number == 0 else (found[0], matrix)
                 inner = product(*sides, kernel)
                 yield Elementwise(operation, (inner, scale) if first else (scale, inner))
+
+
+def _terms(value: Value, sign: str = "add") -> Iterator[tuple[str, Value]]:
+    """Yield the terms of a sum, and whether each is added or subtracted."""
+    match value:
+        case Elementwise("add" | "subtract" as operation, (one, other)):
+            yield from _terms(one, sign)
+            yield from _terms(other, "add" if operation == sign else "subtract")
+        case _:
+            yield sign, value
+
+
+def _outer(value: Value, kernel: Kernel) -> Factors:
+    """Return the vectors of which a value is the outer product, scaled or not; else none."""
+    match value:
+        case Elementwise("multiply" | "divide" as operation, sides):
+            for column, row in (sides, sides[::-1])[: 1 + (operation == "multiply")]:
+                found = _outer(column, kernel) if not _rank(row, kernel) else ()
+                if found:
+                    return Elementwise(operation, (found[0], row)), found[1]
+                row = row.operand if isinstance(row, Expand) and row.axis == 0 else row
+                match column:
+                    case Expand(vector, 1) if operation == "multiply":
+                        if _rank(vector, kernel) == _rank(row, kernel) == 1:
+                            return vector, row
+    return ()
+
+
+def _of_rank(value: Value, kernel: Kernel) -> Iterator[Value]:
+    """Yield a sum of outer products as one product of two matrices, with a column for each."""
+    found = [(sign, one, _outer(one, kernel)) for sign, one in _terms(value)]
+    pairs = [(sign, vectors[0], vectors[1]) for sign, _, vectors in found if vectors]
+    types = {type_of(one, kernel).dtype for _, _, vectors in found for one in vectors}
+    dtype = type_of(value, kernel).dtype
+    known = _is_floating(dtype) or kind_of_or_none(dtype) is Kind.COMPLEX
+    if len(pairs) < 2 or types != {dtype} or not known:
+        return
+    if not any(one == value for _, one in kernel.context.written):
+        return
+    count = num(len(pairs))
+    rows = tuple(row for _, _, row in pairs)
+    columns = tuple(
+        one if sign == "add" else Elementwise("negative", (one,)) for sign, one, _ in pairs
+    )
+    shapes = (
+        (*type_of(columns[0], kernel).extents, count),
+        (count, *type_of(rows[0], kernel).extents),
+    )
+    made: Value = MatMul(
+        Called("column_stack", columns, shapes[0], dtype), Called("vstack", rows, shapes[1], dtype)
+    )
+    for sign, one in ((sign, one) for sign, one, vectors in found if not vectors):
+        made = Elementwise(sign, (made, one))
+    yield made
 
 
 def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
@@ -454,6 +509,12 @@ PATTERNS = (
         "a scaled matrix is an array of its own, made and read again for one product",
         "each term is rounded in another place, so results agree to rounding where nothing"
         " overflows",
+    ),
+    Pattern(
+        _of_rank,
+        "multiply by one product of matrices, for all outer products",
+        "every outer product is an array of its own, made and read again for the sum",
+        "terms are rounded in another place, so results agree to rounding where nothing overflows",
     ),
     Pattern(
         _traced,

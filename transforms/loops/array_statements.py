@@ -44,7 +44,7 @@ from advisor.source import Edit, Span
 from costdb.expr import ONE, free_symbols
 from costdb.expr.nodes import Num, Sym
 from costdb.expr.polynomials import affine_in
-from transforms.kit.kernels import offered, safe, unsafe, with_statement
+from transforms.kit.kernels import offered, proofs, safe, unsafe, with_statement
 from transforms.kit.rewrite import (
     first_line,
     nodes_of,
@@ -78,6 +78,8 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
             known = kernel.with_body(with_statement(kernel.body, loop, (flat,)))
             known = replace(known, least={**known.least, **least})
         for made in _made(flat, outer, known, of_elements):
+            if _may_be_empty(made, loop.body, kernel):
+                continue
             variant = replace(made.kernel, body=kernel.body)
             edits = partial(edit, loop, made.statements, variant)
             if any(one.variable for one in stores_in(made.statements)) and _is_raised(
@@ -90,8 +92,7 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
                 argued = reduce(on, conditions, made.argued)
                 after = made.statements
                 yield proposal(loop, after, variant, argued, edits, of_elements, made.by)
-    if of_elements:
-        yield from _in_parts(kernel)
+    yield from _in_parts(kernel, of_elements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,9 @@ class _Made:
 
 
 def _made(
-    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, of_elements: bool
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, of_elements: bool, *, within: bool = False
 ) -> Iterator[_Made]:
+    """Yield statements for a loop, or for those `within` it, which have no text of their own."""
     plain, known, conditions = substituted(loop, outer, kernel)
     if is_search(plain):
         if of_elements:
@@ -119,7 +121,9 @@ def _made(
     if not before or all(map(_is_of_elements, before)) != of_elements:
         return
     ways = [frozenset[str](), sequential(plain, outer, known)]
-    for kept in ways if ways[1] else ways[:1]:
+    if within and any(isinstance(one, Loop) for one in plain.body):
+        ways.append(frozenset({plain.variable}))
+    for kept in dict.fromkeys(ways if ways[1] else (ways[0], *ways[2:])):
         after, condition = _raised(plain, outer, known, kept)
         argued = legality_of(before, stores_in(after), known) if after else None
         if argued is None:
@@ -151,21 +155,26 @@ def _by_distances(
         yield made, on(argued, CONDITION), "statements with a product of arrays"
 
 
-def _in_parts(kernel: Kernel) -> Iterator[Proposal]:
+def _in_parts(kernel: Kernel, of_elements: bool) -> Iterator[Proposal]:
     """Yield statements for each loop that is read in parts of its range, of all in turn."""
     for outer, whole in _parted(kernel.body):
         parts = tuple(replace(one, body=unrolled(one.body)) for one in parts_of_range(whole))
         least, conditions = _in_order((whole,), kernel)
         known = kernel.with_body(with_statement(kernel.body, whole, parts))
         known = replace(known, least={**known.least, **least})
-        made = [one for part in parts for one in islice(_made(part, outer, known, True), 1)]
-        if len(made) == len(parts):
+        made = [
+            one
+            for part in parts
+            for one in islice(_made(part, outer, known, of_elements, within=len(parts) == 1), 1)
+        ]
+        if len(made) == len(parts) and not _may_be_empty(made[0], (whole,), kernel):
             after = tuple(chain.from_iterable(one.statements for one in made))
             weakest = max((one.argued for one in made), key=lambda one: _DOUBT[one.applicability])
             argued = reduce(on, conditions, weakest)
             names = {name: found for one in made for name, found in one.kernel.locals.items()}
             known = replace(made[-1].kernel, body=kernel.body, locals=names)
-            yield proposal(whole, after, known, argued, partial(edit, whole, after, known), True)
+            edits = partial(edit, whole, after, known)
+            yield proposal(whole, after, known, argued, edits, of_elements)
 
 
 def _parted(
@@ -200,6 +209,17 @@ def _in_order(body: tuple[Statement, ...], kernel: Kernel) -> tuple[dict[str, in
                 if slope == ONE and isinstance(rest, Num):
                     least[name] = max(least.get(name, 1), math.ceil(-rest.value))
     return least, words
+
+
+def _may_be_empty(made: _Made, body: tuple[Statement, ...], kernel: Kernel) -> bool:
+    """Return whether statements hang on a loop that may be empty where those of the source are not.
+
+    Such go through the part of a range in which a condition holds.
+    """
+    alone = [parts[0] for parts in map(parts_of_range, walk(body)) if len(parts) == 1]
+    known = proofs(kernel, ())
+    sure = all(known.non_negative(one.high - one.low) for one in alone)
+    return IF_NOT_EMPTY in made.argued.argument and not sure
 
 
 def _reordered(loop: Loop, before: Sequence[Store], kernel: Kernel) -> Legality | None:
@@ -342,8 +362,8 @@ def proposal(
 ) -> Proposal:
     """Return the proposal of statements for a loop and all within it."""
     within = _all_loops((loop,))
-    first = next(iter(within))
     stays = _all_loops(after)
+    first = next((one for one in within if one not in stays), "")
     gone = [within[one] for one in within if one not in stays and (of_elements or one == first)]
     by = by or ("one array statement" if len(stores_in(after)) == 1 else "array statements")
     if stays:

@@ -358,6 +358,8 @@ class Words:
             case Called(function, operands, stated=stated) if function in _CALLED:
                 options = "".join(f", {name}={text}" for name, text in stated)
                 return f"{self.called(function, operands)[:-1]}{options})"
+            case Called("column_stack" | "vstack" as function, operands):
+                return f"{self.module}.{function}(({', '.join(map(self.text, operands))}))"
             case Tally(at, weights, extent):
                 terms = "" if weights is None else f", weights={self.text(weights)}"
                 told = f"{self.text(at)}{terms}, minlength={self.size(extent)}"
@@ -468,8 +470,9 @@ class Words:
             if named is None and text not in context.identifiers:
                 raise NoWords
             return named or text
-        if text in ("numpy.pi", "numpy.e", "numpy.inf", "numpy.nan"):
-            return text.replace("numpy", self.module)
+        home, _, constant = text.partition(".")
+        if home in ("numpy", "math") and constant in ("pi", "e", "inf", "nan"):
+            return f"{self.module}.{constant}"
         try:
             return text if float(text) >= 0 else within(text, _SUM, level)
         except ValueError:

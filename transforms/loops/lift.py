@@ -401,6 +401,11 @@ class Lift:
                     order = (*range(last - 1), last, last - 1)
                     inner, place = Transpose(inner, order), last - 1
                 return MatMul(inner, right), place
+            case MatMul(left, right):
+                # of stacks of matrices, each with the other one in its place
+                rank, sides = self.rank(value), ((*self.value(one), one) for one in (left, right))
+                stacks = (self.aligned(v, at, self.rank(one), rank, 0) for v, at, one in sides)
+                return MatMul(*stacks), 0
             case Gather():
                 return self._gather(value)
             case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
@@ -416,6 +421,10 @@ class Lift:
                     raise NotRaised
                 moved = replace(value, operand=inner, axis=value.axis + (place <= value.axis))
                 return axes.windows(moved) if isinstance(moved, Windows) else moved, place
+            case Transpose(operand, order):
+                inner, place = self.value(operand)
+                assert place is not None
+                return Transpose(inner, (place, *(at + (at >= place) for at in order))), 0
             case Expand(operand, at):
                 inner, place = self.value(operand)
                 assert place is not None

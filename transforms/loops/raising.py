@@ -201,7 +201,7 @@ def raised(
     outer : tuple of Loop
     kernel : Kernel
     kept : container of str
-        Indices of inner loops that stay loops, around statements on arrays.
+        Indices of loops that stay loops, around statements on arrays.
 
     Raises
     ------
@@ -213,6 +213,8 @@ def raised(
     if not is_raisable(loop, kernel):
         raise NotRaised
     body = _inside(loop, outer, kernel, kept)
+    if loop.variable in kept:
+        return (replace(loop, body=body),)
     lift = Lift(loop, outer, kernel, proofs(kernel, outer))
     if passed(loop, kernel):
         numbers = [number.store for number in passed(loop, kernel)]
@@ -377,9 +379,6 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     if not (_counts(term) or any(_summed(term)) or computed):
         # whole numbers of Python have no end
         raise NotRaised
-    if is_total(store) and any(map(_is_of_either, parts_of(term))):
-        # only the data know whose number the sum is
-        raise NotRaised
     extreme = operation in ("maximum", "minimum")
     alone = all(isinstance(part, Point) for part in store.region)
     if operation not in ("add", "subtract") and not (extreme and alone):
@@ -407,24 +406,18 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
 
 
 def is_of_python(value: Value) -> bool | None:
-    """Return whether a number is one of Python's; None where a name may hold one of NumPy's."""
+    """Return whether a number is one of Python's; None where only the data, or a name, tell."""
     match value:
         case Scalar(_, dtype):
             return True if dtype in (PYTHON_INTEGER, PYTHON_FLOAT) else None
         case Copy():
             return value.of_python
-        case Elementwise(operation, parts, called=False):
-            kinds = {is_of_python(one) for one in parts[operation == "where" :]}
-            return False if False in kinds else None if None in kinds else True
-    return False
-
-
-def _is_of_either(value: Value) -> bool:
-    """Return whether a condition chooses between NumPy's number and what may be Python's."""
-    match value:
         case Elementwise("where", (_, *ways)):
             kinds = {is_of_python(one) for one in ways if one != Scalar("0", PYTHON_INTEGER)}
-            return False in kinds and len(kinds) > 1
+            return kinds.pop() if len(kinds) == 1 else None
+        case Elementwise(_, parts, called=False):
+            kinds = {is_of_python(one) for one in parts}
+            return False if False in kinds else None if None in kinds else True
     return False
 
 

@@ -66,6 +66,18 @@ WRITTEN = [
     ("return alpha / a @ x", None),
     ("return alpha * x @ a.T", None),
     ("return y[:, None] * a @ x", None),
+    # outer products
+    (
+        "a += np.outer(x, y) + np.outer(y, x)",
+        "a += np.column_stack((x, y)) @ np.vstack((y, x))",
+    ),
+    (
+        "return b - alpha * np.outer(x, x) + y[:, None] * x / 2.0 - a",
+        "return (np.column_stack((-(x * alpha), y / 2.0)) @ np.vstack((x, x)) + b) - a",
+    ),
+    ("a += np.outer(x, y)", None),
+    ("a += np.outer(x, y) * np.outer(y, x)", None),
+    ("a += x * y + np.outer(x, x)", None),
     # sums
     ("return np.sum(x * y)", "return np.dot(x, y)"),
     ("return (x**2).sum() + 1", "return np.dot(x, x) + 1"),
