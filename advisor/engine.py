@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,12 @@ from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from advisor.frontend.spmd.reader import Followed
-    from advisor.ir.kernel import Kernel
+    from advisor.ir.kernel import Kernel, Rule
     from advisor.ir.spmd.program import Program, ProgramTransform
     from advisor.observed import Seen, SeenMessages
+
+COMPUTED_AGAIN = "ADV506"
+"""The rule that tells also of what has no kernel, and so no price."""
 
 PLAIN_GAIN = REPORTED_FROM
 """Predicted speed-up from which on a finding is reported."""
@@ -247,6 +250,7 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
     else:
         alone = tuple(one for found in loops.values() for one in found)
         ranked = replace(ranked, findings=(*ranked.findings, *alone))
+    ranked = replace(ranked, findings=(*ranked.findings, *repeated(read, ranked.findings, options)))
     told = {finding.kernel for finding in ranked.findings}
     gaps = [part.line for part in ranked.coverage.not_understood]
     left = {one.name for one in kernels if any(line in one.lines for line in gaps)}
@@ -259,6 +263,31 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
         unseen = coverage_of(path, source, ran | told | named, called)
         ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
     return tell(path, ranked, source, options)
+
+
+def repeated(read: ReadFile, others: Iterable[Finding], options: Options) -> Iterator[Finding]:
+    """Yield findings about what calls compute again, where others tell nothing of these lines."""
+    from advisor.ir.same_calls import same_in_calls
+
+    found = same_in_calls(read.source)
+    rule = _computed_again(options) if found else None
+    if rule is None:
+        return
+    from advisor.ranking.findings import finding_of_repeated
+    from costdb.machines import load_machine
+
+    machine = load_machine(options.machine or "")
+    told = {f.span.start_line for f in others if f.code == rule.code}
+    for one in found:
+        if told.isdisjoint(part.lineno for part in one.found):
+            yield finding_of_repeated(read.path, read.source, machine, rule, one)
+
+
+def _computed_again(options: Options) -> Rule | None:
+    from advisor.transform_registry import transforms
+
+    wanted = (t for t in transforms() if t.code == COMPUTED_AGAIN and _is_wanted(t.code, options))
+    return next(wanted, None)
 
 
 def followed_file(path: str, source: str) -> Followed | None:

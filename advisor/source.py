@@ -109,6 +109,16 @@ def split_lines(source: str) -> list[str]:
     return [source[a:b] for a, b in zip(starts, [*starts[1:], len(source)], strict=True)]
 
 
+def span_of(node: ast.expr | ast.stmt | ast.arg | ast.alias, lines: Sequence[str]) -> Span:
+    """Return the span of a node, whose columns count bytes."""
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    first, last = lines[node.lineno - 1], lines[node.end_lineno - 1]
+    start = len(first.encode()[: node.col_offset].decode())
+    return Span(
+        node.lineno, start, node.end_lineno, len(last.encode()[: node.end_col_offset].decode())
+    )
+
+
 def newline_of(source: str) -> str:
     r"""Return the line end that `source` uses most, ``"\n"`` when it has none."""
     ends = _LINE_END.findall(source)

@@ -7,6 +7,7 @@ it reads. Whether that pays is for others to know.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -73,7 +74,7 @@ def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
         return {}
     file, found = File(tree), dict[Place, list[Same]]()
     for function in (tree, *(one for one in ast.walk(tree) if isinstance(one, Function))):
-        names, taken = Names(function, file), set[ast.AST]()
+        names, taken = file.names_of(function), set[ast.AST]()
         parts = [function, *names.nodes]
         loops = [one for one in parts if isinstance(one, Loop) and not is_opaque(one)]
         for loop in loops:
@@ -119,20 +120,51 @@ def _imports(source: str) -> Mapping[str, str]:
 def _of_loop(loop: Loop, names: Names, taken: set[ast.AST]) -> Iterator[Same]:
     """Yield what a loop computes again, in one, but for what is taken."""
     heads = [loop.target, loop.iter] if isinstance(loop, ast.For) else [loop.test]
-    certain = _certain(loop.body)
+    moved, values, lost = settled(heads, loop.body, loop.orelse, names, taken)
+    if len(moved) == len(loop.body):
+        return
+    found = [*moved, *(one for uses in values.values() for one in uses)]
+    taken.update(part for one in found for part in ast.walk(one))
+    if found:
+        yield _same(values.values(), lost.changes, names, repeats=True, moved=tuple(moved))
+
+
+def settled(
+    heads: Sequence[ast.expr],
+    body: Sequence[ast.stmt],
+    orelse: Sequence[ast.stmt],
+    names: Names,
+    taken: Collection[ast.AST] = (),
+    others: Changes | None = None,
+) -> tuple[list[ast.stmt], dict[str, tuple[ast.expr, ...]], Lost]:
+    """Return the statements and values of a block that are the same each time that it runs.
+
+    Parameters
+    ----------
+    heads : sequence of ast.expr
+        What is computed ahead of it, each time; of a loop of ``while`` that counts too.
+    body, orelse : sequence of ast.stmt
+    names : Names
+    taken : collection of ast.AST
+        What is not asked about.
+    others : Changes or None
+        What else is another thing each time.
+    """
+    certain, everything = _certain(body), [*heads, *body, *orelse]
+    uses = (
+        Counter(name for part in everything for name in assigned_names(part)),
+        Counter(name for part in everything for name in loads_in(part)),
+    )
     moved = [one for one in certain if _is_movable(one, names) and one not in taken]
     while True:
-        rest = [*heads, *(one for one in loop.body if one not in moved), *loop.orelse]
-        changes = names.changes(rest)
-        lost = names.lost(changes)
-        kept = [one for one in moved if _stays(one, moved, rest, loop, lost)]
+        rest = [one for one in everything if one not in moved]
+        lost = names.lost(names.changes(rest), others)
+        kept = [one for one in moved if _stays(one, moved, (*heads, *body), rest, uses, lost)]
         if len(kept) == len(moved):
             break
         moved = kept
-    if len(moved) == len(loop.body):
-        return
     values: dict[str, tuple[ast.expr, ...]] = {}
-    computed = list(names.parts(loop.test)) if isinstance(loop, ast.While) else []
+    computed = list(names.parts(heads[0])) if len(heads) == 1 else []
     computed += [one for part in certain if part not in moved for one in _surely(part, names)]
     inside = set(taken)
     for one, sure in computed:
@@ -140,10 +172,7 @@ def _of_loop(loop: Loop, names: Names, taken: set[ast.AST]) -> Iterator[Same]:
             inside.update(ast.walk(one))
             text = ast.unparse(one)
             values[text] = (*values.get(text, ()), one)
-    found = [*moved, *(one for uses in values.values() for one in uses)]
-    taken.update(part for one in found for part in ast.walk(one))
-    if found:
-        yield _same(values.values(), changes, names, repeats=True, moved=tuple(moved))
+    return moved, values, lost
 
 
 def _same(
@@ -187,14 +216,15 @@ def _is_movable(one: ast.stmt, names: Names) -> bool:
 def _stays(
     one: ast.stmt,
     moved: Sequence[ast.stmt],
+    block: Sequence[ast.AST],
     rest: Sequence[ast.AST],
-    loop: Loop,
+    uses: tuple[Mapping[str, int], Mapping[str, int]],
     lost: Lost,
 ) -> bool:
-    """Return whether a statement of a loop does the same in each iteration, before others."""
+    """Return whether a statement of a block does the same each time, before others."""
     names = lost.names
     made = {name for part in moved[: moved.index(one)] for name in assigned_names(part)}
-    everywhere, loads = list(assigned_names(loop)), list(loads_in(loop))
+    everywhere, loads = uses
     read = {path for path, _ in names.reads(one)}
     if lost.has(one) or any(path in everywhere for path in read - made):
         return False
@@ -202,15 +232,14 @@ def _stays(
     reached = names.reached(names.changes([one]).elements)
     if not all(path in made and names.is_own(path) for path in reached):
         return False
-    head = loop.test if isinstance(loop, ast.While) else loop.iter
-    ahead = (head, *loop.body[: loop.body.index(one)])
+    ahead = block[: block.index(one)]
     before = {path for part in ahead for path, _ in names.reads(part)}
     for name in assigned_names(one):
         use = ast.Name(name, ast.Load())
-        if everywhere.count(name) > 1 or name in before or lost.has(use):
+        if everywhere[name] > 1 or name in before or lost.has(use):
             return False
         # a loop that does not run leaves it as it was
-        if names.loads[name] > loads.count(name):
+        if names.loads[name] > loads[name]:
             return False
         if _escapes(names.groups.get(name, frozenset({name})), rest, names):
             return False

@@ -11,6 +11,8 @@ from advisor.analysis.processes import transfers
 from advisor.files import lasting_name
 from advisor.finding import (
     Alternative,
+    Applicability,
+    Condition,
     Crossover,
     Evidence,
     EvidenceTerm,
@@ -20,9 +22,9 @@ from advisor.finding import (
 )
 from advisor.ir.kernel import Kernel, Legality, Proposal, Rule, Transform, symbols_of
 from advisor.ranking.compare import Compared, Costed, Sizes, about_cores, cost, where_it_pays
-from advisor.source import split_lines
+from advisor.source import Edit, Span, span_of, split_lines
 from costdb.evaluate import Missing, Priced
-from costdb.expr import Expr, ExprError, sym
+from costdb.expr import Expr, ExprError, num, sym
 from costdb.expr.nodes import ZERO
 from costdb.machines import Machine
 from costdb.quantity import Omission, Provenance, Quantity
@@ -40,10 +42,24 @@ class Place:
 
 
 if TYPE_CHECKING:
+    from advisor.ir.same_calls import Again
     from advisor.ir.spmd.program import ProgramProposal
 
 AnyProposal: TypeAlias = "Proposal | ProgramProposal"
 Offered = TypeVar("Offered", bound="AnyProposal", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is only shown, and has no price."""
+
+    title: str
+    reason: str
+    span: Span
+
+    def edits(self) -> tuple[Edit, ...]:
+        """Return none."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +151,7 @@ def finding_of(
 def finding_about(
     place: Place,
     rule: Rule,
-    proposal: AnyProposal,
+    proposal: AnyProposal | Offer,
     gain: str,
     legality: Legality,
     evidence: Evidence,
@@ -172,6 +188,27 @@ def finding_about(
         fix=Fix(legality.applicability, legality.argument, edits) if edits else None,
         fingerprint=_fingerprint_of(place, rule.code, proposal),
     )
+
+
+def finding_of_repeated(
+    path: str, source: str, machine: Machine, rule: Rule, again: Again
+) -> Finding:
+    """Return the finding that calls compute something again, which has no price."""
+    lines, first = split_lines(source), again.found[0]
+    shown = " and ".join(f"`{one}`" for one in again.texts[:2])
+    shown = shown if len(again.texts) < 3 and len(shown) < 80 else "what stays the same"
+    loop, how = f"the loop of line {again.line}", "iteration of"
+    where = f", before {loop}"
+    if again.calls:
+        where, how = ", not in each call", "call in"
+    why = f"each {how} {loop} computes it from the same operands"
+    offer = Offer(f"compute {shown} once{where}", why, span_of(first, lines))
+    place = Place(path, again.function, source, num(1))
+    evidence = Evidence(machine.name, calibration_of(machine), Provenance.DERIVED, ())
+    gain, legality = "pays from the second time on", Legality(Applicability.DISPLAY, "")
+    finding = finding_about(place, rule, offer, gain, legality, evidence, ())
+    times = f"every {how.partition(' ')[0]} but the first"
+    return replace(finding, condition=Condition(times, (), None, always=True))
 
 
 def _prediction(found: Compared, lines: Sequence[str]) -> Prediction:
@@ -259,7 +296,7 @@ def _crossovers(
             yield Crossover(variable, *found)
 
 
-def _fingerprint_of(place: Place, code: str, proposal: AnyProposal) -> str:
+def _fingerprint_of(place: Place, code: str, proposal: AnyProposal | Offer) -> str:
     """Return what names a finding after its lines have moved, on any machine, from any folder."""
     line = split_lines(place.source)[proposal.span.start_line - 1]
     text = " ".join(line.split())

@@ -395,6 +395,8 @@ def _time(finding: Finding) -> str:
     prediction = finding.prediction
     if prediction is None:
         names = () if finding.condition is None else finding.condition.open_sizes
+        if not names:
+            return "no time is predicted: not all of it has a price here"
         given = " ".join(f"-D {name}=..." for name in names)
         return f"nothing binds {', '.join(names)}, so no time is predicted: pass {given}"
     # what runs once besides takes its time in both

@@ -10,6 +10,7 @@ from tokenize import COMMENT, generate_tokens
 
 from advisor.ir.kernel import SourceContext, lines_of
 from advisor.source import Edit, Span
+from advisor.source import span_of as span_of
 from costdb.expr import Expr
 from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Sym
@@ -115,16 +116,6 @@ def first_line(span: Span, context: SourceContext) -> Span:
     """Return the first line of a compound statement."""
     line = context.lines[span.start_line - 1]
     return Span(span.start_line, span.start_column, span.start_line, len(line.rstrip()))
-
-
-def span_of(node: ast.expr | ast.stmt | ast.arg | ast.alias, lines: list[str]) -> Span:
-    """Return the span of a node, whose columns count bytes."""
-    assert node.end_lineno is not None and node.end_col_offset is not None
-    first, last = lines[node.lineno - 1], lines[node.end_lineno - 1]
-    start = len(first.encode()[: node.col_offset].decode())
-    return Span(
-        node.lineno, start, node.end_lineno, len(last.encode()[: node.end_col_offset].decode())
-    )
 
 
 def statements_at(context: SourceContext) -> Mapping[tuple[int, int], ast.stmt]:

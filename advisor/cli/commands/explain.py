@@ -24,13 +24,15 @@ from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.effective import installed_rules
 from advisor.config.files import Layer, wrong_use
-from advisor.engine import Options, needs_reading, rank_kernel, rank_program, read_file
+from advisor.engine import Options, needs_reading, rank_kernel, rank_program, read_file, repeated
 from advisor.finding import Finding
 from advisor.ir.kernel import Rule
 from advisor.ranking.findings import Judged
 from advisor.report.model import page
 from advisor.report.style import json_text
 from advisor.source import NOTEBOOK, cell_line, cells_of, placed, text_line
+from costdb.evaluate import Priced
+from costdb.expr.nodes import ZERO
 from costdb.records import nearest
 
 if TYPE_CHECKING:
@@ -128,6 +130,9 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     found = [one for kernel in read.kernels for one in rank_kernel(path, kernel, every).judged]
     if read.program is not None:
         found += rank_program(read.program, every, {}).judged
+    told = [one.finding for one in found]
+    nothing = Priced(ZERO)
+    found += [Judged(one, nothing, nothing) for one in repeated(read, told, every)]
     found.sort(key=lambda one: (one.finding.span, one.finding.code))
     findings = with_evidence(one.finding for one in found)
     return tuple(replace(one, finding=f) for one, f in zip(found, findings, strict=True))

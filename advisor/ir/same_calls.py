@@ -1,0 +1,342 @@
+"""What calls of functions of a file compute again, which a loop repeats.
+
+A loop that calls a function with some arguments as they were computes the same again from these,
+as long as nothing in it changes what is read: neither its statements nor what it calls, by
+whatever name. So a function is read as the body of that loop, with what differs between the calls
+as something else each time.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from advisor.finding import MODULE
+from advisor.ir.changes import (
+    ALIKE,
+    MAKING,
+    PURE,
+    Changes,
+    File,
+    Loop,
+    Lost,
+    Names,
+    is_opaque,
+    path_of,
+    root_of,
+)
+from advisor.ir.unchanging import settled
+from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
+from costdb.records import dataclass, field
+
+_MOST_CALLS = 200
+_COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_GRIDS = frozenset({"indices", "hanning", "hamming", "blackman", "vander", "tri", "triu_indices"})
+_THROUGH = frozenset({"all", "any", "sorted", "sum"})
+_VIEWS = frozenset({"reshape", "ravel", "transpose", "squeeze", "astype", "copy", "flatten"})
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What is the same each time that a loop calls a function, or comes to it.
+
+    Attributes
+    ----------
+    function : str
+        Where it stands.
+    found : tuple of ast.stmt and ast.expr
+    texts : tuple of str
+        What takes some work of it.
+    line : int
+        Of the loop.
+    calls : bool
+        Whether it stands in a function that the loop calls.
+    """
+
+    function: str
+    found: tuple[ast.stmt | ast.expr, ...]
+    texts: tuple[str, ...]
+    line: int
+    calls: bool
+
+
+@dataclass(slots=True)
+class _State:
+    """How the calls in a loop come to a function: with which arguments, and what differs."""
+
+    given: dict[str, str]
+    others: Changes = field(default_factory=Changes)
+
+    def joined(self, given: Mapping[str, str], others: Changes) -> bool:
+        """Take another call in; return whether that tells something new."""
+        before = len(self.others.wholly), len(self.others.elements)
+        differ = {one for one in given.keys() | self.given if given.get(one) != self.given.get(one)}
+        self.others.and_also(others).wholly.update(differ)
+        return before != (len(self.others.wholly), len(self.others.elements))
+
+
+@lru_cache(maxsize=4)
+def same_in_calls(source: str) -> Sequence[Again]:
+    """Return what loops of a file compute again by what they call, in the order of the source."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    reader, found = _Reader(File(tree, reduces=True)), dict[ast.AST, Again]()
+    for names in map(reader.file.names_of, reader.file.scopes):
+        for one in names.nodes:
+            if isinstance(one, Loop | _COMPREHENSION) and not is_opaque(one):
+                for again in reader.of_loop(one, names):
+                    if not any(part in found for part in again.found):
+                        found.update(dict.fromkeys(again.found, again))
+    return tuple(sorted(set(found.values()), key=lambda one: one.found[0].lineno))
+
+
+class _Reader:
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.order, self.is_array = cache(self._order), cache(self._is_array)
+
+    def of_loop(self, loop: Loop | ast.expr, names: Names) -> Iterator[Again]:
+        """Yield what is the same each time that the loop goes round."""
+        heads, body, orelse, repeated = _parts(loop)
+        changes = names.changes([*heads, *body, *orelse])
+        if changes.strange:
+            return
+        moved, values, lost = settled(heads, body, orelse, names)
+        rest = [one for one in body if one not in moved]
+        # the others have prices
+        same = (one for one in (*moved, *_flat(values)) if self._is_called(one, names))
+        yield from self._told(loop, names, same, body)
+        states: dict[ast.FunctionDef, _State] = {}
+        pending = list(self._reached((*repeated, *rest), names, lost, {}))
+        for _ in range(_MOST_CALLS):
+            if not pending:
+                break
+            node, given, other = pending.pop()
+            if node not in states:
+                states[node] = _State({**given}, other)
+            elif not states[node].joined(given, other):
+                continue
+            pending += self._followed(node, states[node])
+        else:
+            return
+        for node, state in states.items():
+            moved, values, _ = self._settled(node, state)
+            found = (*moved, *_flat(values))
+            yield from self._told(loop, self.file.names_of(node), found, node.body)
+
+    def _settled(
+        self, node: ast.FunctionDef, state: _State
+    ) -> tuple[list[ast.stmt], dict[str, tuple[ast.expr, ...]], Lost]:
+        return settled([], node.body, [], self.file.names_of(node), (), state.others)
+
+    def _followed(
+        self, node: ast.FunctionDef, state: _State
+    ) -> Iterator[tuple[ast.FunctionDef, dict[str, str], Changes]]:
+        """Yield the calls in a function where it does most."""
+        names = self.file.names_of(node)
+        moved, _, lost = self._settled(node, state)
+        most = max(self.order(one, names) for one in node.body)
+        rest = [one for one in node.body if one not in moved and self.order(one, names) >= most]
+        yield from self._reached(rest, names, lost, state.given)
+
+    def _reached(
+        self, nodes: Iterable[ast.AST], names: Names, lost: Lost, around: Mapping[str, str]
+    ) -> Iterator[tuple[ast.FunctionDef, dict[str, str], Changes]]:
+        """Yield which functions of the file are called, with what, and what differs."""
+        own = {*names.nodes}
+        for call in (one for part in nodes for one in ast.walk(part) if one in own):
+            found = self.file.called(call, names) if isinstance(call, ast.Call) else None
+            if found is None or not isinstance(call, ast.Call):
+                continue
+            node, given = found
+            if node.decorator_list or any(map(is_opaque, node.body)):
+                continue
+            inner, others = self.file.names_of(node), Changes(fields={*lost.changes.fields})
+            every = ((lost.wholly[0], others.wholly), (lost.elements[0], others.elements))
+            for name, value in given.items():
+                path = path_of(value)
+                for paths, into in every if path else ():
+                    into |= {name for one in paths if f"{path}.".startswith(f"{one}.")}
+                    rests = (one[len(path) :] for one in paths if one.startswith(f"{path}."))
+                    into |= {name + rest for rest in rests}
+                other = not lost.changes.fields.isdisjoint(path.split(".")[1:])
+                if other or (not path and (not names.only(value) or lost.has(value))):
+                    others.wholly.add(name)
+            shown = self.file.bound - inner.bound
+            shown -= frozenset() if names.node is self.file.tree else names.bound
+            for paths, into in every:
+                into |= {one for one in paths if root_of(one) in shown}
+            texts = {name: _text(value, names, around) for name, value in given.items()}
+            yield node, texts, others
+
+    # --- what is worth a word ---------------------------------------------------------------------
+
+    def _order(self, node: ast.AST, names: Names) -> int:
+        """Return how many loops stand in one another, with those of what is called."""
+        match node:
+            case ast.For() | ast.While():
+                return 1 + max(self.order(one, names) for one in (*node.body, *node.orelse))
+            case ast.ListComp(value) | ast.SetComp(value) | ast.GeneratorExp(value):
+                calls = any(isinstance(one, ast.Call) for one in ast.walk(value))
+                return calls + self.order(value, names)
+        inner = [self.order(one, names) for one in ast.iter_child_nodes(node)]
+        found = self.file.called(node, names) if isinstance(node, ast.Call) else None
+        if found is not None and found[0] not in self.file.busy:
+            self.file.busy.add(found[0])
+            own = self.file.names_of(found[0])
+            inner += [self.order(one, own) for one in found[0].body]
+            self.file.busy.remove(found[0])
+        return max(inner, default=1)
+
+    def _told(
+        self,
+        loop: Loop | ast.expr,
+        names: Names,
+        found: Iterable[ast.AST],
+        body: Sequence[ast.stmt],
+    ) -> Iterator[Again]:
+        """Yield what takes as much as anything else there."""
+        most = max((self.order(one, names) for one in body), default=0)
+        inner = (one for part in body for one in ast.walk(part) if isinstance(one, Loop))
+        loops, kept, texts = [{*ast.walk(one)} for one in inner], list[Any](), dict[str, None]()
+        for one in found:
+            order = self.order(one, names) + sum(one in inside for inside in loops)
+            works = order >= most and self._is_work(one, names)
+            if works or (kept and order >= most and isinstance(one, ast.stmt)):
+                kept.append(one)
+            if works and not _stores(one):
+                texts[ast.unparse(getattr(one, "value", one))] = None
+        if texts:
+            owner, name = self.file.owners.get(names.node), getattr(names.node, "name", MODULE)
+            where, calls = f"{owner}.{name}" if owner else name, body is not _parts(loop)[1]
+            yield Again(where, tuple(kept), tuple(texts), loop.lineno, calls)
+
+    def _is_called(self, node: ast.AST, names: Names) -> bool:
+        """Return whether functions of the file are called, or all ranks."""
+        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+        return any(
+            self.file.called(one, names) or getattr(one.func, "attr", "") in ALIKE for one in calls
+        )
+
+    def _is_work(self, node: ast.AST, names: Names) -> bool:
+        """Return whether something goes through arrays, or through loops."""
+
+        def works(one: ast.AST) -> bool:
+            match one:
+                case ast.Call() if found := self.file.called(one, names):
+                    own = self.file.names_of(found[0])
+                    return self.order(one, names) > 1 or self._unless_again(
+                        found[0], found[0].body, lambda part: self._is_work(part, own)
+                    )
+                case ast.Call(func, args):
+                    name = ast.unparse(func).rpartition(".")[2]
+                    given = [*args, *([func.value] if isinstance(func, ast.Attribute) else [])]
+                    quick = name in MAKING or name in _VIEWS or name in PURE - _THROUGH
+                    arrays = (self.is_array(part, names) for part in (one, *given))
+                    return name in ALIKE or (not quick and any(arrays))
+                case (
+                    ast.BinOp()
+                    | ast.Compare()
+                    | ast.UnaryOp()
+                    | ast.Subscript(ast.Attribute(_, "mgrid"))
+                ):
+                    return self.is_array(one, names)
+            return False
+
+        return any(map(works, ast.walk(node)))
+
+    def _is_array(self, node: ast.AST | None, names: Names) -> bool:
+        """Return whether something is seen to be an array, so that work on it counts."""
+
+        def any_of(nodes: Iterable[ast.AST | None]) -> bool:
+            return any(self.is_array(one, names) for one in nodes)
+
+        match node:
+            case ast.BinOp(left, _, right):
+                return any_of((left, right))
+            case ast.UnaryOp(operand=value) | ast.Attribute(value, "T" | "real" | "imag"):
+                return any_of((value,))
+            case ast.Compare(left, _, others):
+                return any_of((left, *others))
+            case ast.Subscript(ast.Attribute(_, "mgrid" | "ogrid")):
+                return True
+            case ast.Subscript(ast.Call() as value, ast.Constant()) | ast.Subscript(
+                ast.Subscript() as value, ast.Constant()
+            ):
+                return any_of((value,))
+            case ast.Subscript(value, index):
+                each = index.elts if isinstance(index, ast.Tuple) else [index]
+                return any(isinstance(one, ast.Slice) for one in each) or any_of(each)
+            case ast.Call(func, args, words):
+                full = names.imported(func)
+                name = (full or ast.unparse(func)).rpartition(".")[2]
+                given = [*args, *([] if full else [getattr(func, "value", None)])]
+                if found := self.file.called(node, names):
+                    own = self.file.names_of(found[0])
+                    returned = [one for one in own.nodes if isinstance(one, ast.Return)]
+                    return self._unless_again(
+                        found[0], returned, lambda one: self.is_array(one.value, own)
+                    )
+                if name in REDUCTIONS:
+                    return any(one.arg == "axis" for one in words) and any_of(given)
+                if name in ELEMENTWISE or not full.startswith("numpy."):
+                    return any_of(given)
+                return name in MAKING or name in _GRIDS or full.count(".") > 1 or any_of(given)
+            case ast.Name() | ast.Attribute() if not names.imported(node):
+                origins = self.file.origins(node, names)
+                return self._unless_again(
+                    node, origins, lambda one: self.is_array(one[0], self.file.names_of(one[1]))
+                )
+        return False
+
+    def _unless_again(
+        self, key: ast.AST, parts: Iterable[Any], holds: Callable[[Any], bool]
+    ) -> bool:
+        """Return whether something holds of some part, where that is not being asked already."""
+        if key in self.file.busy:
+            return False
+        self.file.busy.add(key)
+        found = any(map(holds, parts))
+        self.file.busy.remove(key)
+        return found
+
+
+def _stores(node: ast.AST) -> bool:
+    """Return whether a statement stores to an array that others make."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return isinstance(node, ast.AugAssign) or any(isinstance(t, ast.Subscript) for t in targets)
+
+
+def _parts(
+    loop: Loop | ast.expr,
+) -> tuple[list[ast.expr], list[ast.stmt], list[ast.stmt], list[ast.AST]]:
+    """Return what stands ahead in a loop, its body, what follows, and what else is repeated."""
+    match loop:
+        case ast.For(target, given, body, orelse):
+            return [target, given], body, orelse, []
+        case ast.While(test, body, orelse):
+            return [test], body, orelse, [test]
+    assert isinstance(loop, _COMPREHENSION)
+    # what the first goes through is computed once
+    first, *others = loop.generators
+    made = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
+    return [loop, loop], [], [], [*made, *first.ifs, *others]
+
+
+def _flat(values: Mapping[str, Sequence[ast.expr]]) -> list[ast.expr]:
+    return [one for uses in values.values() for one in uses]
+
+
+def _text(node: ast.AST, names: Names, around: Mapping[str, str]) -> str:
+    """Return an argument by what the loop calls things; of a function's own by that."""
+    own = {one: f"{one}@{getattr(names.node, 'name', '')}" for one in names.bound}
+    known = {**own, **around}
+    tree = ast.parse(ast.unparse(node), mode="eval")
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Name):
+            one.id = known.get(one.id, one.id)
+    return ast.unparse(tree)

@@ -1,0 +1,121 @@
+"""A program written anew so that it notes what is said to be the same in each call."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+from advisor.ir.same_calls import Again
+
+
+class Recorder:
+    """Compares values with those of the same statement earlier in the same run of a loop.
+
+    Attributes
+    ----------
+    seen : dict of str to int
+        How often each was the same as before.
+    differing : set of str
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[str, int] = {}
+        self.differing: set[str] = set()
+        self._open: dict[int, list[dict[str, bytes]]] = {}
+
+    def enter(self, number: int) -> None:
+        """Begin a loop."""
+        self._open.setdefault(number, []).append({})
+
+    def leave(self, number: int, value: Any = None) -> Any:
+        """End it; return a value."""
+        self._open[number].pop()
+        return value
+
+    def note(self, number: int, text: str, value: Any) -> Any:
+        """Note a value and return it."""
+        if self._open.get(number):
+            now, known = _frozen(value), self._open[number][-1]
+            if known.setdefault(text, now) != now:
+                self.differing.add(text)
+            self.seen[text] = self.seen.get(text, -1) + 1
+        return value
+
+
+def _frozen(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except (pickle.PicklingError, AttributeError):  # a class of the program
+        parts = sorted((name, _frozen(one)) for name, one in vars(value).items())
+        return repr((type(value).__name__, parts)).encode()
+
+
+class _Written(ast.NodeTransformer):
+    def __init__(self, found: Sequence[Again]) -> None:
+        self.loops: dict[int, list[int]] = {}
+        self.parts: dict[tuple[int, int, int, int], int] = {}
+        for number, again in enumerate(found):
+            self.loops.setdefault(again.line, []).append(number)
+            for one in again.found:
+                self.parts[_place(one)] = number
+
+    def visit(self, node: ast.AST) -> Any:
+        made = super().generic_visit(node)
+        number = self.parts.get(_place(node))
+        if number is not None and isinstance(node, ast.expr):
+            text = f"{node.lineno}: {ast.unparse(node)}"
+            return _call("note", ast.Constant(number), ast.Constant(text), made)
+        if number is not None and isinstance(node, ast.Assign):
+            names = [one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)]
+            notes = [
+                ast.Expr(
+                    _call(
+                        "note",
+                        ast.Constant(number),
+                        ast.Constant(f"{node.lineno}: {ast.unparse(node)} ({name})"),
+                        ast.Name(name, ast.Load()),
+                    )
+                )
+                for name in names
+            ]
+            return [made, *notes]
+        line = getattr(node, "lineno", 0)
+        comprehension = isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp)
+        for number in self.loops.get(line, ()):
+            if isinstance(node, ast.For | ast.While):
+                enter = ast.Expr(_call("enter", ast.Constant(number)))
+                leave = ast.Expr(_call("leave", ast.Constant(number)))
+                body = made if isinstance(made, list) else [made]
+                made = [enter, ast.Try(body, [], [], [leave])]
+            elif comprehension or isinstance(node, ast.GeneratorExp):
+                if isinstance(made, ast.GeneratorExp):
+                    made = ast.ListComp(made.elt, made.generators)
+                entered = _call("enter", ast.Constant(number))
+                listed = _call("leave", ast.Constant(number), made)
+                made = ast.Subscript(
+                    ast.Tuple([entered, listed], ast.Load()), ast.Constant(1), ast.Load()
+                )
+        return made
+
+
+def _place(node: ast.AST) -> tuple[int, int, int, int]:
+    names = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+    found = tuple(getattr(node, one, -1) for one in names)
+    if not isinstance(node, ast.expr | ast.stmt) or isinstance(node, ast.Expr):
+        return -1, -1, -1, -1
+    return found  # type: ignore[return-value]
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    recorder = ast.Name("_recorder", ast.Load())
+    return ast.Call(ast.Attribute(recorder, name, ast.Load()), list(args), [])
+
+
+def recorded(source: str, found: Sequence[Again], name: str = "__main__") -> Recorder:
+    """Run a program with notes; return what they tell."""
+    tree = ast.fix_missing_locations(_Written(found).visit(ast.parse(source)))
+    recorder = Recorder()
+    exec(compile(tree, "<recorded>", "exec"), {"__name__": name, "_recorder": recorder})
+    return recorder

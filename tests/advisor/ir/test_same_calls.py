@@ -1,0 +1,323 @@
+"""What loops compute again by what they call: told only where every run shows the same value."""
+
+from __future__ import annotations
+
+import random
+from textwrap import indent
+
+import pytest
+
+from advisor.engine import Options, check_source
+from advisor.finding import Finding, Verdict
+from advisor.ir.same_calls import same_in_calls
+from tests.advisor.ir.recorded import recorded
+
+HEAD = """\
+import numpy as np
+
+WEIGHTS = np.arange(4.0)
+COUNT = 0
+
+
+class Grid:
+    def __init__(self, n):
+        self.n = n
+        self.x = np.linspace(0.0, 1.0, n)
+        self.y = self.x
+        self.z = np.ones(n)
+
+
+class Flow:
+    def __init__(self, grid):
+        self.grid = grid
+        self.u = np.zeros(grid.n)
+
+    def mask(self):
+        made = np.ones(self.grid.n)
+        for i in range(self.grid.n):
+            if self.grid.z[i] > 2:
+                made[i] = 0.0
+        return made
+
+    def step(self, rate):
+        self.u = self.u * self.mask() + rate
+
+    def push(self):
+        self.grid.x[0] += 1.0
+
+    def swap(self):
+        self.grid, self.other = Grid(4), self.grid
+
+
+def kernel(grid, z):
+    wave = np.exp(grid.z * 2.0)
+    return wave * z
+
+
+def weighted(values):
+    return np.sqrt(WEIGHTS + 1.0) * values.sum()
+
+
+def scaled(values, by):
+    values *= by
+    return np.exp(values).sum() + np.exp(WEIGHTS).sum()
+
+
+def kept(values, into):
+    found = np.exp(values)
+    into.append(found)
+    return found
+
+
+def counted():
+    global COUNT
+    COUNT += 1
+    return np.exp(WEIGHTS * COUNT)
+
+
+def drawn(rng, values):
+    return np.exp(rng.normal(size=4)) + np.exp(values)
+
+
+def deeper(values, depth):
+    return np.exp(values).sum() if depth < 1 else deeper(values * 2.0, depth - 1)
+
+
+def both(first, second):
+    first[0] += 1.0
+    return np.exp(second).sum()
+
+
+def squared(values, of):
+    return np.square(of).sum() + values
+
+
+def run():
+    n = 4
+    grid, other, rng = Grid(n), Grid(n), np.random.default_rng(1)
+    flow, values, out = Flow(grid), np.ones(n), []
+    again, total = values, 0.0
+    for k in range(4):
+"""
+CASES = [
+    ("total += kernel(grid, k)", ["np.exp(grid.z * 2.0)"]),
+    ("total += kernel(other, k)\ngrid.z = values * k", []),
+    ("total += kernel(other, k)\ngrid.x[0] = k", ["np.exp(grid.z * 2.0)"]),
+    ("total += kernel(grid, k)\nother = Grid(n)\nother.z[0] = k", []),
+    ("grid = Grid(n)\ntotal += kernel(grid, k)", []),
+    ("grid.z[0] = k\ntotal += kernel(grid, k)", []),
+    ("total += kernel(grid, k) + kernel(other, k)", []),
+    ("flow.step(k)", ["self.mask()"]),
+    ("flow.step(k)\ngrid.z[0] = 3.0 * k", []),
+    ("flow.step(k)\nflow.grid.z = values * k", []),
+    ("flow.step(k)\nflow.push()", ["self.mask()"]),
+    ("flow.step(k)\nflow.swap()", []),
+    ("flow.step(k)\nsetattr(flow, 'grid', other)\nother.z[0] = 5.0", []),
+    ("total += weighted(values * k)", ["np.sqrt(WEIGHTS + 1.0)"]),
+    ("total += weighted(values * k)\nWEIGHTS[0] = k", []),
+    ("total += scaled(values, k)", ["np.exp(WEIGHTS).sum()"]),
+    ("total += scaled(values * 1.0, 2.0) + both(values, again)", ["np.exp(WEIGHTS).sum()"]),
+    ("total += both(values, again)", []),
+    ("total += both(values, values * 2.0)", []),
+    ("total += both(grid.x, grid.y)", []),
+    ("total += both(grid.z, grid.y)", []),
+    ("out = [1.0]\ntotal += both(out, values)", ["np.exp(second)"]),
+    ("total += kept(values, out).sum()", []),
+    ("total += kept(values, out).sum()\nout[0][0] = k", []),
+    ("total += counted().sum()", []),
+    ("total += drawn(rng, values)", ["np.exp(values)"]),
+    ("total += drawn(rng, values)\nvalues = values + 1.0", []),
+    ("total += deeper(values, 2)", []),
+    ("total += deeper(values, k)", []),
+    ("total += squared(k, values)", ["np.square(of).sum()"]),
+    ("total += squared(k, of=values)", ["np.square(of).sum()"]),
+    ("total += squared(k, *[values])", []),
+    ("call = squared if k else kernel\ntotal += squared(k, values)", ["np.square(of).sum()"]),
+    ("values.sort()\ntotal += squared(k, values)", []),
+    ("again += 1.0\ntotal += squared(k, values)", []),
+    ("np.add.at(values, 0, 1.0)\ntotal += squared(k, values)", []),
+    ("view = values[1:]\nview[0] = k\ntotal += squared(k, values)", []),
+    (
+        "total += sum(squared(j, values) for j in range(3))\nvalues = values + 1",
+        ["np.square(of).sum()"],
+    ),
+    ("total += sum(map(float, kernel(grid, values)))\ngrid.z[k] = 9.0", []),
+    ("try:\n    total += squared(k, values)\nfinally:\n    values = values * 2.0", []),
+    ("if k == 2:\n    values[0] = 7.0\ntotal += squared(k, values)", []),
+]
+
+
+def program(body: str) -> str:
+    return f"{HEAD}{indent(body, ' ' * 8)}\n    return total\n\n\nrun()\n"
+
+
+@pytest.mark.parametrize(("body", "wanted"), CASES)
+def test_only_what_is_the_same_in_each_call_is_told(body: str, wanted: list[str]) -> None:
+    source = program(body)
+    found = same_in_calls(source)
+    assert [text for one in found for text in one.texts] == wanted
+    recorder = recorded(source, found)
+    assert not recorder.differing
+    assert all(recorder.seen.values())
+    assert bool(recorder.seen) == bool(wanted)
+
+
+def test_a_call_in_what_a_loop_goes_through_runs_once() -> None:
+    source = (
+        program("pass") + "found = [one for one in squared(1.0, np.ones(3) * np.ones(3))[:0]]\n"
+    )
+    assert not same_in_calls(source)
+
+
+def test_what_ranks_reduce_is_the_same_where_all_give_the_same() -> None:
+    source = """\
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+
+
+def dot(a, b):
+    return comm.allreduce(np.sum(a * b))
+
+
+def solve(b):
+    r = b * 2.0
+    for k in range(5):
+        r = r * 0.5
+        if dot(r, r) < 1e-9 * np.sqrt(dot(b, b)):
+            break
+
+
+def given(b):
+    for k in range(5):
+        comm.Bcast(b)
+        print(np.sqrt(dot(b, b)))
+"""
+    assert [one.texts for one in same_in_calls(source)] == [("1e-09 * np.sqrt(dot(b, b))",)]
+
+
+# --- drawn programs -------------------------------------------------------------------------------
+
+READ = ["grid.x", "grid.y", "grid.z", "values", "again", "WEIGHTS", "flow.u", "flow.grid.z"]
+CALLED = [
+    "kernel(grid, k)",
+    "kernel(flow.grid, k)",
+    "kernel(other, 2.0)",
+    "weighted({0})",
+    "scaled({0} * 1.0, 2.0)",
+    "scaled({0}, 1.5)",
+    "squared(k, {0})",
+    "squared({0}, {1})",
+    "both({0}, {1})",
+    "deeper({0}, 1)",
+    "kept({0}, out)",
+    "drawn(rng, {0})",
+    "flow.mask()",
+    "helper({0}, {1})",
+    "helper({0}, k)",
+    "outer(flow, {0})",
+]
+DONE = [
+    "total += np.sum({call})",
+    "total = total + np.sum({call})",
+    "if k % 2:\n    total += np.sum({call})",
+    "for j in range(2):\n    total += np.sum({call})",
+    "flow.step(k)",
+    "flow.push()",
+    "{0}[0] += 1.0",
+    "{0}[1:] = k",
+    "again = {0}",
+    "values = {0} * 1.0",
+    "other = grid",
+    "grid.z = {0} + k",
+    "flow.u = {0}",
+    "flow.grid = other",
+    "again = {0}[1:]\nagain[0] = k",
+    "out.append({0})",
+    "total += np.sum({call})",
+]
+HELPERS = [
+    "return np.exp(first) * np.sum(second)",
+    "local = np.exp(first)\nlocal[0] = np.sum(second)\nreturn local",
+    "first[0] = np.sum(second)\nreturn np.exp(first)",
+    "local = first\nlocal += 1.0\nreturn np.square(second)",
+    "return squared(np.sum(second), first) + np.sum(np.exp(second))",
+]
+OUTER = [
+    "return np.sum(flow.mask() * np.exp(values))",
+    "flow.push()\nreturn np.exp(flow.grid.y).sum() + np.exp(values).sum()",
+    "flow.u = values\nreturn np.exp(flow.u).sum() + np.exp(flow.grid.z).sum()",
+    "grid = flow.grid\ngrid.z[0] += 1.0\nreturn np.exp(flow.grid.z).sum()",
+]
+
+
+def drawn(number: int) -> str:
+    """Return a program that calls, changes and renames what it computes with."""
+    draw = random.Random(number)
+
+    def statement() -> str:
+        names = draw.choice(READ), draw.choice(READ)
+        call = draw.choice(CALLED).format(*names)
+        return draw.choice(DONE).format(draw.choice(READ), call=call)
+
+    body = "\n".join(statement() for _ in range(draw.randint(2, 4)))
+    helpers = (
+        f"def helper(first, second):\n{indent(draw.choice(HELPERS), '    ')}\n\n\n"
+        f"def outer(flow, values):\n{indent(draw.choice(OUTER), '    ')}\n\n\n"
+    )
+    return program(body).replace("def run():", helpers + "def run():")
+
+
+def test_of_drawn_programs_nothing_else_is_told() -> None:
+    told = 0
+    for number in range(400):
+        source = drawn(number)
+        found = same_in_calls(source)
+        if found:
+            try:
+                recorder = recorded(source, found)
+            except (ValueError, IndexError):  # shapes that do not fit
+                continue
+            assert not recorder.differing, f"{number}: {recorder.differing}\n{source}"
+            told += len(recorder.seen)
+    assert told > 150
+
+
+# --- as a finding ---------------------------------------------------------------------------------
+
+SHOWN = """\
+import numpy as np
+
+
+def wave(z, x):
+    kernel = np.exp(x[1:] * 2.0)
+    return kernel * z
+
+
+def run(x):
+    total = 0.0
+    for k in range(5):
+        total += wave(k, x)
+    return total
+"""
+
+
+def findings(source: str, **chosen: tuple[str, ...]) -> tuple[Finding, ...]:
+    given = {"sizes": {}, "select": (), "ignore": (), "min_speedup": None, **chosen}
+    return check_source("a.py", source, Options("node2026", **given)).findings  # type: ignore[arg-type]
+
+
+def test_it_is_shown_without_a_price_or_an_edit() -> None:
+    (found,) = findings(SHOWN)
+    assert (found.code, found.kernel, found.span.start_line) == ("ADV506", "wave", 5)
+    assert found.title == "compute `np.exp(x[1:] * 2.0)` once, not in each call"
+    assert "line 11" in found.reason
+    assert found.prediction is None and found.fix is None
+    assert found.verdict is Verdict.UNCERTAIN
+
+
+def test_it_is_left_out_as_its_rule_is() -> None:
+    assert not findings(SHOWN, ignore=("ADV506",))
+    line = "    kernel = np.exp(x[1:] * 2.0)"
+    assert not findings(SHOWN.replace(line, f"{line}  # advise: ignore[ADV506]"))
