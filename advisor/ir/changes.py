@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 
 from advisor.ir.waiting import DRAWS, METHODS, assigned_names
@@ -445,6 +445,18 @@ class File:
         )
 
 
+file_of = lru_cache(maxsize=4)(File)
+"""What the functions of a file do, by its tree."""
+
+
+def names_around(tree: ast.Module, node: ast.stmt) -> Names:
+    """Return what names denote where a statement stands."""
+    file = file_of(tree)
+    around = (one for one in file.scopes[1:] if isinstance(one, Function))
+    inside = (one for one in around if one.lineno <= node.lineno <= (one.end_lineno or 0))
+    return file.names_of(max(inside, key=lambda one: one.lineno, default=tree))
+
+
 class Names:
     """What names denote in a function, or outside of all.
 
@@ -604,6 +616,14 @@ class Names:
             plain = path_of(given[root]) if root in given else root
             found |= {f"{plain}{dot}{rest}"} if plain in roots else roots
         return frozenset(found)
+
+    def hidden(self, call: ast.Call) -> frozenset[str]:
+        """Return what is read by a function of the file, beside its arguments as they stand."""
+        done, given = self.known(call) or (None, {})
+        read = done.reads if done else ()
+        paths = (path for path, measured in read if not measured)
+        inner = (one for one in paths if "." in one or one not in given)
+        return frozenset(map(self._told_by, self._passed(inner, given)))
 
     def _free(self, call: ast.Call) -> bool:
         """Return whether all that a call does is to compute."""

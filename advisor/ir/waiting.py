@@ -7,7 +7,8 @@ right: an iteration may need an earlier one wherever that is not seen to be othe
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Protocol
 
 PURE = frozenset(
     {"abs", "bool", "complex", "float", "int", "len", "max", "min", "range", "round", "sum"}
@@ -30,46 +31,43 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 
 
-def what_waits(loop: ast.For, modules: Collection[str]) -> str:
-    """Return why an iteration may need what an earlier one did; empty where none does.
+class Calls(Protocol):
+    """What calls do where a loop stands."""
 
-    Parameters
-    ----------
-    loop : ast.For
-    modules : collection of str
-        Names of modules whose functions change nothing: NumPy and ``math``.
-    """
+    @property
+    def free(self) -> Callable[[ast.Call], bool]:
+        """Tells whether all that a call does is to compute."""
+
+    def hidden(self, call: ast.Call) -> frozenset[str]:
+        """Return what is read by a function of the file, beside its arguments as they stand."""
+
+
+def what_waits(loop: ast.For, calls: Calls) -> str:
+    """Return why an iteration may need what an earlier one did; empty where none does."""
+    hidden: set[str] = set()
     for one in ast.walk(ast.Module(loop.body, [])):
         if isinstance(one, ast.stmt) and (not isinstance(one, _STATEMENTS) or _has_else(one)):
             return "it may be left early, or does more than assign"
-        if isinstance(one, ast.Call) and not is_pure(one, modules):
-            return f"nobody knows what `{ast.unparse(one.func)}` changes"
-        attribute = isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)
-        if attribute or isinstance(one, ast.NamedExpr):
-            return "it changes more than elements and numbers"
-    return _carried(loop) or _passed_by_elements(loop)
+        if isinstance(one, ast.Call):
+            if not calls.free(one) and not _appends(one):
+                return f"nobody knows what `{ast.unparse(one.func)}` changes"
+            hidden |= calls.hidden(one)
+        match one:
+            case ast.Attribute(ctx=ast.Store()) | ast.NamedExpr():
+                return "it changes more than elements and numbers"
+            case ast.Subscript(ctx=ast.Store()) if not isinstance(
+                _places(one)[0], ast.Name | ast.Attribute
+            ):
+                return "it changes more than elements and numbers"
+    return _carried(loop) or _passed_by_elements(loop, hidden)
+
+
+def _appends(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "append"
 
 
 def _has_else(one: ast.stmt) -> bool:
     return isinstance(one, ast.For) and bool(one.orelse)
-
-
-def is_pure(call: ast.Call, modules: Collection[str]) -> bool:
-    """Return whether a call changes nothing, or adds to a list."""
-    if any(one.arg in ("out", None) for one in call.keywords):
-        return False
-    match call.func:
-        case ast.Name(name):
-            return name in PURE or name in ("enumerate", "zip", "reversed")
-        case ast.Attribute(ast.Name(module), function) if module in modules:
-            return function not in ("copyto", "place", "put", "putmask")
-        case ast.Attribute(ast.Attribute(ast.Name(module), "linalg" | "fft")) if module in modules:
-            return True
-        case ast.Attribute(ast.Name(), "append"):
-            return True
-        case ast.Attribute(_, method):
-            return method in METHODS
-    return False
 
 
 def carried(loop: ast.For | ast.While, grown: Collection[str] = ()) -> tuple[str, ...]:
@@ -200,15 +198,18 @@ def _combination(node: ast.AST) -> tuple[str, ast.AST]:
     return "", node
 
 
-def _passed_by_elements(loop: ast.For) -> str:
-    """Return an element that another iteration may have changed; empty where there is none."""
+def _passed_by_elements(loop: ast.For, hidden: Collection[str]) -> str:
+    """Return an element that another iteration may have changed; empty where there is none.
+
+    What is called reads what is `hidden`.
+    """
     changed, read, whole = _elements(loop)
     bound = {one.id for one in _names(loop, ast.Store)}
     indices = [_index(one) for one in ast.walk(loop) if isinstance(one, ast.For)]
     for array, stores in changed.items():
         if array in bound:
             return f"elements change through `{array}`, another name in each iteration"
-        if array in whole:
+        if any(one == array or array.startswith(f"{one}.") for one in (*whole, *hidden)):
             return f"`{array}` is changed, and needed as a whole"
         ways = {ast.Add if isinstance(how, ast.Sub) else type(how) for _, how in stores}
         plain = ways <= {type(None), *_COMMUTING}
@@ -292,8 +293,11 @@ def _elements(loop: ast.For) -> tuple[Stores, Mapping[str, list[str]], Collectio
                 return
             case ast.Call(ast.Name("len")):
                 return
-            case ast.Name() | ast.Attribute() if isinstance(node.ctx, ast.Load):
+            case ast.Name() | ast.Attribute(ast.Name() | ast.Attribute()) if isinstance(
+                node.ctx, ast.Load
+            ):
                 whole.add(ast.unparse(node))
+                return
         for part in ast.iter_child_nodes(node):
             look(part)
 

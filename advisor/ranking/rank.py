@@ -20,6 +20,7 @@ from advisor.finding import (
     Untold,
 )
 from advisor.frontend.prefilter import NO_RULE
+from advisor.ir.changes import names_around
 from advisor.ir.kernel import (
     ALWAYS,
     Kernel,
@@ -484,9 +485,10 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
 
 def _what_waits(text: str, line: int, kernel: Kernel) -> str:
     """Return why iterations of a loop wait for one another; empty where nobody sees that."""
-    for node in ast.walk(ast.parse(kernel.context.source)) if text.startswith("for ") else ():
+    tree = ast.parse(kernel.context.source)
+    for node in ast.walk(tree) if text.startswith("for ") else ():
         if isinstance(node, ast.For) and node.lineno == line:
-            waits = what_waits(node, {kernel.context.array_module or "numpy", "math"})
+            waits = what_waits(node, names_around(tree, node))
             return f"{waits}, so a scan or a compiler is what helps; " if waits else ""
     return ""
 

@@ -84,6 +84,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from advisor.ir.changes import names_around
 from advisor.ir.kernel import Kernel, Proposal
 from advisor.ir.statements import (
     Compiled,
@@ -242,8 +243,8 @@ def _what_waits(loop: Loop, node: ast.For | ast.While, kernel: Kernel) -> str:
     """Return why iterations wait for one another; empty where none does."""
     if isinstance(node, ast.While):
         return "whether there is a next iteration shows at the end of each"
-    modules = {name for name in (kernel.context.array_module, "math") if name is not None}
-    return what_waits(node, modules) or _passed_by_memory(loop, kernel)
+    names = names_around(tree_of(kernel.context.source), node)
+    return what_waits(node, names) or _passed_by_memory(loop, kernel)
 
 
 def _passed_by_memory(loop: Loop, kernel: Kernel) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from advisor.ir.changes import names_around
 from advisor.ir.spmd.memory import PayloadKind, View
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import (
@@ -25,7 +26,7 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.ir.values import Point
-from advisor.ir.waiting import DRAWS, assigned_names, carried, is_pure
+from advisor.ir.waiting import DRAWS, assigned_names, carried
 from advisor.source import Span
 from costdb.expr import num, sym
 from costdb.records import dataclass, field, replace
@@ -231,7 +232,7 @@ class _Flow:
     def __init__(self, program: Program, function: SpmdFunction, parts: Parts) -> None:
         self.program, self.function, self.parts = program, function, parts
         self.lines, self.behind = program.context.lines, dict[ast.stmt, None]()
-        self.modules = {"math", "np", "numpy", str(program.context.array_module)}
+        self.names = names_around(tree_of(program.context.source), parts.node)
         numpy = str(program.context.array_module)
         self.joins = {f"{numpy}.{name}" for name in ("array", "concatenate", "hstack", "vstack")}
         self.given = parts.given = {one.at.span: self._given(one) for one in parts.talks}
@@ -367,9 +368,8 @@ class _Flow:
         self.behind[node] = None
         for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)):
             sends = any(span.contains(span_of(call, self.lines)) for span in talks)
-            named = ast.unparse(call.func)
-            pure = is_pure(call, self.modules) or named.endswith(".extend")
-            pure = pure and "random" not in named
+            grows = getattr(call.func, "attr", "") in ("append", "extend")
+            pure = grows or (self.names.free(call) and self.names.known(call) is None)
             if not sends and not pure:
                 raise _Waits  # what is printed, written or drawn comes in its order
         changed = self._changed(node)
