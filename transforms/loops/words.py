@@ -115,7 +115,12 @@ class _OwnWords(Words):
             case Reduction(Elementwise("multiply", sides), None, "add", fused=True) if all(
                 one in self.known for one in sides
             ):
-                return self.called("dot" if self.rank(sides[0]) == 1 else "vdot", sides)
+                if self.rank(sides[0]) > 1:
+                    return self.called("vdot", sides)
+                # how many axes there are may be no more than likely
+                flat = ".ravel()" if self.kernel.assumed else ""
+                one, other = (f"{self.text(side, TIGHT)}{flat}" for side in sides)
+                return f"{self.module}.dot({one}, {other})"
             case Elementwise("multiply", (left, Expand(right, 0))):
                 return self.text(replace(value, operands=(left, right)))
             case Elementwise("multiply" | "divide" as operation, (left, right)) if factors(left):

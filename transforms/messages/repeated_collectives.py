@@ -274,12 +274,11 @@ def _has_form(program: Program, talk: Talk) -> bool:
     return _dtype(sent) in SENDABLE and not (orders and _dtype(sent) not in INTEGERS)
 
 
-def _once(program: Program, parts: Parts, talk: Talk, number: int) -> _Once | None:
+def _once(program: Program, parts: Parts, talk: Talk, taken: set[str]) -> _Once | None:
     """Return a call, and its statement with a name in the place of its result."""
-    context, again, step = program.context, f"_{number + 1}" * bool(number), talk.step
-    one, sent, got = (
-        fresh_name(f"{n}{again}", context.identifiers) for n in ("one", "sent", "received")
-    )
+    context, step = program.context, talk.step
+    names = one, sent, got = [fresh_name(n, taken) for n in ("one", "sent", "received")]
+    taken |= {*names}
     places = {span_of(node, context.lines): node for node in parts.node.body}
     call, text = places.get(step.statement), _text(program, step)
     if text is None or "#" in context.text(step.statement):
@@ -358,7 +357,8 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
         return "other calls stay in the loop"
     if not all(_has_form(program, one) for one in parts.talks):
         return "one call of this kind has no form that takes a list"
-    found = [_once(program, parts, one, number) for number, one in enumerate(parts.talks)]
+    taken = {*program.context.identifiers}
+    found = [_once(program, parts, one, taken) for one in parts.talks]
     calls = [one for one in found if one is not None]
     if len(calls) < len(found) or not _is_ordered(parts, calls, context.lines):
         return "what is sent is not all there at the end of an iteration"
