@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -267,6 +268,8 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
 
 def repeated(read: ReadFile, others: Iterable[Finding], options: Options) -> Iterator[Finding]:
     """Yield findings about what calls compute again, where others tell nothing of these lines."""
+    if not _loops_call(read.source):
+        return
     from advisor.ir.same_calls import same_in_calls
 
     found = same_in_calls(read.source)
@@ -281,6 +284,21 @@ def repeated(read: ReadFile, others: Iterable[Finding], options: Options) -> Ite
     for one in found:
         if told.isdisjoint(part.lineno for part in one.found):
             yield finding_of_repeated(read.path, read.source, machine, rule, one)
+
+
+_LOOPS = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def _loops_call(source: str) -> bool:
+    """Return whether a loop of a file may call functions of it, or let all ranks compute."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    named = {one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+    loops = (one for one in nodes if isinstance(one, _LOOPS))
+    inner = {getattr(p, "id", getattr(p, "attr", "")) for one in loops for p in ast.walk(one)}
+    return not inner.isdisjoint({*named, "allreduce", "allgather"})
 
 
 def _computed_again(options: Options) -> Rule | None:
