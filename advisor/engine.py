@@ -298,7 +298,8 @@ def _loops_call(source: str) -> bool:
     named = {one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)}
     loops = (one for one in nodes if isinstance(one, _LOOPS))
     inner = {getattr(p, "id", getattr(p, "attr", "")) for one in loops for p in ast.walk(one)}
-    return not inner.isdisjoint({*named, "allreduce", "allgather"})
+    # an instance that is called may have any name
+    return "__call__" in named or not inner.isdisjoint({*named, "allreduce", "allgather"})
 
 
 def _computed_again(options: Options) -> Rule | None:

@@ -321,3 +321,27 @@ def test_it_is_left_out_as_its_rule_is() -> None:
     assert not findings(SHOWN, ignore=("ADV506",))
     line = "    kernel = np.exp(x[1:] * 2.0)"
     assert not findings(SHOWN.replace(line, f"{line}  # advise: ignore[ADV506]"))
+
+
+INSTANCE = """\
+import numpy as np
+
+class Propagator:
+    def __init__(self, n):
+        self.n = n
+
+    def __call__(self, field, z):
+        f = np.fft.fftfreq(self.n)
+        fx, fy = np.meshgrid(f, f)
+        kernel = np.exp(1j * z * np.sqrt(1.0 + fx ** 2 + fy ** 2))
+        return np.fft.ifft2(np.fft.fft2(field) * kernel)
+
+prop = Propagator(64)
+field = np.ones((64, 64))
+for step in range(10):
+    field = np.abs(prop(field, 0.5))
+"""
+
+
+def test_an_instance_that_is_called_is_told_of_by_the_command() -> None:
+    assert any("not in each call" in one.message for one in findings(INSTANCE))
