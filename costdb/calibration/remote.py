@@ -53,8 +53,8 @@ _SEED = 5
 _PATTERNS = ("baseline", "coalesce", "vector", "local")
 _OF_MANY = ("coalesce", "vector")
 _KINDS = ("read", "write")
-# A word takes no less than this, whatever else explains the times: eight terabytes a second.
-_LEAST_US_PER_WORD = 1e-6
+# A word takes no less than this, whatever else explains the times: 800 gigabytes a second.
+_LEAST_US_PER_WORD = 1e-5
 
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
@@ -228,6 +228,8 @@ def _call(coefficients: _Coefficients) -> dict[str, Any]:
 
 
 def _rate(coefficients: _Coefficients) -> dict[str, Any]:
+    if coefficients["word"] <= _LEAST_US_PER_WORD:
+        raise ValueError("the times of remote references do not grow with their words")
     return measured(1e6 / coefficients["word"], "double words/s")
 
 
