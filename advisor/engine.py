@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -268,38 +267,20 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
 
 def repeated(read: ReadFile, others: Iterable[Finding], options: Options) -> Iterator[Finding]:
     """Yield findings about what calls compute again, where others tell nothing of these lines."""
-    if not _loops_call(read.source):
-        return
-    from advisor.ir.same_calls import same_in_calls
+    from advisor.ir.unchanging import loops_call
 
-    found = same_in_calls(read.source)
-    rule = _computed_again(options) if found else None
+    rule = _computed_again(options) if loops_call(read.source) else None
     if rule is None:
         return
+    from advisor.ir.same_calls import same_in_calls
     from advisor.ranking.findings import finding_of_repeated
     from costdb.machines import load_machine
 
     machine = load_machine(options.machine or "")
     told = {f.span.start_line for f in others if f.code == rule.code}
-    for one in found:
+    for one in same_in_calls(read.source):
         if told.isdisjoint(part.lineno for part in one.found):
             yield finding_of_repeated(read.path, read.source, machine, rule, one)
-
-
-_LOOPS = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-
-
-def _loops_call(source: str) -> bool:
-    """Return whether a loop of a file may call functions of it, or let all ranks compute."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    named = {one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)}
-    loops = (one for one in nodes if isinstance(one, _LOOPS))
-    inner = {getattr(p, "id", getattr(p, "attr", "")) for one in loops for p in ast.walk(one)}
-    # an instance that is called may have any name
-    return "__call__" in named or not inner.isdisjoint({*named, "allreduce", "allgather"})
 
 
 def _computed_again(options: Options) -> Rule | None:

@@ -196,6 +196,16 @@ def _offset(lines: Sequence[str], offsets: Sequence[int], line: int, column: int
     return offsets[line - 1] + column
 
 
+@lru_cache(maxsize=4)
+def tree_of(source: str) -> ast.Module:
+    """Return the tree of a file, which nobody may change; empty where it does not parse."""
+    # readers and rules ask for the statements of the same file
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
 def imports_of(tree: ast.Module) -> dict[str, str]:
     """Return modules and functions that a file imports, by their names in it."""
     found: dict[str, str] = {}

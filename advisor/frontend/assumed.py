@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from textwrap import dedent
 from types import MappingProxyType
 
@@ -24,7 +23,7 @@ from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.ranks import MOST, NUMPY, OF_ARRAYS, Part, solve
 from advisor.ir.kernel import COMPILERS
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
-from advisor.source import imports_of
+from advisor.source import imports_of, tree_of
 from costdb.records import replace
 
 _TRIES = 8
@@ -39,7 +38,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def assumed(source: str) -> tuple[Seen, ...]:
     """Return what is assumed of functions with loops, or calls that often cost too much, and of
     the module level of a file that computes there."""
-    tree = _tree(source)
+    tree = tree_of(source)
     outside = _outside(tree)
     lines, around, imports = source.splitlines(), _bound_once(outside), imports_of(tree)
     reached = _reached(tree, outside)
@@ -64,15 +63,6 @@ def assumed(source: str) -> tuple[Seen, ...]:
     return tuple(made)
 
 
-@lru_cache(maxsize=1)
-def _tree(source: str) -> ast.Module:
-    """Return the tree of a file, empty where it does not parse."""
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
-
-
 def assumed_of(names: Iterable[str], text: str) -> Seen:
     """Return what a part of a function tells of names in it; nothing where it does not parse."""
     try:
@@ -86,7 +76,7 @@ def assumed_of(names: Iterable[str], text: str) -> Seen:
 
 def calls_itself(source: str) -> bool:
     """Return whether running a file calls functions of it; False where it does not parse."""
-    tree = _tree(source)
+    tree = tree_of(source)
     return bool(_reached(tree, _outside(tree)))
 
 

@@ -15,7 +15,7 @@ from advisor.ir.kernel import DeclaredArray
 from advisor.ir.waiting import assigned_names as names_assigned
 from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, is_dtype
 from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
-from advisor.source import Span
+from advisor.source import Span, tree_of
 from costdb.records import dataclass, field
 
 # Names in source: dotted expressions, and what the file's imports make of them.
@@ -526,7 +526,7 @@ def settled(source: str) -> frozenset[str]:
     Also options of a command line. Empty where code of other files may bind them.
     """
     made, own, again = set[str](), set[ast.AST](), set[str]()
-    tree = ast.parse(source)
+    tree = tree_of(source)
     classes = {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
     for node in ast.walk(tree):
         match node:

@@ -14,7 +14,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 
 from advisor.ir.waiting import DRAWS, METHODS, assigned_names
-from advisor.source import imports_of
+from advisor.source import imports_of, tree_of
 from costdb.records import dataclass, field
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -445,16 +445,18 @@ class File:
         )
 
 
-file_of = lru_cache(maxsize=4)(File)
-"""What the functions of a file do, by its tree."""
+@lru_cache(maxsize=4)
+def file_of(source: str, *, reduces: bool = False) -> File:
+    """Return what the functions of a file do; of none where it does not parse."""
+    return File(tree_of(source), reduces=reduces)
 
 
-def names_around(tree: ast.Module, node: ast.stmt) -> Names:
-    """Return what names denote where a statement stands."""
-    file = file_of(tree)
+def names_around(source: str, line: int) -> Names:
+    """Return what names denote in a line of a file."""
+    file = file_of(source)
     around = (one for one in file.scopes[1:] if isinstance(one, Function))
-    inside = (one for one in around if one.lineno <= node.lineno <= (one.end_lineno or 0))
-    return file.names_of(max(inside, key=lambda one: one.lineno, default=tree))
+    inside = (one for one in around if one.lineno <= line <= (one.end_lineno or 0))
+    return file.names_of(max(inside, key=lambda one: one.lineno, default=file.tree))
 
 
 class Names:

@@ -23,6 +23,7 @@ from advisor.ir.changes import (
     Loop,
     Lost,
     Names,
+    file_of,
     is_opaque,
     path_of,
     root_of,
@@ -80,11 +81,7 @@ class _State:
 @lru_cache(maxsize=4)
 def same_in_calls(source: str) -> Sequence[Again]:
     """Return what loops of a file compute again by what they call, in the order of the source."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return ()
-    reader, found = _Reader(File(tree, reduces=True)), dict[ast.AST, Again]()
+    reader, found = _Reader(file_of(source, reduces=True)), dict[ast.AST, Again]()
     for names in map(reader.file.names_of, reader.file.scopes):
         for one in names.nodes:
             if isinstance(one, Loop | _COMPREHENSION) and not is_opaque(one):

@@ -12,22 +12,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from advisor.ir.changes import (
+    ALIKE,
     COMPUTING,
     LEAVING,
     MAKING,
     PURE,
     Changes,
-    File,
     Function,
     Loop,
     Lost,
     Names,
+    file_of,
     is_opaque,
     loads_in,
     root_of,
 )
 from advisor.ir.waiting import assigned_names
-from advisor.source import imports_of
+from advisor.source import imports_of, tree_of
 from costdb.records import dataclass, field
 
 
@@ -65,15 +66,24 @@ class Same:
 Place = tuple[int, int]
 
 
+_LOOPS = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def loops_call(source: str) -> bool:
+    """Return whether a loop of a file may call functions of it, or let all ranks compute."""
+    nodes = list(ast.walk(tree_of(source)))
+    named = {one.name for one in nodes if isinstance(one, Function | ast.ClassDef)}
+    loops = (one for one in nodes if isinstance(one, _LOOPS))
+    inner = {getattr(p, "id", getattr(p, "attr", "")) for one in loops for p in ast.walk(one)}
+    # an instance that is called may have any name
+    return "__call__" in named or not inner.isdisjoint(named | ALIKE)
+
+
 @lru_cache(maxsize=4)
 def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
     """Return what a file computes again, by the line of a statement and the column in bytes."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return {}
-    file, found = File(tree), dict[Place, list[Same]]()
-    for function in (tree, *(one for one in ast.walk(tree) if isinstance(one, Function))):
+    file, found = file_of(source), dict[Place, list[Same]]()
+    for function in file.scopes:
         names, taken = file.names_of(function), set[ast.AST]()
         parts = [function, *names.nodes]
         loops = [one for one in parts if isinstance(one, Loop) and not is_opaque(one)]
@@ -111,7 +121,7 @@ def is_of_numpy(call: ast.Call, source: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _imports(source: str) -> Mapping[str, str]:
-    return imports_of(ast.parse(source))
+    return imports_of(tree_of(source))
 
 
 # --- loops ----------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ from advisor.ranking.worth import (
     redistributes,
     weighed,
 )
-from advisor.source import Span
+from advisor.source import Span, tree_of
 from costdb.evaluate import Missing, at_once, fixed_part
 from costdb.expr import ExprError
 from costdb.machines import Machine
@@ -485,10 +485,10 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
 
 def _what_waits(text: str, line: int, kernel: Kernel) -> str:
     """Return why iterations of a loop wait for one another; empty where nobody sees that."""
-    tree = ast.parse(kernel.context.source)
-    for node in ast.walk(tree) if text.startswith("for ") else ():
+    source = kernel.context.source
+    for node in ast.walk(tree_of(source)) if text.startswith("for ") else ():
         if isinstance(node, ast.For) and node.lineno == line:
-            waits = what_waits(node, names_around(tree, node))
+            waits = what_waits(node, names_around(source, line))
             return f"{waits}, so a scan or a compiler is what helps; " if waits else ""
     return ""
 

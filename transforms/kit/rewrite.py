@@ -11,6 +11,7 @@ from tokenize import COMMENT, generate_tokens
 from advisor.ir.kernel import SourceContext, lines_of
 from advisor.source import Edit, Span
 from advisor.source import span_of as span_of
+from advisor.source import tree_of as tree_of
 from costdb.expr import Expr
 from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Sym
@@ -128,16 +129,6 @@ def _statements_of(source: str) -> Mapping[tuple[int, int], ast.stmt]:
     lines = lines_of(source)
     found = ((span_of(n, lines), n) for n in nodes_of(source) if isinstance(n, ast.stmt))
     return {(span.start_line, span.start_column): node for span, node in found}
-
-
-@lru_cache(maxsize=4)
-def tree_of(source: str) -> ast.Module:
-    """Return the tree of a file, empty where it is newer than the Python that runs this."""
-    # every rule asks for the statements of the same file
-    try:
-        return ast.parse(source)
-    except SyntaxError:
-        return ast.Module([], [])
 
 
 def nodes_of(source: str) -> tuple[ast.AST, ...]:

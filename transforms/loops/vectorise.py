@@ -243,7 +243,7 @@ def _what_waits(loop: Loop, node: ast.For | ast.While, kernel: Kernel) -> str:
     """Return why iterations wait for one another; empty where none does."""
     if isinstance(node, ast.While):
         return "whether there is a next iteration shows at the end of each"
-    names = names_around(tree_of(kernel.context.source), node)
+    names = names_around(kernel.context.source, node.lineno)
     return what_waits(node, names) or _passed_by_memory(loop, kernel)
 
 

@@ -232,7 +232,7 @@ class _Flow:
     def __init__(self, program: Program, function: SpmdFunction, parts: Parts) -> None:
         self.program, self.function, self.parts = program, function, parts
         self.lines, self.behind = program.context.lines, dict[ast.stmt, None]()
-        self.names = names_around(tree_of(program.context.source), parts.node)
+        self.names = names_around(program.context.source, parts.node.lineno)
         numpy = str(program.context.array_module)
         self.joins = {f"{numpy}.{name}" for name in ("array", "concatenate", "hstack", "vstack")}
         self.given = parts.given = {one.at.span: self._given(one) for one in parts.talks}

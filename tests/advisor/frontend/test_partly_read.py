@@ -123,9 +123,9 @@ def loop_of(body: str) -> ast.For:
     ],
 )
 def test_functions_of_parts_of_the_library_change_nothing(line: str, waits: bool) -> None:
-    tree = ast.parse(f"import numpy as np\nfor i in range(n):\n    {line}\n")
-    loop = next(one for one in tree.body if isinstance(one, ast.For))
-    assert bool(what_waits(loop, names_around(tree, loop))) == waits
+    source = f"import numpy as np\nfor i in range(n):\n    {line}\n"
+    loop = next(one for one in ast.parse(source).body if isinstance(one, ast.For))
+    assert bool(what_waits(loop, names_around(source, loop.lineno))) == waits
 
 
 @pytest.mark.parametrize(

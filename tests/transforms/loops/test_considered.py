@@ -146,9 +146,9 @@ def first_loop(body: str) -> ast.For:
 
 def waits_for(body: str, helpers: str = "") -> str:
     """Return what the first loop waits for, after helpers of its file."""
-    tree = ast.parse(f"import math\nimport numpy as np\n{helpers}\n{body}")
-    loop = next(one for one in tree.body if isinstance(one, ast.For))
-    return what_waits(loop, names_around(tree, loop))
+    source = f"import math\nimport numpy as np\n{helpers}\n{body}"
+    loop = next(one for one in ast.parse(source).body if isinstance(one, ast.For))
+    return what_waits(loop, names_around(source, loop.lineno))
 
 
 @pytest.mark.parametrize("case", SHOWN)
