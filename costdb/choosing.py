@@ -19,6 +19,7 @@ from costdb.evaluate import (
     evaluate_price,
 )
 from costdb.expr import ZERO, Expr, ExprError, evaluate, free_symbols
+from costdb.expr.evaluate import STEPS
 from costdb.expr.functions import Conditional, Equal, Less, LessEqual, Reduction
 from costdb.expr.nodes import Mul, Num, Sym, split_coefficient
 from costdb.records import dataclass, nearest, read_number
@@ -470,9 +471,6 @@ _PARTS = 32
 _DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
-STEPS_SEARCHED = 128
-"""Terms of such a sum that are evaluated at each value: they show which price is the better one."""
-
 _ROUNDING = 1e-9
 """Relative difference of two prices below which they are equal."""
 
@@ -515,6 +513,7 @@ def crossover(
     low: int = 1,
     high: int = 1_000_000,
     least: float = 1.0,
+    steps: int = STEPS,
 ) -> Crossover:
     """Return the whole values of `variable` from which on `after` is, or is no more, the better.
 
@@ -530,6 +529,8 @@ def crossover(
         The range to try.
     least : float
         How many times the time of `after` that of `before` has to be.
+    steps : int
+        Terms of a sum without closed form that are evaluated at each value.
 
     Raises
     ------
@@ -539,7 +540,7 @@ def crossover(
     if low > high:
         raise ExprError(f"the range {low}..{high} of {variable!r} is empty")
     check_bindings({name: value for name, value in bindings.items() if name != variable})
-    times = Middles((before, after), STEPS_SEARCHED)
+    times = Middles((before, after), steps)
 
     def told(one: float, other: float) -> tuple[bool, float]:
         """Return whether `after` is the better one by two prices, and before over after."""
@@ -555,7 +556,7 @@ def crossover(
     flips = []
     for left_end, right_end in pairwise(samples):
         while left_end[1] != right_end[1] and (gap := right_end[0] - left_end[0]) > 1:
-            parts = min(gap, 4 if slow else _PARTS)
+            parts = min(gap, _PARTS)
             middles = [left_end[0] + gap * part // parts for part in range(1, parts)]
             edges = pairwise((left_end, *tried(middles), right_end))
             left_end, right_end = next(pair for pair in edges if pair[0][1] != pair[1][1])

@@ -46,7 +46,7 @@ from advisor.ranking.findings import (
     unpredicted,
     with_prices,
 )
-from costdb.choosing import STEPS_SEARCHED, crossover
+from costdb.choosing import crossover
 from costdb.evaluate import Middles
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.machines import Machine
@@ -67,6 +67,9 @@ WORTH_S = 1e-4
 
 ALIKE = "size"
 """What sizes are called that are taken to be alike."""
+
+STEPS = 128
+"""Terms of a sum without closed form that are evaluated at each value that is tried."""
 
 Point = Mapping[str, Number]
 
@@ -334,7 +337,7 @@ def _searched(
     of_ranks: bool,
     least: float,
 ) -> _Searched:
-    times, low = Middles((before.priced, after.priced), STEPS_SEARCHED), 1 + of_ranks
+    times, low = Middles((before.priced, after.priced), STEPS), 1 + of_ranks
     while low <= TRIED_TO:
         with suppress(ExprError):
             times.at({**here, name: low})
@@ -343,7 +346,7 @@ def _searched(
     else:
         return _Searched(name, "", str(TRIED_TO), False, None, None)
     prices = before.priced, after.priced
-    found = crossover(*prices, name, here, low, TRIED_TO, least)
+    found = crossover(*prices, name, here, low, TRIED_TO, least, STEPS)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:
@@ -397,7 +400,7 @@ def _tried(
     wins, gains = [0] * len(candidates), [0.0] * len(candidates)
     prices = [one.priced for one in (before, *candidates)]
     # which one wins more often shows in few terms
-    several = Middles(prices, STEPS_SEARCHED // 4)
+    several = Middles(prices, STEPS // 4)
     values = [1 << n for n in range(1, TRIED_TO.bit_length())]
     for now, *times in (one for name in unbound for one in _along(several, name, values, here)):
         for place, time in enumerate(times):
