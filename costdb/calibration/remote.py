@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from costdb.calibration.fitting import (
+    TOO_FEW,
     feature,
     fit_and_judge,
+    held_out,
     named,
     residual_of_all,
     typical_us,
@@ -53,8 +55,8 @@ _SEED = 5
 _PATTERNS = ("baseline", "coalesce", "vector", "local")
 _OF_MANY = ("coalesce", "vector")
 _KINDS = ("read", "write")
-# A word takes no less than this, whatever else explains the times: 800 gigabytes a second.
-_LEAST_US_PER_WORD = 1e-5
+# A word takes no less than this, whatever else explains the times: eight terabytes a second.
+_LEAST_US_PER_WORD = 1e-6
 
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
@@ -191,6 +193,9 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
         columns = {"word": feature(points, "words")}
         if pattern in _OF_MANY:
             columns["call"] = np.ones(len(points))
+        if np.count_nonzero(~held_out(points)) < 2 * len(columns):
+            # fewer than twice as many points as coefficients fit nearly anything
+            raise ValueError(TOO_FEW)
         floors = {"word": _LEAST_US_PER_WORD}
         found[pattern, kind], quality = fit_and_judge(points, columns, floors)
         fitted += points
@@ -228,8 +233,6 @@ def _call(coefficients: _Coefficients) -> dict[str, Any]:
 
 
 def _rate(coefficients: _Coefficients) -> dict[str, Any]:
-    if coefficients["word"] <= _LEAST_US_PER_WORD:
-        raise ValueError("the times of remote references do not grow with their words")
     return measured(1e6 / coefficients["word"], "double words/s")
 
 
