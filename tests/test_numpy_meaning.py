@@ -217,6 +217,31 @@ def test_what_is_told_of_an_expression_is_what_numpy_does(text: str, dtypes: Typ
         assert ones == others, text
 
 
+@pytest.mark.parametrize(
+    ("text", "copies"),
+    [
+        ("a[:, 1:].cumsum()", True),
+        ("a[:, 1:].ravel()", True),
+        ("np.cumsum(a[::2])", True),
+        ("v[::2].ravel()", True),
+        ("v[::2].reshape(-1)", False),
+        ("a[1:].ravel()", False),
+        ("a.cumsum(axis=None)", False),
+    ],
+)
+def test_what_does_not_lie_in_a_row_is_copied_into_one(text: str, copies: bool) -> None:
+    dtypes = {**dict.fromkeys(SHAPES, "float64"), PLACES: "int64"}
+    if "cumsum" not in text:
+        values = values_of(dtypes)
+        made = eval(text, {"np": np, **values})
+        shared = [np.shares_memory(made, one) for name, one in values.items() if name in SHAPES]
+        assert any(shared) != copies
+    for priced in (priced_in_program, priced_in_kernel):
+        calls = priced(f"r = {text}", dtypes)
+        assert calls is not None
+        assert any(call[0] is ArrayOperation.COPY for call in calls) == copies
+
+
 def differs(text: str) -> bool:
     """Return whether an expression is one of which kernels are known to say something else.
 

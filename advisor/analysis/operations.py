@@ -292,6 +292,10 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
     match what:
         case "views":
             made = [view()]
+            flat = name == "ravel" or (name == "reshape" and len(counts) > len(found.extents) == 1)
+            if flat and memory not in (None, dense(counts, found.dtype)):
+                # what does not lie in a row is copied into one
+                made.append(call(ArrayOperation.COPY, elements=elements))
         case "sort":
             made = [call(ArrayOperation.SORT, elements=elements, length=last ** num(times))]
         case "partition":
