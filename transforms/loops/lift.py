@@ -135,16 +135,20 @@ class Lift:
     needed: frozenset[Read] = frozenset()
     known: Mapping[Value, tuple[Value, int | None]] = field(default_factory=dict)
     word: re.Pattern[str] = field(init=False)
+    free: dict[int, tuple[Value, bool]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.word = re.compile(rf"\b{re.escape(index_name(self.loop.variable))}\b")
 
     def is_free(self, value: Value) -> bool:
         """Return whether a value is the same in all iterations."""
-        return self.loop.variable not in symbols(value) and not any(
-            part in self.known or (isinstance(part, Scalar) and self.word.search(part.text))
-            for part in parts_of(value)
-        )
+        if id(value) not in self.free:
+            moves = self.loop.variable in symbols(value) or any(
+                part in self.known or (isinstance(part, Scalar) and self.word.search(part.text))
+                for part in parts_of(value)
+            )
+            self.free[id(value)] = value, not moves
+        return self.free[id(value)][1]
 
     def counts_down(self, stores: Sequence[Store]) -> bool:
         """Return whether what stores go through moves down while the index goes up."""
