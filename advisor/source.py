@@ -206,10 +206,18 @@ def tree_of(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
+def walked(node: ast.AST) -> tuple[ast.AST, ...]:
+    """Return what `ast.walk` yields of a node of a tree that nobody changes, found once."""
+    kept: dict[str, tuple[ast.AST, ...]] = vars(node)
+    if "_walked" not in kept:
+        kept["_walked"] = tuple(ast.walk(node))
+    return kept["_walked"]
+
+
 def imports_of(tree: ast.Module) -> dict[str, str]:
     """Return modules and functions that a file imports, by their names in it."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in walked(tree):
         match node:
             case ast.Import(names=names):
                 found |= {one.asname: one.name for one in names if one.asname}

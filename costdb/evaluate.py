@@ -367,6 +367,30 @@ def _ascend(
     return best
 
 
+def held(price: Reduced, box: Box) -> Reduced:
+    """Return a price in which coefficients that cannot move are numbers.
+
+    A point may still name them.
+    """
+    match price:
+        case Multilinear(weights):
+            made: dict[Names, float] = {}
+            for names, weight in weights.items():
+                moving = []
+                for name in names:
+                    interval = box[name]
+                    if interval.low < interval.high:
+                        moving.append(name)
+                    else:
+                        weight *= interval.mid
+                left = tuple(moving)
+                made[left] = made.get(left, 0.0) + weight
+            return Multilinear(made)
+        case Combined(parts=parts):
+            return replace(price, parts=tuple([held(one, box) for one in parts]))
+    return price
+
+
 def _finite(value: Value) -> float:
     try:
         number = float(value)
@@ -545,7 +569,10 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
 
     def ends_of(price: Reduced) -> Interval:
         own = price.coefficients
-        ends = partial(extremes, price.at, sorted(own))
+
+        def ends(moved: Box) -> Interval:
+            return extremes(held(price, moved).at, sorted(own), moved)
+
         return spread(ends, box, own & independent, is_ratio=False)
 
     interval = ends_of(whole)
@@ -674,7 +701,11 @@ def _compare_known(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     given = {name: box[name] for name in used}
     one, other, wider = with_own_misses(above, below, given, residuals)
     own = wider.keys() - given.keys()
-    ends = partial(extremes, partial(_quotient, one, other), list(wider))
+
+    def ends(moved: Box) -> Interval:
+        quotient = partial(_quotient, held(one, moved), held(other, moved))
+        return extremes(quotient, list(wider), moved)
+
     found = spread(ends, wider, {*residuals, *own}, is_ratio=True)
     ratio = Ratio(found.low, found.mid, found.high)
     return with_repetition(ratio, before.repeats, after.repeats)

@@ -23,7 +23,7 @@ from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.ranks import MOST, NUMPY, OF_ARRAYS, Part, solve
 from advisor.ir.kernel import COMPILERS
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
-from advisor.source import imports_of, tree_of
+from advisor.source import imports_of, tree_of, walked
 from costdb.records import replace
 
 _TRIES = 8
@@ -93,11 +93,11 @@ def _keeps_arguments(decorator: ast.expr) -> bool:
 
 def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
     """Return the names of functions of a file that running it calls."""
-    functions = [one for one in ast.walk(tree) if isinstance(one, _Function)]
+    functions = [one for one in walked(tree) if isinstance(one, _Function)]
     defined, found = {one.name: one for one in functions}, set[str]()
     pending: list[ast.AST] = list(outside)
     while pending:
-        calls = [one.func for one in ast.walk(pending.pop()) if isinstance(one, ast.Call)]
+        calls = [one.func for one in walked(pending.pop()) if isinstance(one, ast.Call)]
         names = {getattr(one, "id", getattr(one, "attr", "")) for one in calls}
         new = names & defined.keys() - found
         found |= new
@@ -111,15 +111,15 @@ def _is_worth_reading(node: ast.stmt) -> bool:
         (isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Constant))
         or (isinstance(one, ast.Attribute) and one.attr in _FILLING)
         or _adds_up(one)
-        for loop in ast.walk(node)
+        for loop in walked(node)
         if isinstance(loop, ast.For | ast.While)
-        for one in ast.walk(loop)
+        for one in walked(loop)
     )
 
 
 def _asks(body: Iterable[ast.stmt]) -> bool:
     """Return whether statements call what may be too much, or the same thing twice."""
-    calls = [one for part in body for one in ast.walk(part) if isinstance(one, ast.Call)]
+    calls = [one for part in body for one in walked(part) if isinstance(one, ast.Call)]
     names = Counter(getattr(one.func, "attr", getattr(one.func, "id", "")) for one in calls)
     if names.keys() & _ASKING:
         return True
@@ -131,8 +131,8 @@ def _computes(body: Iterable[ast.stmt], imports: Mapping[str, str]) -> bool:
     """Return whether several statements call NumPy: a constant of a module is none to read."""
 
     def calls(statement: ast.stmt) -> bool:
-        called = (one.func for one in ast.walk(statement) if isinstance(one, ast.Call))
-        names = (name for one in called for name in ast.walk(one) if isinstance(name, ast.Name))
+        called = (one.func for one in walked(statement) if isinstance(one, ast.Call))
+        names = (name for one in called for name in walked(one) if isinstance(name, ast.Name))
         return any(imports.get(one.id, "").partition(".")[0] == "numpy" for one in names)
 
     return sum(map(calls, body)) > 1
@@ -161,7 +161,7 @@ def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[tuple[str, _Fu
 
 def _stored(body: Iterable[ast.stmt]) -> Counter[str]:
     """Return how often names are bound, or deleted."""
-    parts = (one for part in body for one in ast.walk(part))
+    parts = (one for part in body for one in walked(part))
     named = (one for one in parts if isinstance(one, ast.Name | ast.Attribute))
     return Counter(ast.unparse(one) for one in named if not isinstance(one.ctx, ast.Load))
 
@@ -176,7 +176,7 @@ def _bound_once(body: Iterable[ast.stmt]) -> dict[str, ast.Assign]:
         {name.rpartition(".")[2] for name in stored if "." in name},
         dict[str, int](),
     )
-    for one in (one for part in body for one in ast.walk(part) if isinstance(one, ast.Attribute)):
+    for one in (one for part in body for one in walked(part) if isinstance(one, ast.Attribute)):
         if isinstance(one.ctx, ast.Load) and one.attr in attributes:
             name = ast.unparse(one)
             first[name] = min(one.lineno, first.get(name, one.lineno))
@@ -249,7 +249,7 @@ def _passed(tree: ast.Module, imports: Mapping[str, str]) -> dict[str, dict[str,
     """
     functions = {one.name: one.args for one in tree.body if isinstance(one, _Function)}
     found: dict[str, dict[str, int]] = {}
-    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
+    for call in (one for one in walked(tree) if isinstance(one, ast.Call)):
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         if name not in functions or any(isinstance(one, ast.Starred) for one in call.args):
             continue
@@ -259,7 +259,7 @@ def _passed(tree: ast.Module, imports: Mapping[str, str]) -> dict[str, dict[str,
         for parameter, value in given:
             if isinstance(value, ast.Name | ast.Attribute):
                 continue
-            inside = (one.id for one in ast.walk(value) if isinstance(one, ast.Name))
+            inside = (one.id for one in walked(value) if isinstance(one, ast.Name))
             uses = _Uses(inside, imports, frozenset())
             part = uses.part(value)
             rank = part.least if solve(uses.rules.all) is None else 0
@@ -357,7 +357,7 @@ class _Uses(Calls):
     def read(self, body: Sequence[ast.stmt]) -> None:
         """Read the statements of a function."""
         self._turns = {one: Part(names=frozenset((one,))) for one in _stored(body)}
-        for node in (one for part in body for one in ast.walk(part)):
+        for node in (one for part in body for one in walked(part)):
             match node:
                 case ast.Attribute(value=ast.Name(id=owner), attr=attr) if owner in self.given:
                     # of what has others `T` is no transposition
@@ -419,9 +419,9 @@ class _Uses(Calls):
                     self.bind(target.id, made)
                 else:
                     self.rules.stored(part, place)
-            case ast.For(target=target, iter=walked):
+            case ast.For(target=target, iter=over):
                 self.now = self.now | self._in_turns([node])
-                self.walked(target, walked)
+                self.walked(target, over)
                 self._perhaps(node.body, node.orelse)
                 self.now |= self._in_turns([node])
             case ast.While(test=test):
@@ -446,7 +446,7 @@ class _Uses(Calls):
             case ast.Return(value=ast.expr() as value) | ast.Expr(value=value):
                 self.part(value)
             case ast.FunctionDef(args=given, body=body):
-                names = {one.arg for one in ast.walk(given) if isinstance(one, ast.arg)}
+                names = {one.arg for one in walked(given) if isinstance(one, ast.arg)}
                 own = names | _stored(body).keys()
                 now, turns = self.now, self._turns
                 self.now = {one: part for one, part in now.items() if one not in own}

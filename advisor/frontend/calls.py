@@ -370,7 +370,11 @@ class Calls(Generic[A]):
                 across = rows
                 if columns is not None and not door.is_none(columns):
                     across = door.size(columns, "M")
-                return door.fill("eye", (rows, across), self._dtype(arguments, "float64"), "C")
+                k = 0 if "k" not in arguments else door.integer(arguments["k"])
+                if k is None:
+                    raise NotUnderstood("np.eye of a diagonal that is not written out")
+                filled = f"eye {k}" if k else "eye"
+                return door.fill(filled, (rows, across), self._dtype(arguments, "float64"), "C")
             case "arange":
                 return self._arange(first, arguments)
             case "linspace":
@@ -381,7 +385,10 @@ class Calls(Generic[A]):
                 extent = num(50) if count is None else door.size(count, "num")
                 if not self._is_false(arguments.get("retstep")):
                     raise NotUnderstood("np.linspace that returns its step too")
-                return door.vector(extent, self._dtype(arguments, "float64"))
+                names = ("stop", "num", "endpoint")
+                of = (first, *(arguments[one] for one in names if one in arguments))
+                dtype = self._dtype(arguments, "float64")
+                return door.vector(name, extent, dtype, of=tuple(map(door.value, of)))
         node = arguments.get("axis")
         axis = 0 if node is None else door.integer(node)
         if axis is None or not self._is_none(arguments.get("dtype")):
@@ -399,13 +406,17 @@ class Calls(Generic[A]):
         dtype = self._dtype(
             arguments, ("int64" if whole else "float64") if known else UNKNOWN_DTYPE
         )
+        of = tuple(map(door.value, bounds))
         if not whole:
-            return door.vector(None, dtype)
+            return door.vector("arange", None, dtype, of=of)
         ends = [door.size(bound, f"bound{k}") for k, bound in enumerate(bounds)]
-        extent: Expr | None = ends[0] if len(ends) == 1 else ends[1] - ends[0]
-        if len(ends) == 3 and extent is not None:
-            extent = None if ends[2] == ZERO else ceil(extent / ends[2])
-        return door.vector(extent, dtype)
+        if len(ends) == 1:
+            return door.vector("arange", ends[0], dtype)
+        extent = ends[1] - ends[0]
+        if len(ends) == 2 or ends[2] == ONE:
+            return door.vector("arange", extent, dtype, ends[0])
+        count = None if ends[2] == ZERO else ceil(extent / ends[2])
+        return door.vector("arange", count, dtype, of=of)
 
     # arguments ---------------------------------------------------------------------------
 
@@ -480,7 +491,8 @@ class Calls(Generic[A]):
         door, found, row = self.door, self.door.type_of(operand), REDUCTIONS[name]
         axes = self._axes(arguments.get("axis"), len(found.extents), name)
         kept = not self._is_false(arguments.get("keepdims"))
-        dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
+        usual = reduced_dtype(row.result, found.dtype)
+        dtype = self._dtype(arguments, usual)
 
         def along(value: Value, operation: str) -> Value:
             return self._reduced(value, axes, kept, operation, dtype)
@@ -491,6 +503,8 @@ class Calls(Generic[A]):
             options = (
                 door.constant(self._required(arguments, "q", name))[0] if "q" in arguments else ""
             )
+            if dtype != usual:
+                raise NotUnderstood(f"np.{name} of an element type of its own")
             return self._along(name, operand, axes, kept, options, dtype)
         match name:
             case "linalg.norm":

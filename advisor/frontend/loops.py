@@ -708,6 +708,7 @@ def _unread(loop: Loop) -> bool:
     return any(isinstance(one, Unknown) for one in walk((loop,)))
 
 
+@lru_cache(MOST_NODES)
 def _may_be_left(body: cst.CSTNode) -> bool:
     """Return whether a loop's body leaves the loop, or the function, before its last iteration."""
     match body:

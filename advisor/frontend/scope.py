@@ -19,7 +19,7 @@ from advisor.ir.values import Point, Read, Scalar, Subscript, Value, parts_of, r
 from advisor.numpy_table import PYTHON_INTEGER, Shape, ShapeConflict, UnknownDtype, strong
 from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
-from costdb.expr import ONE, Expr, sym, to_text
+from costdb.expr import ONE, ZERO, Expr, sym, to_text
 from costdb.expr.functions import is_name
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, field
@@ -734,7 +734,14 @@ class Door(Protocol[A]):
     ) -> Value:
         """Return a new array of one constant; ``""`` leaves it undefined."""
 
-    def vector(self, extent: Expr | None, dtype: str) -> Value:
+    def vector(
+        self,
+        name: str,
+        extent: Expr | None,
+        dtype: str,
+        first: Expr = ZERO,
+        of: tuple[Value, ...] = (),
+    ) -> Value:
         """Return a new vector of numbers that follow one another."""
 
     def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:

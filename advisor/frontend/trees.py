@@ -385,8 +385,13 @@ def parts_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     for name in _fields_of(type(node)):
         held = getattr(node, name)
         for part in held if isinstance(held, list | tuple) else (held,):
-            if isinstance(part, cst.CSTNode):
+            if _is_node(type(part)):  # type: ignore[arg-type]  # a type is hashable
                 yield part
+
+
+@cache
+def _is_node(kind: type) -> bool:
+    return issubclass(kind, cst.CSTNode)
 
 
 @lru_cache(MOST_NODES)

@@ -30,6 +30,7 @@ from advisor.ir.changes import (
 )
 from advisor.ir.unchanging import settled
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
+from advisor.source import walked
 from costdb.records import dataclass, field
 
 _MOST_CALLS = 200
@@ -145,7 +146,7 @@ class _Reader:
     ) -> Iterator[tuple[ast.FunctionDef, dict[str, str], Changes]]:
         """Yield which functions of the file are called, with what, and what differs."""
         own = {*names.nodes}
-        for call in (one for part in nodes for one in ast.walk(part) if one in own):
+        for call in (one for part in nodes for one in walked(part) if one in own):
             found = self.file.called(call, names) if isinstance(call, ast.Call) else None
             if found is None or not isinstance(call, ast.Call):
                 continue
@@ -178,7 +179,7 @@ class _Reader:
             case ast.For() | ast.While():
                 return 1 + max(self.order(one, names) for one in (*node.body, *node.orelse))
             case ast.ListComp(value) | ast.SetComp(value) | ast.GeneratorExp(value):
-                calls = any(isinstance(one, ast.Call) for one in ast.walk(value))
+                calls = any(isinstance(one, ast.Call) for one in walked(value))
                 return calls + self.order(value, names)
         inner = [self.order(one, names) for one in ast.iter_child_nodes(node)]
         found = self.file.called(node, names) if isinstance(node, ast.Call) else None
@@ -198,8 +199,8 @@ class _Reader:
     ) -> Iterator[Again]:
         """Yield what takes as much as anything else there."""
         most = max((self.order(one, names) for one in body), default=0)
-        inner = (one for part in body for one in ast.walk(part) if isinstance(one, Loop))
-        loops, kept, texts = [{*ast.walk(one)} for one in inner], list[Any](), dict[str, None]()
+        inner = (one for part in body for one in walked(part) if isinstance(one, Loop))
+        loops, kept, texts = [{*walked(one)} for one in inner], list[Any](), dict[str, None]()
         for one in found:
             order = self.order(one, names) + sum(one in inside for inside in loops)
             works = order >= most and self._is_work(one, names)
@@ -214,7 +215,7 @@ class _Reader:
 
     def _is_called(self, node: ast.AST, names: Names) -> bool:
         """Return whether functions of the file are called, or all ranks."""
-        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+        calls = [one for one in walked(node) if isinstance(one, ast.Call)]
         return any(
             self.file.called(one, names) or getattr(one.func, "attr", "") in ALIKE for one in calls
         )
@@ -244,7 +245,7 @@ class _Reader:
                     return self.is_array(one, names)
             return False
 
-        return any(map(works, ast.walk(node)))
+        return any(map(works, walked(node)))
 
     def _is_array(self, node: ast.AST | None, names: Names) -> bool:
         """Return whether something is seen to be an array, so that work on it counts."""
@@ -333,7 +334,7 @@ def _text(node: ast.AST, names: Names, around: Mapping[str, str]) -> str:
     own = {one: f"{one}@{getattr(names.node, 'name', '')}" for one in names.bound}
     known = {**own, **around}
     tree = ast.parse(ast.unparse(node), mode="eval")
-    for one in ast.walk(tree):
+    for one in walked(tree):
         if isinstance(one, ast.Name):
             one.id = known.get(one.id, one.id)
     return ast.unparse(tree)

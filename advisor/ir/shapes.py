@@ -71,20 +71,42 @@ def length_of(part: Subscript) -> Expr:
     return ONE if isinstance(part, Point) else length(part)
 
 
-def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
-    """Return the element type and shape of a value.
+Known = dict[int, tuple[Value, ArrayType]]
+"""Types of values that were asked for before, by what the values are."""
+
+
+def describe(
+    value: Value, lookup: Callable[[str], ArrayType], known: Known | None = None
+) -> ArrayType:
+    """Return the element type and shape of a value; of parts that it shares, once.
 
     Parameters
     ----------
     value : Value
     lookup : callable
         Gives the type of a named array.
+    known : Known, optional
+        What was found with the same `lookup`.
 
     Raises
     ------
     ShapeConflict
         Where shapes are not known to broadcast.
     """
+    kept: Known = {} if known is None else known
+
+    def of(part: Value) -> ArrayType:
+        found = kept.get(id(part))
+        if found is None:
+            found = kept[id(part)] = part, _described(part, lookup, of)
+        return found[1]
+
+    return of(value)
+
+
+def _described(
+    value: Value, lookup: Callable[[str], ArrayType], of: Callable[[Value], ArrayType]
+) -> ArrayType:
     match value:
         case Read(array, region):
             return ArrayType(lookup(array).dtype, region_extents(region))
@@ -93,46 +115,46 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
         case Fill(_, shape, dtype):
             return ArrayType(dtype, shape)
         case Elementwise(operation, parts):
-            return _describe_elementwise(operation, [describe(part, lookup) for part in parts])
+            return _describe_elementwise(operation, [of(part) for part in parts])
         case Roll() | Flip() | Sort():
-            return describe(value.operand, lookup)
+            return of(value.operand)
         case Copy() | Scan() | Fourier():
-            return ArrayType(value.dtype, describe(value.operand, lookup).extents)
+            return ArrayType(value.dtype, of(value.operand).extents)
         case PeriodicPad(operand, axis, before, after):
-            inner = describe(operand, lookup)
+            inner = of(operand)
             extents = list(inner.extents)
             extents[axis] = extents[axis] + before + after
             return ArrayType(inner.dtype, tuple(extents))
         case Windows(operand, axis, length_):
-            inner = describe(operand, lookup)
+            inner = of(operand)
             extents = list(inner.extents)
             extents[axis] = extents[axis] - length_ + 1
             return ArrayType(inner.dtype, (*extents, length_))
         case Along():
-            return describe(value.computed, lookup)
+            return of(value.computed)
         case Expand(operand, axis):
-            inner = describe(operand, lookup)
+            inner = of(operand)
             return ArrayType(inner.dtype, expanded(inner.extents, axis))
         case Transpose(operand, axes):
-            inner = describe(operand, lookup)
+            inner = of(operand)
             return ArrayType(inner.dtype, tuple(inner.extents[axis] for axis in axes))
         case MatMul(left, right):
-            return _describe_product(describe(left, lookup), describe(right, lookup))
+            return _describe_product(of(left), of(right))
         case Gather(operand):
-            table = describe(operand, lookup)
-            places = [describe(one, lookup).extents for one in value.all_places]
+            table = of(operand)
+            places = [of(one).extents for one in value.all_places]
             return ArrayType(table.dtype, (*broadcast(places), *table.extents[len(places) :]))
         case Chosen(operand, mask, count):
-            inner, chooses = describe(operand, lookup), describe(mask, lookup).extents
+            inner, chooses = of(operand), of(mask).extents
             return ArrayType(inner.dtype, (count, *inner.extents[len(chooses) :]))
         case Called(_, _, shape, dtype):
             return ArrayType(dtype, shape)
         case Part(operand, region):
-            return ArrayType(describe(operand, lookup).dtype, region_extents(region))
+            return ArrayType(of(operand).dtype, region_extents(region))
         case Tally(_, _, extent, dtype):
             return ArrayType(dtype, (extent,))
         case Reduction(operand, axis, _, dtype):
-            return ArrayType(dtype, reduced(describe(operand, lookup).extents, axis))
+            return ArrayType(dtype, reduced(of(operand).extents, axis))
 
 
 Made = TypeVar("Made")

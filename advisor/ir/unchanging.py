@@ -28,7 +28,7 @@ from advisor.ir.changes import (
     root_of,
 )
 from advisor.ir.waiting import assigned_names
-from advisor.source import imports_of, tree_of
+from advisor.source import imports_of, tree_of, walked
 from costdb.records import dataclass, field
 
 
@@ -71,10 +71,10 @@ _LOOPS = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.G
 
 def loops_call(source: str) -> bool:
     """Return whether a loop of a file may call functions of it, or let all ranks compute."""
-    nodes = list(ast.walk(tree_of(source)))
+    nodes = list(walked(tree_of(source)))
     named = {one.name for one in nodes if isinstance(one, Function | ast.ClassDef)}
     loops = (one for one in nodes if isinstance(one, _LOOPS))
-    inner = {getattr(p, "id", getattr(p, "attr", "")) for one in loops for p in ast.walk(one)}
+    inner = {getattr(p, "id", getattr(p, "attr", "")) for one in loops for p in walked(one)}
     # an instance that is called may have any name
     return "__call__" in named or not inner.isdisjoint(named | ALIKE)
 
@@ -101,10 +101,10 @@ def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
 
 def is_work(node: ast.AST) -> bool:
     """Return whether an expression surely does more than Python does with a few numbers."""
-    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    calls = (one.func for one in walked(node) if isinstance(one, ast.Call))
     names = {ast.unparse(one).rpartition(".")[2] for one in calls} - MAKING
     return bool(names - PURE | names & {"sorted", "sum", "all", "any"}) or any(
-        isinstance(one, ast.MatMult) for one in ast.walk(node)
+        isinstance(one, ast.MatMult) for one in walked(node)
     )
 
 
@@ -134,7 +134,7 @@ def _of_loop(loop: Loop, names: Names, taken: set[ast.AST]) -> Iterator[Same]:
     if len(moved) == len(loop.body):
         return
     found = [*moved, *(one for uses in values.values() for one in uses)]
-    taken.update(part for one in found for part in ast.walk(one))
+    taken.update(part for one in found for part in walked(one))
     if found:
         yield _same(values.values(), lost.changes, names, repeats=True, moved=tuple(moved))
 
@@ -179,7 +179,7 @@ def settled(
     inside = set(taken)
     for one, sure in computed:
         if sure and one not in inside and not lost.has(one):
-            inside.update(ast.walk(one))
+            inside.update(walked(one))
             text = ast.unparse(one)
             values[text] = (*values.get(text, ()), one)
     return moved, values, lost
@@ -258,7 +258,7 @@ def _stays(
 
 def _escapes(group: Collection[str], rest: Sequence[ast.AST], names: Names) -> bool:
     """Return whether what some names denote is kept by others, which might change it."""
-    for one in (part for node in rest for part in ast.walk(node)):
+    for one in (part for node in rest for part in walked(node)):
         plain = isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         given = one.value if isinstance(one, ast.Assign) and plain else one
         if isinstance(one, ast.stmt) and any(
@@ -301,13 +301,13 @@ def _of_block(
         if compound:
             known = _kept(known, lost, one, ended)
         # what it calls may change what it computes with
-        calls = (part for part in ast.walk(one) if isinstance(part, ast.Call | ast.NamedExpr))
+        calls = (part for part in walked(one) if isinstance(part, ast.Call | ast.NamedExpr))
         during = lost if compound else names.lost(names.changes(calls))
         parts = list(names.parts(one))
         bound = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
         if isinstance(one, ast.Assign) and isinstance(bound, ast.Name):
             parts.insert(0, (one.value, True))
-        for inner in ast.walk(one) if compound else ():
+        for inner in walked(one) if compound else ():
             if isinstance(inner, ast.stmt) and inner is not one:
                 parts += names.parts(inner, sure=False)
         for part, sure in parts:
@@ -328,7 +328,7 @@ def _of_block(
         if not compound:
             known = _kept(known, lost, one, ended)
     found = [uses for uses in (*ended, *known.values()) if len(uses.places) > 1]
-    inside = [{*ast.walk(part)} - {part} for uses in found for part in uses.places]
+    inside = [{*walked(part)} - {part} for uses in found for part in uses.places]
     for uses in found:
         if not all(any(part in other for other in inside) for part in uses.places):
             places, changed = [tuple(uses.places)], names.changes(uses.changed)
@@ -351,5 +351,5 @@ def _kept(
 
 def _certain(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a block that surely run where it does."""
-    ends = (at for at, one in enumerate(body) if any(isinstance(p, LEAVING) for p in ast.walk(one)))
+    ends = (at for at, one in enumerate(body) if any(isinstance(p, LEAVING) for p in walked(one)))
     return list(body[: next(ends, len(body)) + 1])

@@ -95,11 +95,17 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """An array of one constant (`value` is source text, ``""`` where it is left undefined)."""
+    """An array of one constant (`value` is source text, ``""`` where it is left undefined).
+
+    Or what a function of that name makes: ``arange`` of whole numbers in a row from the `first`
+    on, others `of` the numbers that they were given.
+    """
 
     value: str
     shape: tuple[Expr, ...]
     dtype: str
+    first: Expr = ZERO
+    of: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +376,10 @@ Value = (
 def operands(value: Value) -> tuple[Value, ...]:
     """Return the direct operands of a value, left to right."""
     match value:
-        case Read() | Scalar() | Fill():
+        case Read() | Scalar():
             return ()
+        case Fill():
+            return value.of
         case Elementwise(_, parts) | Called(_, parts):
             return parts
         case MatMul(left, right):

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
+from advisor.source import walked
+
 PURE = frozenset(
     {"abs", "bool", "complex", "float", "int", "len", "max", "min", "range", "round", "sum"}
 )
@@ -45,7 +47,7 @@ class Calls(Protocol):
 def what_waits(loop: ast.For, calls: Calls) -> str:
     """Return why an iteration may need what an earlier one did; empty where none does."""
     hidden: set[str] = set()
-    for one in ast.walk(ast.Module(loop.body, [])):
+    for one in walked(ast.Module(loop.body, [])):
         if isinstance(one, ast.stmt) and (not isinstance(one, _STATEMENTS) or _has_else(one)):
             return "it may be left early, or does more than assign"
         if isinstance(one, ast.Call):
@@ -88,7 +90,7 @@ def _carried(loop: ast.For) -> str:
 
 
 def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
-    for one in ast.walk(node):
+    for one in walked(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, kind):
             yield one
 
@@ -96,11 +98,11 @@ def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
 def _of_comprehensions(node: ast.AST) -> frozenset[int]:
     """Return which names in a node are those that comprehensions have for themselves."""
     found: set[int] = set()
-    for part in ast.walk(node):
+    for part in walked(node):
         if isinstance(part, _COMPREHENSIONS):
             bound = {one for each in part.generators for one in assigned_names(each.target)}
-            outside = set(ast.walk(part.generators[0].iter))
-            names = (one for one in ast.walk(part) if isinstance(one, ast.Name))
+            outside = set(walked(part.generators[0].iter))
+            names = (one for one in walked(part) if isinstance(one, ast.Name))
             found |= {id(one) for one in names if one.id in bound and one not in outside}
     return frozenset(found)
 
@@ -108,7 +110,7 @@ def _of_comprehensions(node: ast.AST) -> frozenset[int]:
 def assigned_names(node: ast.AST) -> Iterator[str]:
     """Yield names that a statement binds or deletes, those of its parts included."""
     own = _of_comprehensions(node)
-    names = (one for one in ast.walk(node) if isinstance(one, ast.Name) and id(one) not in own)
+    names = (one for one in walked(node) if isinstance(one, ast.Name) and id(one) not in own)
     return (one.id for one in names if not isinstance(one.ctx, ast.Load))
 
 
@@ -155,13 +157,13 @@ def _needed_first(body: Iterable[ast.stmt], known: set[str]) -> Iterator[str]:
 def _combined(loop: ast.For) -> frozenset[str]:
     """Return names with which a loop does nothing but combine terms, in whatever order."""
     uses: dict[str, int] = {}
-    for one in ast.walk(loop):
+    for one in walked(loop):
         name, node = _combination(one)
         if name:
             uses[name] = uses.get(name, 0) + sum(
-                isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)
+                isinstance(part, ast.Name) and part.id == name for part in walked(node)
             )
-    everywhere = [one.id for one in ast.walk(loop) if isinstance(one, ast.Name)]
+    everywhere = [one.id for one in walked(loop) if isinstance(one, ast.Name)]
     return frozenset(name for name, count in uses.items() if everywhere.count(name) == count)
 
 
@@ -205,7 +207,7 @@ def _passed_by_elements(loop: ast.For, hidden: Collection[str]) -> str:
     """
     changed, read, whole = _elements(loop)
     bound = {one.id for one in _names(loop, ast.Store)}
-    indices = [_index(one) for one in ast.walk(loop) if isinstance(one, ast.For)]
+    indices = [_index(one) for one in walked(loop) if isinstance(one, ast.For)]
     for array, stores in changed.items():
         if array in bound:
             return f"elements change through `{array}`, another name in each iteration"
@@ -271,7 +273,7 @@ def _elements(loop: ast.For) -> tuple[Stores, Mapping[str, list[str]], Collectio
     changed: dict[str, list[tuple[str, ast.operator | None]]] = {}
     read: dict[str, list[str]] = {}
     whole: set[str] = set()
-    adding = {one.target: one.op for one in ast.walk(loop) if isinstance(one, ast.AugAssign)}
+    adding = {one.target: one.op for one in walked(loop) if isinstance(one, ast.AugAssign)}
 
     def look(node: ast.AST) -> None:
         match node:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import is_
-from typing import TypeVar
+from operator import is_, is_not
+from typing import Any, TypeVar, cast
 
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
@@ -92,7 +92,8 @@ def inner_first(value: Value) -> Iterator[Value]:
 
 def type_of(value: Value, kernel: Kernel) -> ArrayType:
     """Return the element type and the shape of a value."""
-    return describe(value, lambda name: ArrayType(kernel.dtype(name), kernel.extents(name)))
+    known = kernel.found.setdefault(type_of, {})
+    return describe(value, lambda name: ArrayType(kernel.dtype(name), kernel.extents(name)), known)
 
 
 def is_all_of(nest: Nest, nodes: Mapping[tuple[int, int], ast.stmt]) -> bool:
@@ -229,13 +230,22 @@ def around(loops: tuple[Loop, ...], body: tuple[Statement, ...]) -> tuple[Statem
 
 def mapped(node: Node, change: Callable[[object], object]) -> Node:
     """Return a statement, a value or a tuple of them with every part of it changed, inner first."""
-    made: object = node
-    if isinstance(node, tuple):
-        made = tuple(mapped(part, change) for part in node)
-    elif is_dataclass(node) and not isinstance(node, Span | Expr | type):
-        parts = {one.name: getattr(node, one.name) for one in fields(node)}
-        made = change(replace(node, **{name: mapped(one, change) for name, one in parts.items()}))
-    return made  # type: ignore[return-value]  # a value takes the place of a value
+    kept: dict[int, object] = {}
+
+    def made(part: Any) -> Any:
+        if isinstance(part, tuple):
+            parts = tuple(map(made, part))
+            return parts if any(map(is_not, parts, part)) else part
+        if not is_dataclass(part) or isinstance(part, Span | Expr | type):
+            return part
+        if id(part) not in kept:
+            before = {one.name: getattr(part, one.name) for one in fields(part)}
+            after = {name: made(one) for name, one in before.items()}
+            changed = any(map(is_not, after.values(), before.values()))
+            kept[id(part)] = change(replace(part, **after) if changed else part)
+        return kept[id(part)]
+
+    return cast(Node, made(node))
 
 
 def renamed(node: Node, names: Mapping[str, str]) -> Node:

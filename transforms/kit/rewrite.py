@@ -9,7 +9,7 @@ from io import StringIO
 from tokenize import COMMENT, generate_tokens
 
 from advisor.ir.kernel import SourceContext, lines_of
-from advisor.source import Edit, Span
+from advisor.source import Edit, Span, walked
 from advisor.source import span_of as span_of
 from advisor.source import tree_of as tree_of
 from costdb.expr import Expr
@@ -133,7 +133,7 @@ def _statements_of(source: str) -> Mapping[tuple[int, int], ast.stmt]:
 
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
     """Return every node of a file's tree, as `ast.walk` has them."""
-    return tuple(ast.walk(tree_of(source)))
+    return walked(tree_of(source))
 
 
 def _suites_of(source: str) -> Mapping[tuple[int, int], tuple[list[ast.stmt], int]]:

@@ -42,12 +42,11 @@ from advisor.numpy_table import PYTHON_INTEGER, Kind
 from advisor.source import Span
 from costdb.expr import ONE, Expr, to_text
 from costdb.expr.nodes import Add, Num, Sym
-from costdb.expr.parse import parse
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.kit.rewrite import python_text
 from transforms.loops.axes import chain, kept_axis
-from transforms.loops.lift import COUNTED, METHODS
+from transforms.loops.lift import METHODS
 from transforms.loops.masked import filled, in_list
 from transforms.loops.raising import combined
 
@@ -135,11 +134,6 @@ def _element(read: Read) -> str:
 def within(text: str, own: int, level: int) -> str:
     """Return source in parentheses where it binds less than a level."""
     return f"({text})" if own < level else text
-
-
-def _first(text: str) -> Expr:
-    """Return the first of whole numbers in a row."""
-    return parse(text.removeprefix(COUNTED).strip() or "0")
 
 
 def _terms(expr: Expr) -> int:
@@ -288,12 +282,11 @@ class Words:
                 return f"{self.module}.roll({self.text(operand)}, {self.size(amount)}{along})"
             case Flip(operand, axis):
                 return f"{self.text(operand, TIGHT)}[{':, ' * axis}::-1]"
-            case Fill(text, (extent,), "int64") if text.startswith(COUNTED):
-                begin = _first(text)
+            case Fill("arange", (extent,), "int64", begin, ()):
                 first = "" if begin == ZERO else f"{self.size(begin)}, "
                 return f"{self.module}.arange({first}{self.size(begin + extent)})"
-            case Chosen(Fill(text), mask) if text.startswith(COUNTED):
-                start, found = self.size(_first(text)), f"flatnonzero({self.text(mask)})"
+            case Chosen(Fill("arange", _, _, begin, ()), mask):
+                start, found = self.size(begin), f"flatnonzero({self.text(mask)})"
                 found = f"{self.module}.{found}"
                 return found if start == "0" else within(f"{found} + {start}", _SUM, level)
             case Transpose(operand, (1, 0)):

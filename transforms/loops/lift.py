@@ -50,13 +50,14 @@ from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCTIONS,
+    SCANS,
     Kind,
     kind_of,
     promote,
     reduced_dtype,
     strong,
 )
-from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym, to_text
+from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym
 from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
@@ -72,9 +73,7 @@ METHODS = {
 }
 """What NumPy calls reductions along an axis."""
 
-COUNTED = "arange"
-"""Whole numbers in a row, as the text of a :class:`Fill`; then a blank and the first, if not 0."""
-
+_SCANNED = {row.operation: row.result for row in SCANS.values()}
 _PARTS = ("real", "imag")
 _COLUMNS = ("linalg.solve", "polyfit")
 """Functions of a vector that take several, as columns."""
@@ -135,16 +134,20 @@ class Lift:
     needed: frozenset[Read] = frozenset()
     known: Mapping[Value, tuple[Value, int | None]] = field(default_factory=dict)
     word: re.Pattern[str] = field(init=False)
+    free: dict[int, tuple[Value, bool]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.word = re.compile(rf"\b{re.escape(index_name(self.loop.variable))}\b")
 
     def is_free(self, value: Value) -> bool:
         """Return whether a value is the same in all iterations."""
-        return self.loop.variable not in symbols(value) and not any(
-            part in self.known or (isinstance(part, Scalar) and self.word.search(part.text))
-            for part in parts_of(value)
-        )
+        if id(value) not in self.free:
+            moves = self.loop.variable in symbols(value) or any(
+                part in self.known or (isinstance(part, Scalar) and self.word.search(part.text))
+                for part in parts_of(value)
+            )
+            self.free[id(value)] = value, not moves
+        return self.free[id(value)][1]
 
     def counts_down(self, stores: Sequence[Store]) -> bool:
         """Return whether what stores go through moves down while the index goes up."""
@@ -163,11 +166,18 @@ class Lift:
         return rebuilt(node, lambda expr: substitute(expr, back))
 
     def is_of_usual_type(self, value: Value) -> bool:
-        """Return whether a reduction has the type that NumPy chooses: no other is written out."""
-        if not isinstance(value, Reduction) or value.fused or value.operation not in METHODS:
-            return True
-        found = type_of(value.operand, self.kernel).dtype
-        return value.dtype == reduced_dtype(REDUCTIONS[METHODS[value.operation]].result, found)
+        """Return whether a reduction or a scan has the type that NumPy chooses.
+
+        No other is written out.
+        """
+        match value:
+            case Scan(operand, _, operation, dtype):
+                result = _SCANNED[operation]
+            case Reduction(operand, _, operation, dtype, fused=False) if operation in METHODS:
+                result = REDUCTIONS[METHODS[operation]].result
+            case _:
+                return True
+        return dtype == reduced_dtype(result, type_of(operand, self.kernel).dtype)
 
     def needs_elements(self, value: Value) -> bool:
         """Return whether a function refuses empty axes, and may be given some.
@@ -578,8 +588,7 @@ class Lift:
         match node:
             case ast.Name(id=known) if known == name:
                 low = self.loop.low
-                first = "" if low == ZERO else f" {to_text(low)}"
-                return Fill(f"{COUNTED}{first}", (self.loop.high - low,), "int64")
+                return Fill("arange", (self.loop.high - low,), "int64", low)
             case ast.Constant(float()) | ast.Attribute(ast.Name("numpy"), "pi" | "e"):
                 return Scalar(ast.unparse(node), PYTHON_FLOAT)
             case ast.Name():

@@ -54,7 +54,6 @@ from costdb.records import IDENTIFIER
 from transforms.kit.kernels import mapped, proofs, type_of
 from transforms.loops import axes
 from transforms.loops.lift import (
-    COUNTED,
     SUMS,
     Lift,
     Raised,
@@ -130,7 +129,7 @@ def _groups(mask: Value, lift: Lift) -> tuple[Value, int, int] | None:
         case Called("between", (low, high), extents) if type_of(low, lift.kernel).dtype != "uint64":
             # repeat takes no uint64 either
             ends = (lift.value(high)[0], lift.value(low)[0])
-            rows = Fill(COUNTED, (lift.loop.high,), "int64")
+            rows = Fill("arange", (lift.loop.high,), "int64")
             lengths = Elementwise("subtract", ends)
             return Called("repeat", (rows, lengths), extents, "int64"), 0, 0
         case Elementwise("logical_and" | "bitwise_and", (one, other)):

@@ -104,7 +104,7 @@ from advisor.ir.statements import (
 )
 from advisor.ir.values import Point, length, reads
 from advisor.ir.waiting import DRAWS, METHODS, PURE, what_waits
-from advisor.source import Span
+from advisor.source import Span, walked
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
 from transforms.kit.kernels import KernelRule, displayed, is_compiled_alone, replaced
@@ -265,7 +265,7 @@ def _passed_by_memory(loop: Loop, kernel: Kernel) -> str:
 def _title(node: ast.For | ast.While, way: Compiled) -> str:
     names = ", ".join(
         f"`{part.id}`"
-        for part in (ast.walk(node.target) if isinstance(node, ast.For) else ())
+        for part in (walked(node.target) if isinstance(node, ast.For) else ())
         if isinstance(part, ast.Name)
     )
     loop = f"the loop over {names}" if names else "the loop"
@@ -277,7 +277,7 @@ def _title(node: ast.For | ast.While, way: Compiled) -> str:
 def _to_use(node: ast.For | ast.While) -> str:
     """Return what functions of NumPy do what a loop holds."""
     found = ["slices, or a new axis for each index"]
-    parts = list(ast.walk(node))
+    parts = list(walked(node))
     if any(isinstance(one, ast.If | ast.IfExp) for one in parts):
         found.append("np.where or masks for conditions")
     if any(isinstance(one, ast.Slice) for one in parts):
@@ -341,7 +341,7 @@ class _Names:
 
 def _names_of(tree: ast.Module) -> _Names:
     modules, functions, known = set[str](), set[str](), ("numpy", "math", "cmath")
-    for one in ast.walk(tree):
+    for one in walked(tree):
         match one:
             case ast.Import(names):
                 modules |= {part.asname or part.name for part in names if part.name in known}
@@ -352,8 +352,8 @@ def _names_of(tree: ast.Module) -> _Names:
 
 
 def _takes(node: ast.AST, names: _Names, depth: int) -> bool:
-    words = {one.value for one in ast.walk(node) if isinstance(one, ast.keyword)}
-    for one in ast.walk(node):
+    words = {one.value for one in walked(node) if isinstance(one, ast.keyword)}
+    for one in walked(node):
         match one:
             case ast.Call():
                 if not _is_called(one, names, depth):
@@ -385,7 +385,7 @@ def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
         case ast.Attribute(ast.Name(module), "array" | "asarray") if module in names.modules:
             # of numbers, not of arrays
             lists = (one for one in call.args if isinstance(one, ast.List))
-            return not any(isinstance(one, ast.Slice) for part in lists for one in ast.walk(part))
+            return not any(isinstance(one, ast.Slice) for part in lists for one in walked(part))
         case ast.Attribute(ast.Name(module), function) if module in names.modules:
             return function not in _NOT_TAKEN
         case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in names.modules:

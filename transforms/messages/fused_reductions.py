@@ -198,7 +198,12 @@ def _at_once(function: SpmdFunction, group: list[_Reduction]) -> ProgramProposal
         count = count + _elements(step.send or step.receive)
     memory = payload_of(new_array("reduced", "float64", (count,), steps[0].span), steps[0].span)
     call = replace(collective(steps[0], steps[0].op, memory, memory), pickled=False)
-    texts = [f"`{shortened(one.text)}`" for one in group]
+    texts = [
+        f"what `{shortened(one.text)}` reduces"
+        if isinstance(one.visit.step, Call)
+        else f"`{shortened(one.text)}`"
+        for one in group
+    ]
     return offer(
         function,
         group[0].visit,

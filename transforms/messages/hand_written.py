@@ -60,9 +60,9 @@ from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Loop, LoopKind, Op, Step, walk
 from advisor.source import Edit, Span
-from costdb.expr import num, substitute
+from costdb.expr import free_symbols, num, substitute
 from costdb.records import replace
-from transforms.kit.memory import apart, fits, written_sizes
+from transforms.kit.memory import apart, fits, symbols_of, written_sizes
 from transforms.kit.names import argument, bound_names, is_simple, used_outside, words
 from transforms.kit.programs import ProgramRule, instead, offer, sent_text, shortened
 from transforms.kit.rewrite import (
@@ -311,7 +311,14 @@ def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramPropo
     index = root.step.communicator.rank
     shape = (substitute(trips, {loop.variable: index}), elements(sent))
     op = Op.GATHER if gathers else Op.SCATTER
-    call = carried(replace(step, root=pattern.root), op, sent.dtype, shape, varying=True)
+    if not gathers and sent.view is not None and sent.view.region is not None:
+        # where only its number tells a piece, all ranks get the same
+        sizes = (name for one in sent.view.buffer.extents or () for name in free_symbols(one))
+        known = {*sizes, *(inner.variable for inner in root.pieces)}
+        same = symbols_of(sent.view) <= known and loop.variable not in known | free_symbols(trips)
+        op = Op.BCAST if same and not is_changed(root, sent) else op
+    varying = op is not Op.BCAST
+    call = carried(replace(step, root=pattern.root), op, sent.dtype, shape, varying=varying)
     return offer(
         function,
         pattern.visit,

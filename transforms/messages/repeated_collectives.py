@@ -414,11 +414,12 @@ def _one_call(once: _Once, program: Program) -> list[str] | None:
             nobody = f" or [None] * len({listed})" * (step.op is Op.SENDRECV)
             return [f"{got} = {step.receiver}.{step.method}({listed}{given}){nobody}"]
         case Op.ALLREDUCE if sent.kind is PayloadKind.SCALAR:
-            # numbers stay what they were, be they Python's, NumPy's or of several kinds
             if step.operation in _OF_OBJECTS:
                 given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
-            objects = f"{numpy}.array({listed}, dtype=object)"
-            return [f"{got} = {step.receiver}.allreduce({objects}{given})"]
+            # numbers stay what they were: NumPy's of one type, or Python's, or of several kinds
+            kind = ", dtype=object" if sent.dtype in {*_ELEMENT, "bool"} else ""
+            numbers = f"{numpy}.array({listed}{kind})"
+            return [f"{got} = {step.receiver}.allreduce({numbers}{given})"]
         case Op.ALLREDUCE | Op.BCAST if _one_shape(sent, program):
             own = f"{program.mpi_module}.IN_PLACE, " * (step.op is Op.ALLREDUCE)
             return [

@@ -159,3 +159,34 @@ def test_what_rows_and_pairs_add_up_to(rows: int, columns: int, seed: int, body:
         assert not isinstance(found, type), after
         for mine, theirs in zip(found, before, strict=True):
             np.testing.assert_allclose(mine, theirs, 1e-9, 1e-9)
+
+
+VECTORS = (
+    *("np.arange(5)", "np.arange(1, 6)", "np.arange(0, 5)", "np.arange(2, 12, 2)"),
+    *("np.arange(-2, 3)", "np.arange(i, i + 5)", "np.arange(k, k + 5)"),
+    *("np.arange(w, w + 5)", "np.arange(5.0)"),
+    *("np.arange(4, -1, -1)", "np.arange(1, 6, 1)", "np.linspace(0, 1, 5)", "np.linspace(0, i, 5)"),
+    *("np.linspace(0, 9, 5, dtype=int)", "np.linspace(0, 1, 5, endpoint=False)"),
+    *("np.eye(5, dtype=bool)[1]", "np.eye(5, k=1, dtype=bool)[1]", "np.full(5, i)"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("loops", [1, 2])
+@pytest.mark.parametrize("number", range(len(VECTORS)))
+def test_vectors_of_numbers_are_those_that_the_source_makes(number: int, loops: int) -> None:
+    one, other = VECTORS[number], VECTORS[(number + 1) % len(VECTORS)]
+    body = (
+        "for i in range(a.shape[0]):\n    k = 2 * i\n"
+        f"    u[i] = np.sum({one} * a[i, 0]) + np.sum({other} * x[0])"
+        if loops == 1
+        else "for i in range(a.shape[0]):\n    k = 2 * i\n    for j in range(a.shape[1]):\n"
+        f"        c[i, j] = np.sum({one} * a[i, j])"
+    )
+    text = source(HEAD, body)
+    values = arguments(4, 6, 3, "f8", number, False)
+    before = results(text, values)
+    for _, after in edited(text):
+        found = results(after, values)
+        assert not isinstance(found, type), after
+        for mine, theirs in zip(found, before, strict=True):
+            np.testing.assert_allclose(mine, theirs, 1e-10)
