@@ -26,6 +26,8 @@ SHOWN_ONLY = {
     "# advise: x: f8[900]\ndef f(a, x):\n    return 2.5 * a @ x\n",
     "ADV506": "import numpy as np\n# advise: kernel\n# advise: x: f8[90000]\n"
     "def f(x):\n    return np.exp(x) / np.exp(x).sum()\n",
+    "ADV508": "import numpy as np\n# advise: kernel\n# advise: x: f8[9000]\n# advise: h: float\n"
+    "def f(x, h):\n    for i in range(1, len(x)):\n        x[i] = x[i - 1] * h + x[i]\n",
     "ADV605": f"# mpirun -n 12 python program.py\n{HEADER}{START}{mesh()}",
     "ADV609": f"{HEADER}{START}{TRIANGLE}",
     "ADV610": f"{HEADER}comm, total = MPI.COMM_WORLD, 0.0\nfor step in range(100):\n"

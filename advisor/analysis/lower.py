@@ -18,6 +18,7 @@ from advisor.analysis.processes import (
     compiled,
     in_turn,
     meets,
+    of_lists,
     ranks_together,
     together,
     with_distances,
@@ -446,6 +447,11 @@ class _Lowering:
 
     def _loop(self, loop: Loop) -> list[Process]:
         """Return what a loop does; one whose shifts turn round is cut where they do."""
+        if loop.listed is not None:
+            count, places = loop.listed
+            made = self._loop(replace(loop, listed=None))
+            put = Leaf(Interpretation(count, "elements of lists"))
+            return [put, *(of_lists(one, places) for one in made)]
         if loop.compiled is not Compiled.NO:
             interpreted = self._loop(replace(loop, compiled=Compiled.NO))
             waiting = loop.compiled is Compiled.WAITING

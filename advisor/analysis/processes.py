@@ -243,6 +243,24 @@ def compiled(process: Process, *, waiting: bool) -> Process:
     return of_work(process, other)
 
 
+def of_lists(process: Process, places: int) -> Process:
+    """Return what interpreted work takes where elements are Python's numbers in lists.
+
+    A step on such is no longer than an iteration, which takes a number and binds it. An element
+    takes one for each of its `places`.
+    """
+
+    def other(work: Work) -> Process:
+        if not isinstance(work, Interpretation):
+            return Leaf(work)
+        steps = places * (work.loads + work.stores) + work.operations + work.loop
+        listed = replace(work, iterations=work.iterations * steps, loads=0, stores=0, operations=0)
+        calls = replace(work, loads=0, stores=0, operations=0, loop=False)
+        return Sequential((Leaf(replace(listed, calls=0, loop=True)), Leaf(calls)))
+
+    return of_work(process, other)
+
+
 def _loop(operations: Expr) -> Process:
     call = ArrayCall(ArrayOperation.COMPILED, "float64", operations)
     return Leaf(Statement((), operations, LABEL, (call,)))

@@ -86,8 +86,9 @@ class Loop:
 
     Where `stated`, the bounds are what a pragma says of the usual run, not what the source does.
     `starts` tells what numbers that iterations pass on hold before the first one, by their own
-    names where that is not known. `threads` and `compiled` change neither what it computes nor the
-    order within an iteration.
+    names where that is not known. Where it is `listed`, elements are Python's numbers in lists:
+    how many are put there, or taken from there, and the most places of one. None of `threads`,
+    `compiled` and this changes what it computes or the order within an iteration.
     """
 
     variable: str
@@ -100,6 +101,7 @@ class Loop:
     threads: Threads = Threads.NO
     compiled: Compiled = Compiled.NO
     starts: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+    listed: tuple[Expr, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def considered(kernel: Kernel, taken: Collection[int] = ()) -> Iterator[Proposal
 def _in_block(
     body: tuple[Statement, ...], kernel: Kernel, taken: Collection[int]
 ) -> Iterator[Proposal]:
-    for parts in _at_one_place(body):
+    for parts in at_one_place(body):
         span, node = parts[0].span, statement_at(parts[0].span, kernel.context)
         if not isinstance(node, ast.For | ast.While):
             continue
@@ -182,7 +182,7 @@ def _in_block(
         )
 
 
-def _at_one_place(body: tuple[Statement, ...]) -> Iterator[list[Loop]]:
+def at_one_place(body: tuple[Statement, ...]) -> Iterator[list[Loop]]:
     """Yield the outermost loops of a block; those that are read several times, together."""
     found: dict[Span, list[Loop]] = {}
 
