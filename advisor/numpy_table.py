@@ -16,6 +16,18 @@ from costdb.expr import Expr, floor_div, num, to_text
 from costdb.records import dataclass
 from costdb.work import ArrayOperation
 
+ARRAY_MODULES = frozenset({"numpy", "jax.numpy", "cupy", "dask.array", "cupynumeric"})
+"""Modules that follow NumPy's interface; their functions are read as NumPy's."""
+
+
+def as_numpy(full: str) -> str:
+    """Return a dotted name with ``numpy`` in the place of every module of `ARRAY_MODULES`."""
+    for module in ARRAY_MODULES:
+        if full == module or full.startswith(f"{module}."):
+            return "numpy" + full.removeprefix(module)
+    return full
+
+
 # --- dtypes ---------------------------------------------------------------------------------------
 # Element types by NumPy's names, without NumPy.
 

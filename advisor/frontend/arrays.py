@@ -15,6 +15,7 @@ from advisor.frontend.indices import Known, Selection, known, scalar, selection,
 from advisor.frontend.scope import Given, Scope, function_of
 from advisor.frontend.splits import decided
 from advisor.frontend.trees import NotUnderstood
+from advisor.ir.effects import DRAWS
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.statements import Bind
 from advisor.ir.values import (
@@ -37,7 +38,6 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from advisor.ir.waiting import DRAWS
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
     OF_MATH,

@@ -10,31 +10,28 @@ import libcst as cst
 
 from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import (
+    Function,
     NameScope,
     Naming,
     ScopeKind,
     assigned_names,
+    function_of,
+    home_of,
     names_in,
-    resolve,
 )
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import Pragmas
 from advisor.frontend.effects import (
-    BUILTINS,
     Effects,
-    Function,
     Reading,
     Work,
-    effects_of,
-    home_of,
-    kind_of,
-    roots,
     work_of,
 )
 from advisor.frontend.indices import known
-from advisor.frontend.scope import KINDS, OBJECT, Scope, is_kept
+from advisor.frontend.scope import KINDS, Scope, is_kept
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.ir.effects import BUILTINS, OBJECT
 from advisor.ir.statements import (
     CONDITION,
     NO_PRICE,
@@ -172,11 +169,13 @@ class Bodies:
         before, here, after = list(statements[:place]), statements[place], statements[place + 1 :]
         made: cst.CSTNode = here
         match here:
-            case cst.SimpleStatementLine(body=[cst.Return() as last]):
-                here = last
-        match here:
-            case cst.Return(value=cst.BaseExpression() as value):
-                made = cst.Assign([cst.AssignTarget(result)], value)
+            case (
+                cst.Return(value=cst.BaseExpression() as value)
+                | cst.SimpleStatementLine(body=[cst.Return(value=cst.BaseExpression() as value)])
+            ):
+                given = cst.Assign([cst.AssignTarget(result)], value)
+                self.originals[given] = here
+                made = cst.SimpleStatementLine([given])
             case cst.If(body=body, orelse=orelse):
                 blocks: list[list[cst.CSTNode]] = [[*body.body], [] if orelse is None else [orelse]]
                 if isinstance(orelse, cst.Else):
@@ -268,7 +267,6 @@ def given_to(body: Inlined, call: cst.Call) -> dict[str, cst.BaseExpression] | N
 
 
 _SIZED = frozenset({"list", "tuple", "dict", "set", "str"})
-_OPERATIONS = cst.BinaryOperation | cst.Comparison | cst.BooleanOperation | cst.AugAssign
 
 
 class Besides(SimpleStatements):
@@ -281,10 +279,12 @@ class Besides(SimpleStatements):
         pragmas: Pragmas,
         threads: Callable[[int], Threads],
         reading: Reading,
+        scopes: tuple[NameScope, ...],
+        functions: Mapping[str, Sequence[Function]],
     ) -> None:
         super().__init__(scope, declarations)
         self.reading = reading
-        self.bodies = Bodies(reading.scopes)
+        self.bodies, self.functions = Bodies(scopes), functions
         # the statement that is read, its calls of functions of the file, and what these give
         self.reads: cst.CSTNode | None = None
         self.expanded: dict[cst.Call, cst.BaseExpression | None] = {}
@@ -357,11 +357,11 @@ class Besides(SimpleStatements):
             made += [self._computed(value, span) for value in work.values]
             if work.unpriced or changes:
                 reason = f"{work.unpriced or 'what this changes'} {NO_PRICE}"
-                steps = self._steps(node)
+                steps = self.reading.steps(node)
                 made.append(Opaque(reason, mentions, span, steps=steps, changes=changes))
         else:
             reason = self._reason(node, span, refused)
-            made.append(Unknown(reason, mentions, span, steps=self._steps(node)))
+            made.append(Unknown(reason, mentions, span, steps=self.reading.steps(node)))
         self._rebound(node, span, found, plain=work is not None)
         if work is not None and self.loops_around:
             # each iteration may find another number
@@ -374,15 +374,6 @@ class Besides(SimpleStatements):
         self._note_implied(names_in(node), made)
         return made if len(made) == 1 else (Unrolled(tuple(made), span),) if made else ()
 
-    def _steps(self, node: cst.CSTNode) -> tuple[int, int, int]:
-        """Return what a statement takes of the interpreter at least; a loop, of one iteration."""
-        parts = list(nodes_in(node))
-        called = [one.func for one in parts if isinstance(one, cst.Call)]
-        names = [resolve(one, self.scope.imports) or "" for one in called]
-        calls = sum(one.startswith("numpy.") for one in names)
-        operations = sum(isinstance(one, _OPERATIONS) for one in parts) + len(called) - calls
-        return sum(isinstance(one, cst.Subscript) for one in parts), operations, calls
-
     def _expanded(self, call: cst.Call) -> cst.BaseExpression | None:
         """Read a call of a function of the file as what the function does, where that is read."""
         if call not in self.expanded:
@@ -391,7 +382,7 @@ class Besides(SimpleStatements):
 
     def _in_its_place(self, call: cst.Call) -> cst.BaseExpression | None:
         scope = self.scope
-        function = self.reading.functions.of(call.func, self.reading.scopes)
+        function = function_of(call.func, self.bodies.scopes, self.functions)
         name = None if function is None else function[0].name.value
         if function is None or name in scope.calls or len(scope.calls) == DEEPEST_CALLS:
             return None
@@ -437,7 +428,7 @@ class Besides(SimpleStatements):
         """Let a parameter of a function be what a call gives it."""
         scope = self.scope
         if isinstance(node, cst.Name) and (node.value in scope.things or node.value == "None"):
-            scope.bind_thing(name, kind_of(node, scope))
+            scope.bind_thing(name, scope.kind_of(node))
             return ()
         number, value = known(node, scope), value_of(node, scope)
         if isinstance(value, Read) and scope.type_of(value).extents:
@@ -482,7 +473,7 @@ class Besides(SimpleStatements):
 
     def _effects(self, node: cst.CSTNode) -> Effects:
         """Return what a statement may change, and what leads to the same memory after it."""
-        return effects_of(node, self.reading)
+        return self.reading.effects(node)
 
     def _related(self, found: Effects, bound: frozenset[str] = frozenset()) -> None:
         """Note what may lead to the same memory from here on, and what others may keep."""
@@ -506,7 +497,7 @@ class Besides(SimpleStatements):
         around = self.scope.seen.around - self.scope.seen.fixed
         if found.reaches:
             return around.union(name.partition(".")[0] for name in self.scope.seen.around)
-        return frozenset(name for name in around if name.partition(".")[0] in found.reached)
+        return found.bound & around | {n for n in around if n.partition(".")[0] in found.reached}
 
     def _besides(self, node: cst.CSTNode) -> Work:
         """Return what a statement takes that does no work on arrays but what it needs as values.
@@ -550,7 +541,7 @@ class Besides(SimpleStatements):
         made = Work()
         for part in parts:
             stored = isinstance(part, cst.Subscript) and part is not parts[0]
-            if stored and not roots(part, self.reading) <= scope.things.keys():
+            if stored and not self.reading.roots(part) <= scope.things.keys():
                 raise NotUnderstood("a store to something that is not known to be an array")
             one = work_of(part, scope, of_numbers=numbers)
             made.values += one.values
@@ -573,7 +564,7 @@ class Besides(SimpleStatements):
             scope.forget(name)
             scope.lost.add(name)
             value = _value_for(name, node)
-            kind = kind_of(value, scope)
+            kind = scope.kind_of(value)
             own = alone and kind in _SIZED and name not in scope.kept
             if own and self.source is not None and is_kept(name, self.source):
                 # how long it is, no statement changes
@@ -612,7 +603,7 @@ def _holders(target: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [target] if isinstance(target, cst.Subscript) else []
 
 
-def _value_for(name: str, node: cst.CSTNode) -> cst.BaseExpression | None:
+def _value_for(name: str, node: cst.CSTNode) -> cst.BaseExpression:
     """Return the expression that a statement gives a single name; a call of nothing for others."""
     match node:
         case cst.Assign(targets=targets, value=value) if all(

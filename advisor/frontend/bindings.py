@@ -13,16 +13,20 @@ import libcst as cst
 from advisor.frontend.trees import nodes_in, parts_of
 from advisor.ir.kernel import DeclaredArray
 from advisor.ir.waiting import assigned_names as names_assigned
-from advisor.numpy_table import PYTHON_COMPLEX, PYTHON_FLOAT, PYTHON_INTEGER, is_dtype
+from advisor.numpy_table import (
+    ARRAY_MODULES,
+    PYTHON_COMPLEX,
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    as_numpy,
+    is_dtype,
+)
 from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
 from advisor.source import Span, tree_of
 from costdb.records import dataclass, field
 
 # Names in source: dotted expressions, and what the file's imports make of them.
 
-
-ARRAY_MODULES = frozenset({"numpy", "jax.numpy", "cupy", "dask.array", "cupynumeric"})
-"""Modules that follow NumPy's interface; their functions are read as NumPy's."""
 
 IMMUTABLE_ARRAYS = frozenset({"jax.numpy"})
 """Those of them whose arrays cannot be changed in place."""
@@ -69,7 +73,7 @@ def imported_names(statements: Iterable[cst.BaseSmallStatement]) -> dict[str, st
 def resolve(node: cst.BaseExpression, imports: Mapping[str, str]) -> str | None:
     """Return the full dotted name an expression denotes, through the file's imports.
 
-    Every module of `ARRAY_MODULES` is given the name ``numpy``.
+    Every module that follows NumPy's interface is given the name ``numpy``.
     """
     name = dotted(node)
     if name is None:
@@ -77,11 +81,7 @@ def resolve(node: cst.BaseExpression, imports: Mapping[str, str]) -> str | None:
     head, _, rest = name.partition(".")
     if head not in imports:
         return None
-    full = f"{imports[head]}.{rest}" if rest else imports[head]
-    for module in ARRAY_MODULES:
-        if full == module or full.startswith(module + "."):
-            return "numpy" + full.removeprefix(module)
-    return full
+    return as_numpy(f"{imports[head]}.{rest}" if rest else imports[head])
 
 
 def array_module_name(imports: Mapping[str, str], used: frozenset[str]) -> str | None:
@@ -358,6 +358,28 @@ class Imports(Mapping[str, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+Function = tuple[cst.FunctionDef, tuple[NameScope, ...]]
+"""A function with the scopes around it, the module's first and its own last."""
+
+
+def function_of(
+    node: cst.BaseExpression, scopes: tuple[NameScope, ...], named: Mapping[str, Sequence[Function]]
+) -> Function | None:
+    """Return which function of a file, of those `named`, a name surely denotes in some scopes."""
+    name = dotted(node) or ""
+    for one in named.get(name, ()):
+        home = home_of(name, scopes)
+        if home is one[1][-2] and home.bound[name] == [SOMETHING]:
+            return one
+    return None
+
+
+def home_of(name: str, scopes: Sequence[NameScope]) -> NameScope | None:
+    """Return the scope that binds a name which stands in the last of nested scopes."""
+    seen = (scope for scope in reversed(scopes) if scope.kind is not ScopeKind.CLASS)
+    return next((scope for scope in seen if name in scope.bound), None)
 
 
 def bound_anywhere(scopes: Sequence[NameScope]) -> frozenset[str]:

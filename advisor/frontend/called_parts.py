@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from advisor.frontend.ranks import MOST, PRODUCTS, Part, Parts
-from advisor.ir.waiting import DRAWS
+from advisor.ir.effects import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, SAME_AS, SCANS
 

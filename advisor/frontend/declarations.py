@@ -12,9 +12,8 @@ import libcst as cst
 
 from advisor.annotations import Block, Cyclic, Dist, Mesh
 from advisor.distribution import ArraySpec, spec_of_dist
-from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor, dotted, resolve
+from advisor.frontend.bindings import Function, Imports, NameScope, ScopeVisitor, dotted, resolve
 from advisor.frontend.directives import AnyDirective, KernelComment
-from advisor.frontend.effects import HARMLESS, Functions
 from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
@@ -433,7 +432,7 @@ class FileReader(ScopeVisitor):
         self.kernels: list[FoundKernel] = []
         # what functions are in calls of each kind, once somebody asks
         self.kinds: dict[tuple[int, Seen | None], Kernel] = {}
-        self.functions = Functions()
+        self.functions: dict[str, list[Function]] = {}
         self.integers: dict[str, SizeBinding] = {}
         self.floats: set[str] = set()
         self.tables: dict[str, cst.BaseExpression] = {}
@@ -491,7 +490,7 @@ class FileReader(ScopeVisitor):
             return
         self._within.append(node)
         qualified = ".".join((*self._qualified, node.name.value))
-        self.functions.named.setdefault(node.name.value, []).append((node, tuple(self.scopes)))
+        self.functions.setdefault(node.name.value, []).append((node, tuple(self.scopes)))
         self._qualified += (node.name.value, "<locals>")
         sizes: dict[str, SizeBinding] = {}
         numbers: set[str] = set()
@@ -562,7 +561,7 @@ class FileReader(ScopeVisitor):
             return full in _HARMLESS_DECORATORS
         return (
             isinstance(function, cst.Name)
-            and function.value in HARMLESS
+            and function.value in ("staticmethod", "classmethod")
             and not any(function.value in scope.bound for scope in self.scopes)
         )
 

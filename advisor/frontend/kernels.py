@@ -38,7 +38,7 @@ from advisor.frontend.directives import (
     NumberComment,
     read_pragmas,
 )
-from advisor.frontend.effects import Reading, seen_kind
+from advisor.frontend.effects import Reading
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import (
@@ -218,9 +218,11 @@ def _kernel(
     texts = _scalar_texts(scope, own_scope, assigned_names(node.body))
     threads = threads_by_line(function.asked, seen, function.line)
     scope.kept |= own_scope.later | own_scope.elsewhere.keys()
-    reading = Reading(reader.functions, function.scopes, partial(seen_kind, scope=scope))
-    pragmas = read_pragmas(path, own)
-    body = Body(scope, reader.declarations, pragmas, threads, reading).block(node.body)
+    line = 0 if node.name.value == MODULE else span_of(node.name).start_line
+    reading = Reading(context.source, line, scope)
+    pragmas, functions = read_pragmas(path, own), (function.scopes, reader.functions)
+    scope.kind_of = reading.kind_of
+    body = Body(scope, reader.declarations, pragmas, threads, reading, *functions).block(node.body)
     if seen is not None:
         body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
         counted = scope.scalars.keys() | scope.later_texts.keys()

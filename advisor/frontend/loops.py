@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -26,7 +25,7 @@ from advisor.frontend.arrays import value_of
 from advisor.frontend.besides import Besides
 from advisor.frontend.bindings import assigned_names, name_node, names_in, resolve, target_names
 from advisor.frontend.directives import spoken_of
-from advisor.frontend.effects import roots, work_of
+from advisor.frontend.effects import work_of
 from advisor.frontend.indices import (
     MOST_ITERATIONS,
     Bounds,
@@ -41,7 +40,7 @@ from advisor.frontend.scope import Moment, Split, looks_up, part_of
 from advisor.frontend.simple_statements import LEFT_EARLY
 from advisor.frontend.splits import ends_of_parts, guarded
 from advisor.frontend.stores import bind_item, evaluated
-from advisor.frontend.trees import MOST_NODES, NotUnderstood, nodes_in, parts_of
+from advisor.frontend.trees import MOST_NODES, NotUnderstood, as_python, nodes_in, parts_of
 from advisor.ir.dependence import least_index, non_negative_within
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
@@ -136,7 +135,7 @@ class Loops(Besides):
                 made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
                 return (scattered_at_once(made),)
         work, found = work_of(node.iter, self.scope), self._effects(node.iter)
-        self.scope.relate({*target_names(node.target)} | roots(node.iter, self.reading))
+        self.scope.relate({*target_names(node.target)} | self.reading.roots(node.iter))
         needed = [self._computed(value, span) for value in work.values]
         changes = self._changes(found)
         self._related(found)
@@ -450,7 +449,8 @@ class Loops(Besides):
         scope = self.scope
         symbol = scope.index(variable, span.start_line)
         # what any function may change, one that is called may
-        foreign = self._foreign(self._effects(node))
+        others = bool(scope.seen.around)
+        foreign = self._foreign(self._effects(node)) if others else frozenset[str]()
         foreign -= scope.arrays_among(scope.seen.around - scope.seen.unsettled)
         renewed = (foreign & scope.seen.assumed.keys()) - assigned_names(node)
         changed = (assigned_names(node) | foreign) - renewed
@@ -669,11 +669,8 @@ class Loops(Besides):
 def _carried(node: cst.For | cst.While) -> frozenset[str]:
     """Return the names of a loop that an iteration needs as the one before it left them."""
     # what is read as loops may be none in the source
-    with suppress(SyntaxError, ValueError):
-        (found,) = ast.parse(cst.Module([]).code_for_node(node).strip()).body
-        if isinstance(found, ast.For | ast.While):
-            return frozenset(carried_by(found))
-    return frozenset()
+    found = as_python(node)
+    return frozenset(carried_by(found) if isinstance(found, ast.For | ast.While) else ())
 
 
 def _variables(node: cst.For | cst.While) -> frozenset[str]:

@@ -11,6 +11,7 @@ import libcst as cst
 
 from advisor.frontend.bindings import SeenNames, number_type
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
+from advisor.ir.effects import OBJECT
 from advisor.ir.kernel import DeclaredArray, FilledList
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
@@ -26,9 +27,6 @@ from costdb.records import dataclass, field
 
 Entry = TypeVar("Entry")
 
-
-OBJECT = "object"
-"""The kind of what may be anything but an array or a number."""
 
 KINDS = frozenset({"list", "tuple", "dict", "set", "str", "None", "function", "bool"})
 """Kinds of Python's own objects, whose operators change no array and take no time worth telling."""
@@ -171,6 +169,8 @@ class Scope:
     expanded : callable
         Reads a call of a function of the file, and returns what its result is written as; None for
         other calls.
+    kind_of : callable
+        Tells which of Python's own objects an expression makes; `OBJECT` for others.
     results : dict of Call to Value
         What these calls return, where it is one value.
     elsewhere : container of CSTNode
@@ -235,6 +235,7 @@ class Scope:
     picked: dict[str, Value] = field(default_factory=dict)
     things: dict[str, str] = field(default_factory=dict)
     expanded: Callable[[cst.Call], cst.BaseExpression | None] = field(default=lambda node: None)
+    kind_of: Callable[[cst.BaseExpression], str] = field(default=lambda node: OBJECT)
     results: dict[cst.Call, Value] = field(default_factory=dict)
     elsewhere: Container[cst.CSTNode] = ()
     pending: list[Statement] = field(default_factory=list)
@@ -496,14 +497,14 @@ class Scope:
         given = given.union(around, *(self.kin[name] for name in given & self.kin.keys()))
         return given | {self.views[name].array for name in given & self.views.keys()}
 
+    def is_followed(self, name: str) -> bool:
+        """Return whether a name is one of the function's, or of an array."""
+        return name in self.seen.around or self.times_bound(name) > 0 or self.has_array(name)
+
     def relate(self, names: Iterable[str]) -> None:
         """Note that names may lead to the same memory, other than by regions of one array."""
         numbers = self.scalars.keys() | self.numbers.keys()
-        related = frozenset(
-            name
-            for name in frozenset(names) - numbers
-            if name in self.seen.around or self.times_bound(name) or self.has_array(name)
-        )
+        related = frozenset(filter(self.is_followed, frozenset(names) - numbers))
         related = related.union(*(self.kin.get(name, frozenset()) for name in related))
         self.kin |= dict.fromkeys(related, related)
 

@@ -404,6 +404,34 @@ def nodes_in(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
     return tuple(found)
 
 
+_NO_NAME = re.compile(r"<(list|rows?) ([0-9]+)>")
+_AS_NAME = re.compile(r"(list|rows?)__([0-9]+)")
+
+
+def name_of(text: str) -> str:
+    """Return what a name of `as_python` is called, which may be no name in the source."""
+    found = _AS_NAME.fullmatch(text)
+    return text if found is None else f"<{found[1]} {found[2]}>"
+
+
+@lru_cache(MOST_NODES)
+def as_python(node: cst.CSTNode) -> ast.stmt | ast.expr:
+    """Return a statement or an expression as Python's own parser reads it.
+
+    What stands for one and is none is code that nobody knows, and given all names in it.
+    """
+    text = _NO_NAME.sub(r"\1__\2", cst.Module([]).code_for_node(node).strip())
+    try:
+        if isinstance(node, cst.BaseExpression):
+            return ast.parse(f"({text})", mode="eval").body
+        (found,) = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        names = dict.fromkeys(one.value for one in nodes_in(node) if type(one) is cst.Name)
+        given: list[ast.expr] = [ast.Name(one, ast.Load()) for one in names]
+        return ast.Call(ast.Name("<unknown>", ast.Load()), given, [])
+    return found
+
+
 _ORDERS: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords", "body"),
     cst.CompFor: ("asynchronous", "target"),

@@ -15,19 +15,16 @@ from typing import Any
 
 from advisor.finding import MODULE
 from advisor.ir.changes import (
-    ALIKE,
-    MAKING,
-    PURE,
     Changes,
-    File,
     Loop,
     Lost,
     Names,
-    file_of,
     is_opaque,
     path_of,
     root_of,
 )
+from advisor.ir.effects import ALIKE, MAKING, PURE
+from advisor.ir.functions import File, file_of
 from advisor.ir.unchanging import settled
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
 from advisor.source import walked

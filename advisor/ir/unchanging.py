@@ -12,23 +12,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from advisor.ir.changes import (
-    ALIKE,
-    COMPUTING,
-    LEAVING,
-    MAKING,
-    PURE,
+    OWN,
     Changes,
     Function,
     Loop,
     Lost,
     Names,
-    file_of,
     is_opaque,
-    loads_in,
     root_of,
 )
-from advisor.ir.waiting import assigned_names
-from advisor.source import imports_of, tree_of, walked
+from advisor.ir.effects import ALIKE, MAKING, PURE, Deed
+from advisor.ir.functions import file_of
+from advisor.ir.waiting import assigned_names, names_in
+from advisor.source import tree_of, walked
 from costdb.records import dataclass, field
 
 
@@ -63,6 +59,8 @@ class Same:
     name: str = ""
 
 
+_LEAVING = ast.Break | ast.Continue | ast.Return | ast.Raise
+_COMPUTING = ast.BinOp | ast.Call | ast.Compare | ast.UnaryOp | ast.Subscript
 Place = tuple[int, int]
 
 
@@ -113,17 +111,6 @@ def is_made(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in MAKING
 
 
-def is_of_numpy(call: ast.Call, source: str) -> bool:
-    """Return whether a call is one of NumPy."""
-    head = ast.unparse(call.func).partition(".")[0]
-    return _imports(source).get(head, "").partition(".")[0] == "numpy"
-
-
-@lru_cache(maxsize=4)
-def _imports(source: str) -> Mapping[str, str]:
-    return imports_of(tree_of(source))
-
-
 # --- loops ----------------------------------------------------------------------------------------
 
 
@@ -163,7 +150,7 @@ def settled(
     certain, everything = _certain(body), [*heads, *body, *orelse]
     uses = (
         Counter(name for part in everything for name in assigned_names(part)),
-        Counter(name for part in everything for name in loads_in(part)),
+        Counter(name for part in everything for name in names_in(part)),
     )
     moved = [one for one in certain if _is_movable(one, names) and one not in taken]
     while True:
@@ -174,7 +161,7 @@ def settled(
             break
         moved = kept
     values: dict[str, tuple[ast.expr, ...]] = {}
-    computed = list(names.parts(heads[0])) if len(heads) == 1 else []
+    computed = list(_parts(heads[0], names)) if len(heads) == 1 else []
     computed += [one for part in certain if part not in moved for one in _surely(part, names)]
     inside = set(taken)
     for one, sure in computed:
@@ -204,7 +191,7 @@ def _same(
 
 def _surely(one: ast.stmt, names: Names) -> Iterator[tuple[ast.expr, bool]]:
     """Yield what a statement computes, and what loops in it surely do where they run."""
-    yield from names.parts(one)
+    yield from _parts(one, names)
     if isinstance(one, Loop):
         for part in _certain(one.body):
             yield from _surely(part, names)
@@ -263,11 +250,86 @@ def _escapes(group: Collection[str], rest: Sequence[ast.AST], names: Names) -> b
         given = one.value if isinstance(one, ast.Assign) and plain else one
         if isinstance(one, ast.stmt) and any(
             kept and isinstance(part, ast.Name) and part.id in group
-            for part, _, kept in names.flow(given, True, False)
+            for part, _, kept in _flow(given, names, True, False)
             if isinstance(getattr(part, "ctx", None), ast.Load)
         ):
             return True
     return False
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def _parts(node: ast.AST, names: Names, sure: bool = True) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield what a piece of source computes, outermost first, and whether it surely does.
+
+    Without what something gets hold of that might change it.
+    """
+    if node not in names.parts:
+        names.parts[node] = _parts_of(node, names)
+    return ((one, certain and sure) for one, certain in names.parts[node])
+
+
+def _parts_of(node: ast.AST, names: Names) -> list[tuple[ast.expr, bool]]:
+    found: list[tuple[ast.expr, bool]] = []
+    for one, certain, kept in _flow(node, names, sure=True, kept=False):
+        number = isinstance(getattr(one, "operand", None), ast.Constant)
+        number |= not isinstance(getattr(one, "ctx", None), ast.Load | None)
+        hidden = certain is None or kept or number
+        if isinstance(one, _COMPUTING) and not hidden and names.only(one):
+            found.append((one, certain is True))
+    return found
+
+
+def _flow(
+    node: ast.AST, names: Names, sure: bool | None, kept: bool
+) -> Iterator[tuple[ast.expr, bool | None, bool]]:
+    """Yield expressions outermost first, with what becomes of them.
+
+    Yields
+    ------
+    ast.expr
+    bool or None
+        Whether it is surely computed; None where its names may be others each time.
+    bool
+        Whether something gets hold of its value, and might change it.
+    """
+    if isinstance(node, ast.expr):
+        yield node, sure, kept
+    inner: list[tuple[ast.AST, bool | None, bool]] = []
+    perhaps = None if sure is None else False
+    match node:
+        case ast.BoolOp(_, [first, *others]):
+            inner = [(first, sure, kept), *((one, perhaps, kept) for one in others)]
+        case ast.IfExp(test, body, orelse):
+            inner = [(test, sure, False), (body, perhaps, kept), (orelse, perhaps, kept)]
+        case ast.Compare(left, _, [right, *others]):
+            inner = [(left, sure, False), (right, sure, False)]
+            inner += [(one, perhaps, False) for one in others]
+        case ast.Call(func):
+            held = not names.free(node) and names.deed(node) is not Deed.SENDS
+            given = [func.value] if isinstance(func, ast.Attribute) else []
+            inner = [(one, sure, held) for one in (*given, *node.args, *node.keywords)]
+        case ast.Subscript(value, index):
+            own = isinstance(value, ast.Name) and not names.roots(node)
+            inner = [(value, sure, kept and not own), (index, sure, False)]
+        case ast.Tuple() | ast.List() | ast.Starred() | ast.keyword() | ast.Attribute():
+            inner = [(one, sure, kept) for one in ast.iter_child_nodes(node)]
+        case ast.Assign(targets, value):
+            inner = [(value, sure, not all(map(names.is_array, targets)))]
+            inner += [(one, sure, True) for one in targets]
+        case ast.AugAssign(target, _, value):
+            inner = [(value, sure, False), (target, sure, True)]
+        case ast.If(test) | ast.While(test):
+            inner = [(test, sure, False)]
+        case ast.Expr(value) | ast.Return(value) | ast.For(_, value) | ast.AnnAssign(value=value):
+            inner = [(value, sure, True)] if value is not None else []
+        case ast.expr() if isinstance(node, ast.Dict | ast.Set | OWN):
+            inner = [(one, None, True) for one in ast.iter_child_nodes(node)]
+        case ast.expr() | ast.comprehension():
+            inner = [(one, sure, False) for one in ast.iter_child_nodes(node)]
+    for one, certain, held in inner:
+        yield from _flow(one, names, certain, held)
 
 
 # --- blocks ---------------------------------------------------------------------------------------
@@ -303,15 +365,15 @@ def _of_block(
         # what it calls may change what it computes with
         calls = (part for part in walked(one) if isinstance(part, ast.Call | ast.NamedExpr))
         during = lost if compound else names.lost(names.changes(calls))
-        parts = list(names.parts(one))
+        parts = list(_parts(one, names))
         bound = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
         if isinstance(one, ast.Assign) and isinstance(bound, ast.Name):
             parts.insert(0, (one.value, True))
         for inner in walked(one) if compound else ():
             if isinstance(inner, ast.stmt) and inner is not one:
-                parts += names.parts(inner, sure=False)
+                parts += _parts(inner, names, sure=False)
         for part, sure in parts:
-            if part in taken or not isinstance(part, COMPUTING) or not names.only(part):
+            if part in taken or not isinstance(part, _COMPUTING) or not names.only(part):
                 continue
             text, gone = ast.unparse(part), during.has(part)
             whole = isinstance(one, ast.Assign) and part is one.value
@@ -351,5 +413,5 @@ def _kept(
 
 def _certain(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a block that surely run where it does."""
-    ends = (at for at, one in enumerate(body) if any(isinstance(p, LEAVING) for p in walked(one)))
+    ends = (at for at, one in enumerate(body) if any(isinstance(p, _LEAVING) for p in walked(one)))
     return list(body[: next(ends, len(body)) + 1])

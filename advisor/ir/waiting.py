@@ -7,44 +7,20 @@ right: an iteration may need an earlier one wherever that is not seen to be othe
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from advisor.source import walked
 
-PURE = frozenset(
-    {"abs", "bool", "complex", "float", "int", "len", "max", "min", "range", "round", "sum"}
-)
-"""Builtins that change nothing; those that go through something else are asked for by loops."""
-
-METHODS = frozenset(
-    {"all", "any", "argmax", "argmin", "astype", "conj", "copy", "dot", "item", "max", "mean"}
-    | {"min", "prod", "std", "sum", "var"}
-)
-"""Methods of arrays that change nothing."""
-
-DRAWS = frozenset(
-    {"exponential", "integers", "normal", "poisson", "random", "standard_normal", "uniform"}
-)
-"""Methods that little else than NumPy's generators of random numbers has."""
+if TYPE_CHECKING:
+    from advisor.ir.changes import Names
 
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 
 
-class Calls(Protocol):
-    """What calls do where a loop stands."""
-
-    @property
-    def free(self) -> Callable[[ast.Call], bool]:
-        """Tells whether all that a call does is to compute."""
-
-    def hidden(self, call: ast.Call) -> frozenset[str]:
-        """Return what is read by a function of the file, beside its arguments as they stand."""
-
-
-def what_waits(loop: ast.For, calls: Calls) -> str:
+def what_waits(loop: ast.For, calls: Names) -> str:
     """Return why an iteration may need what an earlier one did; empty where none does."""
     hidden: set[str] = set()
     for one in walked(ast.Module(loop.body, [])):
@@ -95,6 +71,11 @@ def _names(node: ast.AST, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
             yield one
 
 
+def names_in(node: ast.AST, kind: type[ast.expr_context] = ast.Load) -> Iterator[str]:
+    """Return the names that a piece of source reads, or binds, each as often as it does."""
+    return (one.id for one in _names(node, kind))
+
+
 def _of_comprehensions(node: ast.AST) -> frozenset[int]:
     """Return which names in a node are those that comprehensions have for themselves."""
     found: set[int] = set()
@@ -109,9 +90,10 @@ def _of_comprehensions(node: ast.AST) -> frozenset[int]:
 
 def assigned_names(node: ast.AST) -> Iterator[str]:
     """Yield names that a statement binds or deletes, those of its parts included."""
-    own = _of_comprehensions(node)
-    names = (one for one in walked(node) if isinstance(one, ast.Name) and id(one) not in own)
-    return (one.id for one in names if not isinstance(one.ctx, ast.Load))
+    names = [one for one in walked(node) if isinstance(one, ast.Name)]
+    names = [one for one in names if not isinstance(one.ctx, ast.Load)]
+    own = _of_comprehensions(node) if names else frozenset[int]()
+    return (one.id for one in names if id(one) not in own)
 
 
 def _needed_first(body: Iterable[ast.stmt], known: set[str]) -> Iterator[str]:
@@ -119,9 +101,9 @@ def _needed_first(body: Iterable[ast.stmt], known: set[str]) -> Iterator[str]:
 
     def used(*nodes: ast.AST) -> Iterator[str]:
         for node in nodes:
-            own = _of_comprehensions(node)
-            names = (one for one in _names(node, ast.Load) if id(one) not in own)
-            yield from (one.id for one in names if one.id not in known)
+            names = [one for one in _names(node, ast.Load) if one.id not in known]
+            own = _of_comprehensions(node) if names else frozenset[int]()
+            yield from (one.id for one in names if id(one) not in own)
 
     for one in body:
         match one:
@@ -168,14 +150,14 @@ def _combined(loop: ast.For) -> frozenset[str]:
 
 
 def _uses(node: ast.AST, name: str) -> int:
-    return sum(one.id == name for one in _names(node, ast.Load))
+    return [*names_in(node)].count(name)
 
 
 def _combination(node: ast.AST) -> tuple[str, ast.AST]:
     match node:
         case ast.AugAssign(ast.Name(name), operation, value) if isinstance(
             operation, _COMMUTING
-        ) and not _uses(value, name):
+        ) and name not in names_in(value):
             return name, node
         case ast.Assign([ast.Name(name)], ast.Call(ast.Name("max" | "min"), [one, other])):
             if name in (ast.unparse(one), ast.unparse(other)) and _uses(node, name) == 1:
@@ -206,7 +188,7 @@ def _passed_by_elements(loop: ast.For, hidden: Collection[str]) -> str:
     What is called reads what is `hidden`.
     """
     changed, read, whole = _elements(loop)
-    bound = {one.id for one in _names(loop, ast.Store)}
+    bound = {*names_in(loop, ast.Store)}
     indices = [_index(one) for one in walked(loop) if isinstance(one, ast.For)]
     for array, stores in changed.items():
         if array in bound:
@@ -253,7 +235,7 @@ def _is_own(place: str, indices: Collection[str]) -> bool:
 def _moves(place: str, bound: Collection[str]) -> bool:
     """Return whether a slice goes by what an iteration binds."""
     slices = (one for one in _parts(place) if isinstance(one, ast.Slice))
-    return any(name.id in bound for one in slices for name in _names(one, ast.Load))
+    return any(name in bound for one in slices for name in names_in(one))
 
 
 def _places(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:

@@ -20,7 +20,6 @@ from advisor.finding import (
     Untold,
 )
 from advisor.frontend.prefilter import NO_RULE
-from advisor.ir.changes import names_around
 from advisor.ir.kernel import (
     ALWAYS,
     Kernel,
@@ -71,7 +70,7 @@ from advisor.ranking.worth import (
     redistributes,
     weighed,
 )
-from advisor.source import Span, tree_of
+from advisor.source import Span
 from costdb.evaluate import Missing, at_once, fixed_part
 from costdb.expr import ExprError
 from costdb.machines import Machine
@@ -477,20 +476,20 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
     took = f"{1e3 * now:.3g} ms" if now >= _MILLISECOND else f"{1e6 * now:.3g} us"
-    waits = _what_waits(text, line, kernel)
+    waits = _what_waits(line, kernel)
     why = f"{took} a call, mostly steps and calls on little data; {waits}{NO_RULE}"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))
 
 
-def _what_waits(text: str, line: int, kernel: Kernel) -> str:
+def _what_waits(line: int, kernel: Kernel) -> str:
     """Return why iterations of a loop wait for one another; empty where nobody sees that."""
-    source = kernel.context.source
-    for node in ast.walk(tree_of(source)) if text.startswith("for ") else ():
-        if isinstance(node, ast.For) and node.lineno == line:
-            waits = what_waits(node, names_around(source, line))
-            return f"{waits}, so a scan or a compiler is what helps; " if waits else ""
-    return ""
+    from advisor.ir.functions import names_around
+
+    names = names_around(kernel.context.source, line)
+    loops = (one for one in names.nodes if isinstance(one, ast.For) and one.lineno == line)
+    waits = next((what_waits(one, names) for one in loops), "")
+    return f"{waits}, so a scan or a compiler is what helps; " if waits else ""
 
 
 def _remark(subject: Subject, message: str, span: Span | None = None) -> Remark:

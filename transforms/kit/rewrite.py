@@ -182,6 +182,19 @@ def _in_place_of(place: Span, lines: list[str], context: SourceContext) -> tuple
     return (Edit(place, f"\n{indent_at(place, context)}".join([*kept, *lines])),)
 
 
+def with_calls(node: ast.AST, texts: Mapping[str, str]) -> str:
+    """Return a piece of source with names in the place of some calls."""
+
+    class Replaced(ast.NodeTransformer):
+        def visit_Call(self, call: ast.Call) -> ast.expr:
+            text = texts.get(ast.unparse(call))
+            if text is None:
+                self.generic_visit(call)
+            return call if text is None else ast.Name(text, ast.Load())
+
+    return ast.unparse(Replaced().visit(ast.parse(ast.unparse(node))))
+
+
 def together(*edits: Edits) -> Edits:
     """Return what makes several edits at once."""
     return lambda: tuple(edit for each in edits for edit in each())

@@ -39,6 +39,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from advisor.ir.functions import names_around
 from advisor.ir.kernel import Kernel, Legality, Proposal, with_part
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none, whole
 from advisor.ir.statements import (
@@ -51,8 +52,9 @@ from advisor.ir.statements import (
     walk,
     within,
 )
-from advisor.ir.unchanging import Same, computed_again, is_made, is_of_numpy, is_work
+from advisor.ir.unchanging import Same, computed_again, is_made, is_work
 from advisor.ir.values import Fill, Read, Scalar, Value, parts_of
+from advisor.ir.waiting import names_in
 from advisor.numpy_table import Kind
 from advisor.source import Edit, Span
 from costdb.expr.nodes import Num
@@ -78,7 +80,6 @@ from transforms.kit.rewrite import (
 )
 
 _SHOWN = 40
-_OPERATIONS = ast.BinOp | ast.Compare | ast.BoolOp | ast.AugAssign
 _OPERATORS = {
     ast.Add: "total",
     ast.Sub: "difference",
@@ -146,13 +147,13 @@ class _Again:
         """Return what computes it once; None where nothing is worth that."""
         context, repeats = self.kernel.context, self.same.repeats
         values = [uses for uses in self.same.values if self._is_work(uses[0])]
-        read = frozenset[str]().union(*(_names(uses[0]) for uses in values))
+        read = {name for uses in values for name in names_in(uses[0])}
         moved: list[ast.stmt] = []
         for one in reversed(self.same.moved):
             # what changes an array goes where that is made
-            if not (binds := _names(one, ast.Store)) or binds & read or self._is_work(one):
+            if not (binds := {*names_in(one, ast.Store)}) or binds & read or self._is_work(one):
                 moved.insert(0, one)
-                read |= _names(one)
+                read |= {*names_in(one)}
         if not all(map(self._move, moved)):
             return None
         for uses in values:
@@ -251,7 +252,7 @@ class _Again:
                 now = changed.get(id(owner), (owner,))
                 if isinstance(owner, Unknown):
                     self.unread = True
-                    steps = _steps(uses[0], context.source)
+                    steps = names_around(context.source, uses[0].lineno).steps(uses[0])
                     changed[id(owner)] = tuple(_without(one, steps) for one in now)
                     computed = computed or replace(owner, steps=steps)
                 else:
@@ -304,24 +305,9 @@ def _without(one: Statement, steps: tuple[int, int, int]) -> Statement:
     return replace(one, steps=(loads, operations, calls))
 
 
-def _steps(node: ast.AST, source: str) -> tuple[int, int, int]:
-    """Return what an expression takes of the interpreter at least."""
-    parts = list(ast.walk(node))
-    called = [one for one in parts if isinstance(one, ast.Call)]
-    calls = sum(is_of_numpy(one, source) for one in called)
-    operations = sum(isinstance(one, _OPERATIONS) for one in parts) + len(called) - calls
-    return sum(isinstance(one, ast.Subscript) for one in parts), operations, calls
-
-
 def _runs(loop: Loop) -> bool:
     trips = loop.high - loop.low
     return not loop.stated and isinstance(trips, Num) and trips.value > 0
-
-
-def _names(node: ast.AST, kind: type[ast.expr_context] = ast.Load) -> frozenset[str]:
-    """Return the names that a piece of source reads, or binds."""
-    names = (one for one in ast.walk(node) if isinstance(one, ast.Name))
-    return frozenset(one.id for one in names if isinstance(one.ctx, kind))
 
 
 def _wanted(node: ast.expr) -> str:

@@ -110,10 +110,10 @@ def _listed(parts: Sequence[Loop], kernel: Kernel) -> Iterator[Proposal]:
     node = rewrite.statement_at(span, context)
     if not isinstance(node, ast.For) or not rewrite.stands_alone(context, span):
         return
-    uses, tree = _uses(node, kernel), rewrite.tree_of(context.source)
+    uses = _uses(node, kernel)
     if (
         not uses
-        or not vectorise.is_compilable(node, tree)
+        or not vectorise.is_compilable(node, context.source)
         or not _are_numbers(node, parts, uses, kernel)
     ):
         return

@@ -80,11 +80,12 @@ Fortran Programs to Vector Form, 1987.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from itertools import chain
 
-from advisor.ir.changes import names_around
+from advisor.ir.effects import DRAWS, REDUCING
+from advisor.ir.functions import File, file_of, names_around
 from advisor.ir.kernel import Kernel, Proposal
 from advisor.ir.statements import (
     Compiled,
@@ -103,12 +104,12 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.ir.values import Point, length, reads
-from advisor.ir.waiting import DRAWS, METHODS, PURE, what_waits
+from advisor.ir.waiting import what_waits
 from advisor.source import Span, walked
 from costdb.expr import free_symbols
 from costdb.expr.polynomials import is_polynomial_in
 from transforms.kit.kernels import KernelRule, displayed, is_compiled_alone, replaced
-from transforms.kit.rewrite import first_line, statement_at, tree_of
+from transforms.kit.rewrite import first_line, statement_at
 from transforms.loops.array_statements import array_statements
 from transforms.loops.placed import placed
 from transforms.loops.raised import row_loops
@@ -214,7 +215,7 @@ def _is_taken(
     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
     if loop.threads is not Threads.NO or any(line in lines for line in taken):
         return False
-    return is_compilable(node, tree_of(kernel.context.source))
+    return is_compilable(node, kernel.context.source)
 
 
 def _changes_as_it_goes(loop: Loop) -> bool:
@@ -307,56 +308,31 @@ _EXPRESSIONS = (
     # what is no expression of its own
     ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context, ast.arguments, ast.arg,
 )  # fmt: skip
-_BUILTINS = PURE | {"enumerate", "zip", "reversed", "divmod", "pow"}
+_BUILTINS = frozenset(
+    {"abs", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow"}
+    | {"range", "reversed", "round", "sum", "zip"}
+)
 _LISTS = frozenset({"append", "pop", "extend"})
 _NOT_TAKEN = frozenset(
     {"apply_along_axis", "array2string", "einsum", "fromfile", "frompyfunc", "genfromtxt", "load"}
     | {"loadtxt", "memmap", "save", "savetxt", "savez", "savez_compressed", "vectorize", "fft"}
 )
 """Functions of NumPy that a compiler leaves to the interpreter."""
+_TAKEN = ("numpy", "math", "cmath")
 _DEEPEST = 3
 
 
-def is_compilable(loop: ast.stmt, tree: ast.Module) -> bool:
+def is_compilable(loop: ast.stmt, source: str) -> bool:
     """Return whether a compiler takes a loop of a file."""
-    return _takes(loop, _names_of(tree), 0)
+    return _takes(loop, file_of(source), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What names of a file stand for.
-
-    Attributes
-    ----------
-    modules, functions : set of str
-        Those whose functions take and give numbers and arrays; such functions by themselves.
-    own : mapping of str to ast.FunctionDef
-        Functions of the file.
-    """
-
-    modules: set[str]
-    functions: set[str]
-    own: Mapping[str, ast.FunctionDef]
-
-
-def _names_of(tree: ast.Module) -> _Names:
-    modules, functions, known = set[str](), set[str](), ("numpy", "math", "cmath")
-    for one in walked(tree):
-        match one:
-            case ast.Import(names):
-                modules |= {part.asname or part.name for part in names if part.name in known}
-            case ast.ImportFrom(module, names) if module in known:
-                functions |= {part.asname or part.name for part in names}
-    own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-    return _Names(modules, functions, own)
-
-
-def _takes(node: ast.AST, names: _Names, depth: int) -> bool:
+def _takes(node: ast.AST, file: File, depth: int) -> bool:
     words = {one.value for one in walked(node) if isinstance(one, ast.keyword)}
     for one in walked(node):
         match one:
             case ast.Call():
-                if not _is_called(one, names, depth):
+                if not _is_called(one, file, depth):
                     return False
             case ast.Constant(value):
                 # what tells a function of NumPy how is a word
@@ -373,27 +349,28 @@ def _takes(node: ast.AST, names: _Names, depth: int) -> bool:
     return True
 
 
-def _is_called(call: ast.Call, names: _Names, depth: int) -> bool:
+def _is_called(call: ast.Call, file: File, depth: int) -> bool:
+    modules = {name for name, full in file.imports.items() if full in _TAKEN}
     match call.func:
-        case ast.Name(name) if name in names.own:
-            function = names.own[name]
+        case ast.Name(name) if name in file.functions:
+            function = file.functions[name]
             body = function.body[ast.get_docstring(function) is not None :]
             plain = not function.decorator_list and depth < _DEEPEST
-            return plain and all(_takes(one, names, depth + 1) for one in body)
+            return plain and all(_takes(one, file, depth + 1) for one in body)
         case ast.Name(name):
-            return name in _BUILTINS or name in names.functions
-        case ast.Attribute(ast.Name(module), "array" | "asarray") if module in names.modules:
+            return name in _BUILTINS or file.imports.get(name, "").rpartition(".")[0] in _TAKEN
+        case ast.Attribute(ast.Name(module), "array" | "asarray") if module in modules:
             # of numbers, not of arrays
             lists = (one for one in call.args if isinstance(one, ast.List))
             return not any(isinstance(one, ast.Slice) for part in lists for one in walked(part))
-        case ast.Attribute(ast.Name(module), function) if module in names.modules:
+        case ast.Attribute(ast.Name(module), function) if module in modules:
             return function not in _NOT_TAKEN
-        case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in names.modules:
+        case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in modules:
             return part in ("linalg", "random")
         case ast.Attribute(ast.Name(), method):
-            return method in METHODS | _LISTS | DRAWS
+            return method in REDUCING | _LISTS | DRAWS
         case ast.Attribute(_, method):
-            return method in METHODS
+            return method in REDUCING
     return False
 
 

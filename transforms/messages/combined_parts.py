@@ -19,7 +19,7 @@ What goes back is made on every rank, of what every rank has then.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import takewhile
 
 from advisor.ir.spmd.memory import PayloadKind, View
@@ -50,6 +50,7 @@ from transforms.kit.rewrite import (
     stretch,
     suite_at,
     tree_of,
+    with_calls,
 )
 from transforms.messages.buffers import Writer, as_buffers
 
@@ -263,7 +264,7 @@ def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
     others = [one for one in calls if ast.unparse(one) not in (call, *found)]
     if len(found) != 1 or (step.send is not None and others and not _is_of_numbers(step)):
         return None
-    rest = ast.unparse(_with(value, {found[0]: _COMBINED}))
+    rest = with_calls(value, {found[0]: _COMBINED})
     made = _Made(name, value, operations[found[0]], rest, nodes=[node])
     return _Way([step], made, None, step.statement, isinstance(node, ast.Return))
 
@@ -377,7 +378,7 @@ def _of(
                 return made
             count = {f"len({names[0]})": f"{step.receiver}.Get_size()"}
             text = ast.unparse(combines[0])
-            rest = ast.unparse(_with(value, {text: _COMBINED} | count))
+            rest = with_calls(value, {text: _COMBINED} | count)
             if names[0] in words(rest):
                 return made
             return replace(made, operation=operations[text], rest=rest)
@@ -394,19 +395,6 @@ def _of(
             if text.startswith((f"{numpy}.zeros(", f"{numpy}.zeros_like(")) or text in ("0", "0.0"):
                 return _Made(total, None, "SUM", start=text, nodes=body)
     return None
-
-
-def _with(value: ast.expr, texts: Mapping[str, str]) -> ast.expr:
-    """Return an expression with other texts in the place of some calls."""
-
-    class Replaced(ast.NodeTransformer):
-        def visit_Call(self, node: ast.Call) -> ast.expr:
-            text = texts.get(ast.unparse(node))
-            if text is None:
-                self.generic_visit(node)
-            return node if text is None else ast.Name(text, ast.Load())
-
-    return Replaced().visit(ast.parse(ast.unparse(value), mode="eval").body)  # type: ignore[no-any-return]
 
 
 def combining(step: Communicate, parts: str, numpy: str) -> dict[str, str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from advisor.ir.changes import names_around
+from advisor.ir.effects import DRAWS
+from advisor.ir.functions import names_around
 from advisor.ir.spmd.memory import PayloadKind, View
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import (
@@ -26,7 +27,7 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.ir.values import Point
-from advisor.ir.waiting import DRAWS, assigned_names, carried
+from advisor.ir.waiting import assigned_names, carried
 from advisor.source import Span
 from costdb.expr import num, sym
 from costdb.records import dataclass, field, replace

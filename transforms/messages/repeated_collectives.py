@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from copy import deepcopy
 
 from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
@@ -38,7 +37,14 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import collective, offer, shortened
 from transforms.kit.ranks import on_all_ranks
-from transforms.kit.rewrite import fresh_name, in_place_of, span_of, starts_line, tree_of
+from transforms.kit.rewrite import (
+    fresh_name,
+    in_place_of,
+    span_of,
+    starts_line,
+    tree_of,
+    with_calls,
+)
 from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts
 
 _REASON = "every call costs its start-up time, however little it carries, and a call from Python"
@@ -287,7 +293,8 @@ def _once(program: Program, parts: Parts, talk: Talk, taken: set[str]) -> _Once 
         alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
         if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
             return None
-        used = _with(call, step, one, context.lines)
+        own = ast.unparse(ast.parse(context.text(step.span).strip(), mode="eval"))
+        used = with_calls(call, {own: one})
     else:
         received = step.send if step.op is Op.BCAST else step.receive
         if not isinstance(call, ast.Expr) or received is None or not received.text.isidentifier():
@@ -300,20 +307,6 @@ def _once(program: Program, parts: Parts, talk: Talk, taken: set[str]) -> _Once 
         used = f"{into if into in made else f'{into}[...]'} = {one}"
     given = keywords(step, _PARTNERS, program)
     return _Once(step, text, one, sent, got, given, ast.parse(used).body)
-
-
-def _with(call: ast.stmt, step: Communicate, one: str, lines: list[str]) -> str:
-    """Return a statement with a name in the place of its call."""
-
-    class Replaced(ast.NodeTransformer):
-        def visit_Call(self, node: ast.Call) -> ast.expr:
-            if span_of(node, lines) == step.span:
-                return ast.Name(one, ast.Load())
-            self.generic_visit(node)
-            return node
-
-    # others look at the same tree
-    return ast.unparse(Replaced().visit(deepcopy(call)))
 
 
 def _is_ordered(parts: Parts, calls: list[_Once], lines: list[str]) -> bool:

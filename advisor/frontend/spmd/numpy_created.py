@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from advisor.frontend.bindings import ARRAY_MODULES
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Arguments,
@@ -18,7 +17,7 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_table import Shape, UnknownDtype, count_of, dtype_of
+from advisor.numpy_table import ARRAY_MODULES, Shape, UnknownDtype, count_of, dtype_of
 from advisor.source import Span
 from costdb.expr import Expr, num
 from costdb.records import dataclass, replace

@@ -10,7 +10,7 @@ import pytest
 from advisor.engine import FileResult, Options, check_source, seen_functions
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.changes import names_around
+from advisor.ir.functions import names_around
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Loop, Unknown, walk
 from advisor.ir.values import Called, Chosen, Read, parts_of

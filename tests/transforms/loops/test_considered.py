@@ -11,7 +11,7 @@ import pytest
 
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.changes import names_around
+from advisor.ir.functions import names_around
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Compiled, Loop, ScalarBind, Unknown, walk
 from advisor.ir.waiting import what_waits

@@ -1,0 +1,383 @@
+"""What the functions of a file do, and what its names and attributes may be bound to."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+
+from advisor.ir.changes import (
+    Changes,
+    Function,
+    Names,
+    binds,
+    heads_of,
+    is_opaque,
+    path_of,
+    root_of,
+)
+from advisor.ir.effects import METHODS, PURE
+from advisor.ir.waiting import assigned_names
+from advisor.source import imports_of, tree_of, walked
+from costdb.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a call of a function of the file does, by the names of its parameters and of the file.
+
+    Attributes
+    ----------
+    computes : bool
+        Whether that is all it does.
+    reads : frozenset of (str, bool)
+        Paths, and whether only what they measure.
+    changes : Changes
+    links : tuple of frozenset of str
+        What may then lead to the same memory.
+    given : frozenset of str
+        What its result may lead to.
+    """
+
+    computes: bool
+    reads: frozenset[tuple[str, bool]]
+    changes: Changes
+    links: tuple[frozenset[str], ...]
+    given: frozenset[str]
+
+
+class File:
+    """What the functions of a file do.
+
+    Attributes
+    ----------
+    reduces : bool
+        Whether what all ranks compute together counts as computed.
+    imports : mapping of str to str
+    sends : bool
+        Whether it imports mpi4py, and makes no operation of its own.
+    functions : mapping of str to ast.FunctionDef
+    classes : mapping of str to mapping of str to ast.FunctionDef
+        Methods of those that inherit nothing and that nothing inherits from.
+    methods : set of str
+        Also properties.
+    bound, again : collection of str
+        Names outside of functions; those of functions that are bound again.
+    named, inner, plain : set of str
+        All functions and classes; functions outside of classes, and methods that are no properties.
+    generators, acting : set of str
+        Functions that go on later; those, and classes whose objects run code as they are used.
+    """
+
+    def __init__(self, tree: ast.Module, *, reduces: bool = False) -> None:
+        self.tree, self.reduces, self.imports = tree, reduces, imports_of(tree)
+        nodes = list(walked(tree))
+        # operations of its own run code of the file
+        made = any(isinstance(one, ast.Attribute) and one.attr == "Create" for one in nodes)
+        self.sends = not made and any(one.startswith("mpi4py") for one in self.imports.values())
+        self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+        self.bound = frozenset(name for one in tree.body for name in assigned_names(one))
+        named = [one.name for one in tree.body if isinstance(one, Function | ast.ClassDef)]
+        self.again = {one for one in named if one in self.bound or named.count(one) > 1}
+        functions = [one for one in nodes if isinstance(one, Function)]
+        classes = [one for one in nodes if isinstance(one, ast.ClassDef)]
+        bases = {ast.unparse(base) for one in classes for base in one.bases}
+        own = {one: each.name for each in classes for one in each.body if isinstance(one, Function)}
+        self.named = {one.name for one in (*functions, *classes)}
+        self.methods = {one.name for one in own}
+        self.plain = {one.name for one in own if not _is_property(one)}
+        self.inner = {one.name for one in functions if one not in own}
+        parts = ((one, part) for one in functions for part in walked(one))
+        self.generators = {one.name for one, part in parts if isinstance(part, _YIELDING)}
+        self.acting = self.generators.union(name for one, name in own.items() if self._acts(one))
+        self.classes = {
+            one.name: {part.name: part for part in one.body if isinstance(part, ast.FunctionDef)}
+            for one in classes
+            if one in tree.body and not one.bases and one.name not in self.again | bases
+        }
+        self.owners: dict[ast.AST, str] = {
+            part: name
+            for name, parts in self.classes.items()
+            for part in parts.values()
+            if {ast.unparse(one) for one in part.decorator_list} <= {"property"}
+        }
+        self._loads = Counter(_called(one) for one in nodes if _is_loaded(one))
+        self.scopes: list[ast.Module | Function] = [tree, *functions]
+        self.names_of: Callable[[ast.AST], Names] = cache(lambda node: Names(node, self))
+        self._done: dict[ast.AST, Done | None] = {}
+        self._kinds: dict[tuple[ast.AST, ast.AST], str] = {}
+        self._aliases: dict[ast.AST, list[tuple[str, str, str]]] = {}
+        self.busy: set[ast.AST] = set()
+        declared = (one.names for one in nodes if isinstance(one, ast.Global | ast.Nonlocal))
+        self._declared = frozenset(name for names in declared for name in names)
+
+    def _acts(self, method: Function) -> bool:
+        """Return whether a method does more than to compute where nothing calls it."""
+        name = method.name
+        if not (_is_property(method) or (name.startswith("__") and name not in _CALLED)):
+            return False
+        calls = (one.func for one in walked(method) if isinstance(one, ast.Call))
+        others = (one for one in calls if _called(one) not in PURE | METHODS)
+        modules = [self.imports.get(root_of(path_of(one)), "") for one in others]
+        return not all(one.startswith("numpy") for one in modules) or any(
+            isinstance(one, ast.AugAssign | ast.Global | ast.Nonlocal)
+            or (isinstance(one, ast.Attribute | ast.Subscript) and not _is_loaded(one))
+            for one in walked(method)
+        )
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """Names outside of functions that some function in there changes."""
+        changed = set(self._declared)
+        for one in self.scopes[1:]:
+            names = self.names_of(one)
+            found = names.changes(one.body)
+            changed |= {root_of(one) for one in (*found.wholly, *found.elements)} - names.bound
+        return frozenset(changed)
+
+    @cached_property
+    def _calls(self) -> Mapping[str, list[tuple[ast.Call, ast.Module | Function]]]:
+        """Calls by the names that are called, and the functions that they stand in."""
+        found: dict[str, list[tuple[ast.Call, ast.Module | Function]]] = {}
+        for scope in self.scopes:
+            for one in self.names_of(scope).nodes:
+                if isinstance(one, ast.Call):
+                    found.setdefault(_called(one.func), []).append((one, scope))
+        return found
+
+    @cached_property
+    def _stored(self) -> Mapping[str, list[tuple[ast.expr | None, ast.Module | Function]]]:
+        """What is bound to attributes, by their names; None where that is not written there."""
+        found: dict[str, list[tuple[ast.expr | None, ast.Module | Function]]] = {}
+        for scope in self.scopes:
+            for one in self.names_of(scope).nodes:
+                if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load):
+                    value = self.names_of(scope).values.get(one)
+                    found.setdefault(one.attr, []).append((value, scope))
+        return found
+
+    def kind(self, node: ast.AST, names: Names) -> str:
+        """Return the class of the file that a value surely is of; empty where nobody knows."""
+        match node:
+            case ast.Call(ast.Name(name)) if name in self.classes and name not in names.bound:
+                return name
+            case ast.Name(name) if names.node in self.owners and name == names.first:
+                return self.owners[names.node]
+        key = node, names.node
+        if key not in self._kinds:
+            self._kinds[key] = ""
+            kinds = {
+                "" if value is None else self.kind(value, self.names_of(scope))
+                for value, scope in self.origins(node, names)
+            }
+            self._kinds[key] = kinds.pop() if len(kinds) == 1 else ""
+        return self._kinds[key]
+
+    def origins(
+        self, node: ast.AST, names: Names
+    ) -> list[tuple[ast.expr | None, ast.Module | Function]]:
+        """Return all that a name or an attribute may have been bound to, and where."""
+        match node:
+            case ast.Attribute(value, attribute) if self.kind(value, names):
+                return self._stored.get(attribute, [])
+            case ast.Name(name) if name in names.bound or names.node is self.tree:
+                if name in self._declared:
+                    return []
+                bound = [part for part in names.nodes if binds(part, name)]
+                found = [(names.values.get(part), names.node) for part in bound]
+                if name not in names.parameters:
+                    return found
+                return [*found, *self._sites(names.node, name)]
+            case ast.Name():
+                return self.origins(node, self.names_of(self.tree))
+        return []
+
+    def _sites(
+        self, node: ast.AST, name: str
+    ) -> Iterator[tuple[ast.expr | None, ast.Module | Function]]:
+        """Yield what calls in the file give to a parameter."""
+        calls = self.calls_of(node)
+        known = isinstance(node, ast.FunctionDef) and len(calls) == self._loads[node.name]
+        if not calls or not (known or getattr(node, "name", "") == "__init__"):
+            # others may call it
+            yield None, self.tree
+        for call, scope in calls:
+            assert isinstance(node, ast.FunctionDef)
+            given = _arguments_of(node, call, node in self.owners)
+            yield None if given is None else given.get(name), scope
+
+    def calls_of(self, node: ast.AST) -> Sequence[tuple[ast.Call, ast.Module | Function]]:
+        """Return what may be calls of a function, and where they stand; none if nothing tells."""
+        owner = self.owners.get(node, "")
+        if not isinstance(node, ast.FunctionDef):
+            return ()
+        own = bool(owner) or self.functions.get(node.name) is node
+        called = owner if node.name == "__init__" else node.name
+        return self._calls.get(called, ()) if own else ()
+
+    def called(
+        self, call: ast.Call, names: Names
+    ) -> tuple[ast.FunctionDef, Mapping[str, ast.expr]] | None:
+        """Return the function of the file that is surely called, and what its parameters are."""
+        func = call.func
+        if isinstance(func, ast.Name) and func.id in self.functions and func.id not in names.bound:
+            node, owner = self.functions[func.id], ""
+            if func.id in self.again:
+                return None
+        elif isinstance(func, ast.Name) and func.id in self.classes.keys() - names.bound:
+            made = self.classes[func.id].get("__init__")
+            given = None if made is None else _arguments_of(made, call, bound=True)
+            if made is None or given is None:
+                return None
+            return made, {**given, self.names_of(made).first: ast.Dict([], [])}
+        else:
+            method = func.attr if isinstance(func, ast.Attribute) else "__call__"
+            if method not in self.methods or method in self._stored:
+                return None
+            owner = self.kind(func.value if isinstance(func, ast.Attribute) else func, names)
+            if method not in self.classes.get(owner, {}):
+                return None
+            node = self.classes[owner][method]
+        given = _arguments_of(node, call, bool(owner))
+        return None if given is None else (node, given)
+
+    def may_hold(self, func: ast.expr, names: Names) -> bool:
+        """Return whether what is called may be code of the file."""
+        match func:
+            case ast.Name(name) if name in self.classes.keys() - names.bound:
+                return not {"__init__", "__post_init__"}.isdisjoint(self.classes[name])
+            case ast.Name(name):
+                return names.is_own_code(name)
+            case ast.Attribute(_, name):
+                return name in self.methods or name in self._stored
+        return True
+
+    @cached_property
+    def fields(self) -> Mapping[str, frozenset[str]]:
+        """Attributes that may lead to the same memory as others."""
+        found: dict[str, frozenset[str]] = {}
+        for names in map(self.names_of, self.scopes):
+            for group in names.groups.values():
+                related = frozenset(one.rpartition(".")[2] for one in group if "." in one)
+                whole = related.union(*(found.get(one, ()) for one in related))
+                found.update(dict.fromkeys(whole, whole))
+        return found
+
+    def aliases(self, node: ast.Module | Function) -> Sequence[tuple[str, str, str]]:
+        """Return which parameters may lead to the same memory, in some call in the file.
+
+        And which attribute the second is there, if it is one.
+        """
+        if node not in self._aliases:
+            self._aliases[node] = found = []
+            for call, scope in self.calls_of(node):
+                names, target = self.names_of(scope), self.called(call, self.names_of(scope))
+                given = target[1] if target and target[0] is node else {}
+                reached = {name: names.reached(names.roots(one)) for name, one in given.items()}
+                wholes = {
+                    name: frozenset(head for path in paths for head in heads_of(path))
+                    for name, paths in reached.items()
+                }
+                found += [
+                    (one, other, path_of(given[other]).partition(".")[2].rpartition(".")[2])
+                    for one in reached
+                    for other in reached.keys() - {one}
+                    if not wholes[one].isdisjoint(reached[other])
+                    or not wholes[other].isdisjoint(reached[one])
+                ]
+        return self._aliases[node]
+
+    def done(self, node: ast.FunctionDef) -> Done | None:
+        """Return what a function does; None where nobody knows."""
+        if node in self.busy:
+            return None
+        if node not in self._done:
+            self.busy.add(node)
+            self._done[node] = self._found(node)
+            self.busy.remove(node)
+        return self._done[node]
+
+    def _found(self, node: ast.FunctionDef) -> Done | None:
+        names = self.names_of(node)
+        if node.decorator_list or any(is_opaque(one) for one in node.body):
+            return None
+        seen = names.parameters | (self.bound - names.bound)
+
+        def outer(paths: Iterable[str]) -> frozenset[str]:
+            return frozenset(one for one in names.reached(paths) if root_of(one) in seen)
+
+        changes = names.changes(node.body)
+        own = all(map(names.is_own, (*changes.wholly, *changes.elements)))
+        calls = [one for one in names.nodes if isinstance(one, ast.Call)]
+        computes = own and not changes.unknown and all(map(names.is_quiet, calls))
+        computes &= not any(isinstance(one, ast.Lambda) for one in names.nodes)
+        made = Changes(set(), {*outer(changes.wholly)}, {*outer(changes.elements)})
+        hidden = (one for one in (*changes.wholly, *changes.elements) if not names.is_own(one))
+        made.unknown = changes.unknown or not all(map(outer, ((one,) for one in hidden)))
+        made.strange = changes.strange
+        given = names.roots_of(one.value for one in names.nodes if isinstance(one, ast.Return))
+        leads = frozenset() if all(map(names.is_own, given)) else outer(given) or names.parameters
+        read = (one for part in node.body for one in names.reads(part))
+        links = {outer(one) for one in names.groups.values()}
+        if node.name == "__init__":
+            kept = (one for one in links if names.first in map(root_of, one))
+            leads = frozenset[str]().union(*kept)
+        return Done(
+            computes,
+            frozenset(one for one in read if root_of(one[0]) in seen),
+            made,
+            tuple(one for one in links if len(one) > 1),
+            leads,
+        )
+
+
+@lru_cache(maxsize=4)
+def file_of(source: str, *, reduces: bool = False) -> File:
+    """Return what the functions of a file do; of none where it does not parse."""
+    return File(tree_of(source), reduces=reduces)
+
+
+@lru_cache(maxsize=16)
+def names_around(source: str, line: int) -> Names:
+    """Return what names denote in a line of a file."""
+    file = file_of(source)
+    around = (one for one in file.scopes[1:] if isinstance(one, Function))
+    inside = (one for one in around if one.lineno <= line <= (one.end_lineno or 0))
+    return file.names_of(max(inside, key=lambda one: one.lineno, default=file.tree))
+
+
+_YIELDING = ast.Yield | ast.YieldFrom
+_CALLED = frozenset({"__init__", "__post_init__", "__call__", "__repr__", "__str__"})
+
+
+def _is_property(node: Function) -> bool:
+    known = {ast.unparse(one) for one in node.decorator_list}
+    return not known <= {"staticmethod", "classmethod"}
+
+
+def _called(func: ast.AST) -> str:
+    """Return the name by which something is called."""
+    return getattr(func, "attr", getattr(func, "id", ""))
+
+
+def _is_loaded(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def _arguments_of(node: ast.FunctionDef, call: ast.Call, bound: bool) -> dict[str, ast.expr] | None:
+    """Return what a call gives to parameters, a constant for defaults; None where it is unknown."""
+    first = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    given = [*([first] if bound else []), *call.args]
+    names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+    many = node.args.vararg or node.args.kwarg or len(given) > len(names)
+    if many or any(isinstance(one, ast.Starred) for one in given):
+        return None
+    if not all(one.arg for one in call.keywords):
+        return None
+    found: dict[str, ast.expr] = {
+        one.arg: ast.Constant(None) for one in (*node.args.posonlyargs, *node.args.args)
+    }
+    found |= {one.arg: ast.Constant(None) for one in node.args.kwonlyargs}
+    found |= zip(names, given, strict=False)
+    return found | {one.arg: one.value for one in call.keywords if one.arg}
