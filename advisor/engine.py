@@ -133,7 +133,8 @@ def seen_functions(
     if not compiled and not prefilter.is_plain(source):
         return options.observed
     from advisor.frontend.assumed import assumed, calls_itself
-    from advisor.frontend.spmd.called import called
+    from advisor.frontend.spmd.called import called, constants
+    from advisor.frontend.spmd.reader import Followed
 
     shown = frozenset(seen.function for seen in options.observed)
     read = not unsupported(path, source)
@@ -142,7 +143,10 @@ def seen_functions(
     if not compiled and not least and not (read and calls_itself(source)):
         return options.observed
     cores = _cores(options.machine) if options.machine else None
+    file = file or Followed(path, source)
     found = called(path, source, options.sizes, options.size_origins, file, cores)
+    known_arrays = constants(file)
+    least = tuple(seen.knowing(known_arrays) for seen in least)
     # an MPI program is followed with what it sends: of its functions that tells enough
     text = {} if prefilter.imports_mpi(source) else {seen.function: seen for seen in least}
     found = tuple(seen.assuming(text.get(seen.function)) for seen in found)

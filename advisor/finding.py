@@ -107,6 +107,11 @@ class Prediction:
         return not self.omitted
 
     @property
+    def at_most(self) -> bool:
+        """Whether parts without a price run again and again, so that the speed-up is less."""
+        return not all(one.once for one in self.omitted)
+
+    @property
     def confidence(self) -> str:
         """``"high"`` where the interval of the speed-up excludes a loss, else ``"low"``."""
         return "high" if self.low > 1 else "low"

@@ -184,6 +184,11 @@ class Seen:
             bindings=text.bindings,
         )
 
+    def knowing(self, constants: Mapping[str, SeenArray]) -> Seen:
+        """Return the same where arrays of the module are what is known of them."""
+        arrays = tuple([constants.get(one.name, one) for one in self.arrays])
+        return replace(self, arrays=arrays)
+
     @property
     def lists(self) -> frozenset[str]:
         """Arguments that came as lists, of which the text tells what arrays they might be."""

@@ -358,6 +358,8 @@ class Proposal:
         The speed-up, and the seconds saved in a call, from which on it is worth a word.
     rest : Kernel or None
         The kernel without what is changed, where that by itself has to be so much faster.
+    computing : (str, str) or None
+        Its title and reason where calls and steps take less than half of the time of that.
     """
 
     title: str
@@ -368,6 +370,7 @@ class Proposal:
     edits: Callable[[], tuple[Edit, ...]]
     least: tuple[float, float] = ALWAYS
     rest: Kernel | None = None
+    computing: tuple[str, str] | None = None
 
 
 class Rule(Protocol):

@@ -261,7 +261,8 @@ class _Ranking:
             for number, chosen in enumerate(_to_tell(candidates, now)):
                 found = compared(here, chosen.costed, values)
                 speedup, saved_s = chosen.proposal.least
-                alone = found.ratio.mid if speedup == 1 else self._alone(chosen, now)
+                rest = self._rest(chosen.proposal)
+                alone = found.ratio.mid if speedup == 1 else self._alone(chosen, now, rest)
                 if alone <= speedup or now - chosen.time_s < saved_s:
                     continue
                 gains += found.ratio.mid >= WORTH and not number
@@ -269,6 +270,7 @@ class _Ranking:
                     untold.append(Untold(transform.code, chosen.proposal.span))
                     continue
                 others = [chosen, *(one for one in candidates if one is not chosen)]
+                chosen = replace(chosen, proposal=self._named(chosen.proposal, here, now, rest))
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
                 given = subject, transform, here, chosen, found, rivals
                 told = judged_of(*given, details=self.details)
@@ -304,16 +306,32 @@ class _Ranking:
         candidates.sort(key=lambda candidate: candidate.time_s)
         return candidates, lost
 
-    def _alone(self, chosen: Candidate[Proposal], now: float) -> float:
-        """Return how many times as fast what a proposal changes is by itself."""
+    def _rest(self, proposal: Proposal) -> tuple[float, float]:
+        """Return how long all else takes, and how much of it is calls and steps."""
         machine, values = self.subject.machine, self.subject.sizes.values
-        rest, other = chosen.proposal.rest, 0.0
         with suppress(Unpriced, ExprError):
-            costed = None if rest is None else cost_at(rest, machine, values)
-            other = time_s(costed, values) if isinstance(costed, Costed) else 0.0
+            rest = None if proposal.rest is None else cost_at(proposal.rest, machine, values)
+            if isinstance(rest, Costed):
+                return time_s(rest, values), fixed_part(rest.priced, values)
+        return 0.0, 0.0
+
+    def _alone(self, chosen: Candidate[Proposal], now: float, rest: tuple[float, float]) -> float:
+        """Return how many times as fast what a proposal changes is by itself."""
         # what is left of it may be less than nothing where prices are rounded
-        left = chosen.time_s - other
-        return (now - other) / left if left > 0 else inf
+        left = chosen.time_s - rest[0]
+        return (now - rest[0]) / left if left > 0 else inf
+
+    def _named(
+        self, proposal: Proposal, here: Costed, now: float, rest: tuple[float, float]
+    ) -> Proposal:
+        """Return a proposal as it is told: array statements save calls, and nothing else."""
+        if proposal.computing is None:
+            return proposal
+        fixed = fixed_part(here.priced, self.subject.sizes.values) - rest[1]
+        if fixed >= (now - rest[0]) / 2:
+            return proposal
+        title, reason = proposal.computing
+        return replace(proposal, title=title, reason=reason)
 
     def _priced_as(self) -> str:
         subject = self.subject

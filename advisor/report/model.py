@@ -310,11 +310,16 @@ def figures(finding: Finding) -> tuple[str, str, str, str]:
     ``5.12 ms`` and ``20 %``; empty where that is not known."""
     prediction, saves_s, share = finding.prediction, finding.saves_s, finding.share
     return (
-        "" if prediction is None else ratio(prediction.speedup),
+        "" if prediction is None else speedup(prediction),
         "" if prediction is None else interval(prediction),
         "" if saves_s is None else duration(saves_s),
         "" if share is None else percent(share),
     )
+
+
+def speedup(prediction: Prediction) -> str:
+    """Return a speed-up, such as ``1.25x``; what has no price takes its time on both sides."""
+    return "up to " * prediction.at_most + ratio(prediction.speedup)
 
 
 def headline(finding: Finding) -> str:
@@ -400,13 +405,13 @@ def _time(finding: Finding) -> str:
         given = " ".join(f"-D {name}=..." for name in names)
         return f"nothing binds {', '.join(names)}, so no time is predicted: pass {given}"
     # what runs once besides takes its time in both
-    besides = not prediction.complete and all(one.once for one in prediction.omitted)
-    least = "" if prediction.complete or besides else "at least "
+    besides = not prediction.complete and not prediction.at_most
+    least = "at least " * prediction.at_most
     of = "of what is priced" if besides else "a call"
     about = "; ".join(filter(None, (sizes(finding), finding.priced_as.removeprefix("as "))))
     return (
         f"{least}{change(prediction.before_s, prediction.after_s)} {of},"
-        f" {ratio(prediction.speedup)}, could be {interval(prediction)}"
+        f" {speedup(prediction)}, could be {interval(prediction)}"
     ) + (f"   ({about})" if about else "")
 
 

@@ -8,6 +8,8 @@ things: facts are what findings are priced with, and never why an edit is allowe
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from types import MappingProxyType
@@ -26,6 +28,7 @@ from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
+from advisor.source import tree_of, walked
 from costdb.expr import Expr, free_symbols, to_text
 from costdb.records import replace
 
@@ -94,6 +97,26 @@ def called(
     facts.clear()
     facts.update(stated)
     return tuple(sorted(made, key=lambda seen: seen.line))
+
+
+def constants(file: Followed) -> dict[str, SeenArray]:
+    """Return the arrays that a file binds at its module level, to names that nothing else binds."""
+    reading = file.alone
+    if reading.is_cut_short:
+        return {}
+    run, found = reading.run, dict[str, SeenArray]()
+    bound = Counter(
+        one.arg if isinstance(one, ast.arg) else one.id
+        for one in walked(tree_of(file.source))
+        if isinstance(one, ast.arg)
+        or (isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))
+    )
+    for name, value in _typed(run.home.frame.names).items():
+        if bound[name] == 1 and isinstance(value, Array):
+            array = _array(name, value.view, "", run)
+            if array is not None and array.shape is not None:
+                found[name] = array
+    return found
 
 
 def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For | cst.While]]:

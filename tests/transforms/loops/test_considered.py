@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.engine import Options, check_source
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.functions import names_around
@@ -377,3 +378,16 @@ def test_functions_of_the_file_make_a_loop_wait_for_what_they_read_and_change(
 
     if not waits:
         assert run(body) == run(body.replace("range(len(x))", "reversed(range(len(x)))"))
+
+
+@pytest.mark.parametrize(("rows", "told"), [(6000, "compile the loop"), (6, "as array statements")])
+def test_loops_that_compute_more_than_they_call_are_to_be_compiled(rows: int, told: str) -> None:
+    body = (
+        "for i in range(len(x)):\n    d = np.sqrt(((m - m[i]) ** 2).sum(axis=1))\n"
+        "    out[i] = np.sort(d)[:7].sum() + d[np.argsort(d)[3]]\n"
+    )
+    source = source_of(body).replace("m: f8[N, N]", "m: f8[M, 40]").replace("out[i]", "out[i % 5]")
+    options = Options("node2026", {"N": 1000, "M": rows}, (), (), 1.0, everything=True)
+    findings = check_source("f.py", source, options).findings
+    (one,) = [found for found in findings if found.code == "ADV401"]
+    assert told in one.title
