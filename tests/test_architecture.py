@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -49,13 +49,11 @@ def imported(path: Path) -> list[str]:
     return names
 
 
-def run_time_imports(tree: ast.AST) -> list[ast.Import | ast.ImportFrom]:
-    """Every import that can be made, also inside functions; not those for type checkers."""
-    if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.dump(tree.test):
-        return []
-    if isinstance(tree, ast.Import | ast.ImportFrom):
-        return [tree]
-    return [node for child in ast.iter_child_nodes(tree) for node in run_time_imports(child)]
+def imports_in(path: Path) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield every import, also inside functions and for type checkers alone."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
 
 
 @cache
@@ -84,7 +82,7 @@ def edges_of_modules() -> dict[str, set[str]]:
     edges: dict[str, set[str]] = {}
     for path in modules():
         found: set[str] = set()
-        for node in run_time_imports(parsed(path)):
+        for node in imports_in(path):
             if isinstance(node, ast.ImportFrom) and node.module:
                 found.add(node.module)
                 found |= {f"{node.module}.{alias.name}" for alias in node.names}

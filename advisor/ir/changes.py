@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, cached_property
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from advisor.ir.effects import (
     ALIKE,
@@ -35,9 +35,6 @@ from advisor.ir.waiting import assigned_names, names_in
 from advisor.numpy_table import as_numpy
 from advisor.source import walked
 from costdb.records import dataclass, field
-
-if TYPE_CHECKING:
-    from advisor.ir.functions import Done, File
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.While
@@ -116,6 +113,74 @@ def _with_heads(paths: frozenset[str]) -> _Paths:
     return paths, frozenset(head for path in paths for head in heads_of(path))
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a call of a function of the file does, by the names of its parameters and of the file.
+
+    Attributes
+    ----------
+    computes : bool
+        Whether that is all it does.
+    reads : frozenset of (str, bool)
+        Paths, and whether only what they measure.
+    changes : Changes
+    links : tuple of frozenset of str
+        What may then lead to the same memory.
+    given : frozenset of str
+        What its result may lead to.
+    """
+
+    computes: bool
+    reads: frozenset[tuple[str, bool]]
+    changes: Changes
+    links: tuple[frozenset[str], ...]
+    given: frozenset[str]
+
+
+class Around(Protocol):
+    """The file that names stand in: what is bound in it, and what its functions do."""
+
+    tree: ast.Module
+    reduces: bool
+    sends: bool
+    imports: dict[str, str]
+    functions: dict[str, ast.FunctionDef]
+    bound: frozenset[str]
+    named: set[str]
+    methods: set[str]
+    plain: set[str]
+    inner: set[str]
+    generators: set[str]
+    acting: set[str]
+    busy: set[ast.AST]
+    names_of: Callable[[ast.AST], Names]
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """Names outside of functions that some function in there changes."""
+
+    @property
+    def fields(self) -> Mapping[str, frozenset[str]]:
+        """Attributes that may lead to the memory of others, by name."""
+
+    def kind(self, node: ast.AST, names: Names) -> str:
+        """Return the class of the file that a value surely is of."""
+
+    def called(
+        self, call: ast.Call, names: Names
+    ) -> tuple[ast.FunctionDef, Mapping[str, ast.expr]] | None:
+        """Return the function of the file that a call surely calls, and what it is given."""
+
+    def done(self, node: ast.FunctionDef) -> Done | None:
+        """Return what a call of a function does; None where nobody knows."""
+
+    def may_hold(self, func: ast.expr, names: Names) -> bool:
+        """Return whether what is called may be a function that the file keeps somewhere."""
+
+    def aliases(self, node: ast.Module | Function) -> Sequence[tuple[str, str, str]]:
+        """Return which names of a function may lead to the same memory."""
+
+
 class Names:
     """What names denote in a function, or outside of all.
 
@@ -140,7 +205,7 @@ class Names:
         What statements compute, once somebody asks.
     """
 
-    def __init__(self, node: ast.Module | Function, file: File) -> None:
+    def __init__(self, node: ast.Module | Function, file: Around) -> None:
         self.node, self.file = node, file
         self.nodes = [one for part in node.body for one in _nodes(part)]
         given = walked(node.args) if isinstance(node, Function) else ()

@@ -9,6 +9,7 @@ from functools import cache, cached_property, lru_cache
 
 from advisor.ir.changes import (
     Changes,
+    Done,
     Function,
     Names,
     binds,
@@ -20,31 +21,6 @@ from advisor.ir.changes import (
 from advisor.ir.effects import METHODS, PURE
 from advisor.ir.waiting import assigned_names
 from advisor.source import imports_of, tree_of, walked
-from costdb.records import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a call of a function of the file does, by the names of its parameters and of the file.
-
-    Attributes
-    ----------
-    computes : bool
-        Whether that is all it does.
-    reads : frozenset of (str, bool)
-        Paths, and whether only what they measure.
-    changes : Changes
-    links : tuple of frozenset of str
-        What may then lead to the same memory.
-    given : frozenset of str
-        What its result may lead to.
-    """
-
-    computes: bool
-    reads: frozenset[tuple[str, bool]]
-    changes: Changes
-    links: tuple[frozenset[str], ...]
-    given: frozenset[str]
 
 
 class File:

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from advisor.source import walked
-
-if TYPE_CHECKING:
-    from advisor.ir.changes import Names
 
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _COMMUTING = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 
 
-def what_waits(loop: ast.For, calls: Names) -> str:
+class Calls(Protocol):
+    """What calls do where a loop stands."""
+
+    def free(self, call: ast.Call) -> bool:
+        """Return whether all that a call does is to compute."""
+
+    def hidden(self, call: ast.Call) -> frozenset[str]:
+        """Return what is read by a function of the file, beside its arguments as they stand."""
+
+
+def what_waits(loop: ast.For, calls: Calls) -> str:
     """Return why an iteration may need what an earlier one did; empty where none does."""
     hidden: set[str] = set()
     for one in walked(ast.Module(loop.body, [])):
