@@ -211,6 +211,7 @@ def taken_s(statement: str, extent: int) -> float:
     return best
 
 
+@cache
 def is_free(statement: str) -> bool:
     """Return whether NumPy touches no element.
 

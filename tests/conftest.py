@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "timeless", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "timeless", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("timeless")
 

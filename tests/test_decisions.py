@@ -73,20 +73,6 @@ def reported(before: float, after: float) -> bool:
 
 
 @pytest.mark.parametrize("machine", LINES)
-@pytest.mark.parametrize(("sweep", "wanted"), [("sweep_rows", "by rows"), ("sweep_columns", None)])
-def test_a_sweep_wants_the_other_axis_distributed(
-    sweep: str, wanted: str | None, machine: str
-) -> None:
-    found = finding(example("adi", sweep), ROW_OR_COLUMN, machine)
-    if wanted is None:
-        assert found is None or "store" in found.message
-    else:
-        assert found is not None and wanted in found.message
-        # all ranks work instead of one
-        assert 12 < found.prediction.speedup < 20
-
-
-@pytest.mark.parametrize("machine", LINES)
 def test_a_pipeline_is_between_waiting_and_the_other_axis(machine: str) -> None:
     sweep = example("adi", "sweep_rows")
     chunks = times(sweep, RECURRENCE, machine)
@@ -189,15 +175,6 @@ def test_a_product_gathers_the_operand_once(machine: str) -> None:
 
 
 # sample sort
-
-
-@pytest.mark.parametrize("machine", LINES)
-@pytest.mark.parametrize("ranks", [2, 4, 16])
-def test_replicated_indices_are_partitioned(machine: str, ranks: int) -> None:
-    found = finding(example("sample_sort"), REPLICATED, machine, P=ranks)
-    assert found is not None
-    assert "distribute axis 0 of `bucket`" in found.message
-    assert found.fix is not None
 
 
 def test_what_replicated_indices_cost_grows_with_all_keys() -> None:
@@ -318,16 +295,3 @@ def test_transforms_by_ranks(machine: str) -> None:
     assert "butterflies" in best(64, 64)
     wins = ["butterflies" in best(256, ranks) for ranks in (4, 8, 16, 32, 64, 128, 256)]
     assert wins == sorted(wins) and wins[-1] and not wins[0]
-
-
-@pytest.mark.parametrize("machine", LINES)
-def test_the_axis_of_the_transforms_wants_to_be_whole(machine: str) -> None:
-    found = finding(example("spectral"), ROW_OR_COLUMN, machine)
-    assert found is not None and "by columns" in found.message
-
-
-@pytest.mark.parametrize(
-    "name", ["sample_sort", "spectral", "column_sort", "radix_sort", "gauss", "matmul", "fft2d"]
-)
-def test_examples_are_understood(name: str) -> None:
-    assert lower(example(name))

@@ -5,17 +5,30 @@ MkDocs itself is not needed here; ``.ci/docs`` builds the site, strictly, and ru
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from generators import committed_pages, for_site, generated_pages, rendered
 from generators.pictures import PICTURES, one_figure
-from generators.sessions import SessionError, Workshop, has_sessions, with_output, workshop
+from generators.sessions import (
+    Outcome,
+    SessionError,
+    Workshop,
+    has_sessions,
+    with_output,
+    workshop,
+)
 from generators.tables import first_clause, plain, quantities, table
 
+from advisor.cli.app import main
 from advisor.ir.kernel import Transform
 from advisor.transform_registry import rules
 from costdb.machines import built_in_names, load_machine
@@ -96,8 +109,25 @@ def test_pages_are_short() -> None:
     assert sum(len((ROOT / page).read_text().split()) for page in PAGES) <= MOST_WORDS
 
 
+AS_A_PROCESS = Workshop.run
+
+
+def run_here(shop: Workshop, command: str) -> Outcome:
+    """Run ``advise`` in this process, which has imported it; what runs programs, in its own."""
+    words = shlex.split(command.replace("\\\n", " "))
+    if words[0] != "advise" or words[1] in ("run", "verify", "measure"):
+        return AS_A_PROCESS(shop, command)
+    printed = io.StringIO()
+    here = patch.dict(os.environ, shop._environment(installed=False), clear=True)
+    streams = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed)
+    with here, contextlib.chdir(shop.folder), streams[0], streams[1]:
+        code = main(words[1:])
+    return Outcome(shop._without_folder(printed.getvalue()), code)
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_its_commands_print(page: str) -> None:
+def test_a_page_shows_what_its_commands_print(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workshop, "run", run_here)
     example = ROOT / "examples" / "box_sum.py"
     before = example.read_bytes()
     shown = rendered(ROOT / page, ROOT, again=False)

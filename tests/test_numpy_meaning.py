@@ -205,7 +205,7 @@ def test_numbers_out_of_arrays_have_the_types_that_numpy_gives_them(text: str) -
     assert len(list(agree(told, arrays))) > 50 or len(told) <= len(DTYPES)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(expressions(2), TYPES)
 def test_what_is_told_of_an_expression_is_what_numpy_does(text: str, dtypes: Types) -> None:
     real = by_numpy(text, values_of(dtypes))

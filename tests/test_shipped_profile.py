@@ -39,7 +39,9 @@ SHOWN_ONLY = {
 @cache
 def by_code() -> dict[str, Program]:
     """Return for each rule the shortest program in which it was found to pay on some machine."""
-    known = {one.title: one for one in programs() if not one.choice}
+    # where each crossover of elimination lies is searched for some seconds
+    slow = ("gauss.py", "lu.py", "lu_by_rows.py", "lu_slices.py")
+    known = {one.title: one for one in programs() if not (one.choice or one.name.endswith(slow))}
     found = {code: Program(f"{code}.py", "", {"P": 4}, text) for code, text in SHOWN_ONLY.items()}
     for title in sorted(frozen().keys() & known.keys(), key=lambda key: -len(known[key].source)):
         for record in frozen()[title]:
@@ -50,7 +52,7 @@ def by_code() -> dict[str, Program]:
 @pytest.mark.parametrize("code", [rule.code for rule in rules()])
 def test_every_rule_finds_prices_for_what_it_speaks_of(code: str) -> None:
     program = by_code()[code]
-    options = Options(SHIPPED, program.sizes, (code,), (), None, everything=True)
+    options = Options(SHIPPED, program.sizes, (code,), (), None, plans=False, everything=True)
     found = check_source(program.name, program.source, options)
     assert found.coverage.unpriced == ()
     assert found.coverage.analysed

@@ -286,7 +286,7 @@ def annotation_of(spec: ArraySpec) -> Dist:
     return Dist(*spec.shape, *dims, on=mesh, order=spec.order, halo=spec.halo)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(specs)
 def test_a_specification_is_refused_exactly_when_its_annotation_is(spec: ArraySpec) -> None:
     problems = check_spec(spec)

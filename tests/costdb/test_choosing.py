@@ -51,7 +51,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(parts=st.lists(PARTS, min_size=1, max_size=3), most=st.sampled_from([3, 100]))
 def test_a_condition_holds_for_possible_values_only(parts: list[str], most: int) -> None:
     condition = parse(" and ".join(f"({part})" for part in parts))
@@ -133,7 +133,7 @@ def priced(text: str) -> Priced:
     return Priced(parse(text))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(WEIGHTS, WEIGHTS, WEIGHTS, st.integers(2, 9), st.sampled_from([1.0, 1.05, 2.0]))
 def test_what_is_said_of_a_value_is_what_the_prices_say_there(
     a: int, b: int, c: int, share: int, least: float

@@ -86,6 +86,10 @@ def test_emacs_shows_the_finding_and_applies_the_rewrite(library: str, tmp_path:
     text = setup("Emacs", f"{library}.el")
     assert given in text
     (tmp_path / ".emacs.d").mkdir()
+    # it would compile all that it loads for a home that nobody comes back to
+    (tmp_path / ".emacs.d" / "early-init.el").write_text(
+        "(setq native-comp-deferred-compilation nil native-comp-jit-compilation nil)"
+    )
     (tmp_path / ".emacs.d" / "init.el").write_text(text.replace(given, chosen))
     (tmp_path / "script.el").write_text(SCRIPT, encoding="utf-8")
     command = [EMACS, f"--fg-daemon={tmp_path / 'socket'}", "-l", "script.el"]

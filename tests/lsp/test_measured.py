@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 KERNEL = """\
 import numpy as np
 
-# advise: kernel N=200
+# advise: kernel N=60
 # advise: a: i8[N, N]
 def columns(a):
     out = np.zeros(a.shape[1], dtype=np.int64)

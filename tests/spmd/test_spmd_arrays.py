@@ -137,7 +137,7 @@ FORMS = (
 VECTORS = ("a.ravel({})", "a.flatten({})", "np.ravel(a{})", "np.ravel(a, 'F'{})")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sampled_from(RESHAPED), st.sampled_from((*FORMS, *VECTORS)), st.sampled_from(ORDERS))
 def test_memory_and_order_are_numpys(made: str, form: str, order: str) -> None:
     stated = "" if "'F'" in form else order

@@ -12,7 +12,7 @@ from advisor.transform_registry import Installed, held, program_transforms, tran
 from tests.transforms.loops.test_element_programs import SOURCES
 
 ROOT = Path(__file__).parent.parent.parent
-PLACES = ("examples", "tests/data/kernels", "tests/data/judged", "tests/transforms/cases")
+PLACES = ("examples", "tests/data/kernels")
 FILES = sorted(file for place in PLACES for file in (ROOT / place).rglob("*.py"))
 
 

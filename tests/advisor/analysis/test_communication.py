@@ -188,19 +188,19 @@ def check_stencil(layout: Layout, offsets: Offsets, *, exact: bool) -> None:
             assert rank.totals()["bytes"] == told.totals["bytes"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(stars(1, 24))
 def test_reads_along_one_dimension(case: Case) -> None:
     check_stencil(*case, exact=True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(stars(2, 12))
 def test_stars_in_two_dimensions(case: Case) -> None:
     check_stencil(*case, exact=True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(boxes(2, 12))
 def test_boxes_in_two_dimensions(case: Case) -> None:
     check_stencil(*case, exact=True)
@@ -218,7 +218,7 @@ def test_other_reads_are_bounded_from_above(case: Case) -> None:
     check_stencil(*case, exact=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 20), st.integers(1, 5), st.data())
 def test_windows_of_one_dimension(extent: int, ranks: int, data: st.DataObject) -> None:
     """Strips at edges and windows anywhere."""
@@ -235,7 +235,7 @@ def test_windows_of_one_dimension(extent: int, ranks: int, data: st.DataObject) 
         assert max(rank.totals()[name] for rank in simulated.ranks) <= told.totals[name], name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(2, 24), st.integers(1, 5), st.integers(0, 23), st.sampled_from((-1, 1)))
 def test_edges_that_copy_their_neighbours(
     extent: int, ranks: int, distance: int, side: int
@@ -251,7 +251,7 @@ def test_edges_that_copy_their_neighbours(
     assert only.totals() == told.totals
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(2, 24), st.integers(1, 4), st.integers(0, 22), st.booleans())
 def test_shifts_by_a_size(extent: int, ranks: int, distance: int, upwards: bool) -> None:
     distance = 1 + distance % (extent - 1)
@@ -286,7 +286,7 @@ def test_diagonal_shifts_by_a_size(
         assert simulated.ranks[number].sizes == told.sizes
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(
     st.integers(1, 16), st.integers(1, 5), st.integers(-20, 20), st.booleans(), st.integers(0, 1)
 )
@@ -314,7 +314,7 @@ def test_periodic_shifts(block: int, ranks: int, amount: int, even: bool, axis: 
             assert rank.sizes == told.sizes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(2, 30), st.integers(1, 5), st.integers(1, 5), st.integers(-6, 6))
 def test_shifts_of_cyclic_pieces(extent: int, ranks: int, width: int, offset: int) -> None:
     offset = max(1 - extent, min(extent - 1, offset))

@@ -163,7 +163,7 @@ VALUES = st.recursive(st.sampled_from(LEAVES), _inner, max_leaves=5)
 TARGETS = st.sampled_from(("a[i, j]", "v[j]", "a[i, 0]"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TARGETS, VALUES)
 def test_steps_are_those_that_a_program_does(target: str, value: str) -> None:
     body = f"""\

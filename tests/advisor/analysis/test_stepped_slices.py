@@ -122,7 +122,7 @@ def simulated_and_told(what: Stepped, layout: Layout, from_end: bool) -> tuple[S
     return simulated, told
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.one_of(fitting(1), fitting(2)), st.booleans())
 def test_blocks_that_are_multiples_of_the_step(
     case: tuple[Layout, Stepped], from_end: bool
@@ -189,7 +189,7 @@ def test_what_is_sent_and_computed_lies_apart_in_memory(
             assert sorted([at - found[0] for at in found] for found in sent) == faces
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(-30, 30), st.integers(-3, 3), st.integers(1, 9), st.integers(1, 6))
 def test_whole_steps(constant: int, slope: int, size: int, step: int) -> None:
     expr = parse(f"{slope} * N + {constant}") + 0

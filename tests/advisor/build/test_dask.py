@@ -1,4 +1,4 @@
-"""Kernels built for Dask: on two worker processes their results are those of the kernels."""
+"""Kernels built for Dask: on a worker process their results are those of the kernels."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BODIES = {
 def cluster() -> Iterator[Any]:
     # imported late: every worker of the suite collects this file
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as here, distributed.Client(here) as client:
         yield client
 

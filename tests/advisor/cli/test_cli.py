@@ -94,29 +94,6 @@ def test_directories_are_walked_in_order_without_other_peoples_code(advise: Advi
 # --- what is refused ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments, parts",
-    [
-        ((), ("no path given",)),
-        (("-", "k.py"), ("cannot be combined",)),
-        (("k.py", "-D", "=3"), ("NAME=VALUE",)),
-        (("k.py", "-D", "N=0.0"), ("positive",)),
-        (("k.py", "-D", "N=nan"), ("'nan' is not a number",)),
-        (("k.py", "-D", "N=1e999"), ("too large",)),
-        (("k.py", "-D", "N=__import__('os')"), ("is not a number",)),
-        (("k.py", "-D", "N=" + "9" * 5000), ("is too large",)),
-        (("k.py", "--min-speedup", "-1"), ("--min-speedup", "positive")),
-        (("k.py", "--statistics", "--output-format", "sarif"), ("--statistics",)),
-        (("k.py", "--ignore", "ADV9O1"), ("unknown rule 'ADV9O1'", "ADV901")),
-    ],
-)
-def test_wrong_use_is_one_line(
-    advise: Advise, arguments: tuple[str, ...], parts: tuple[str, ...]
-) -> None:
-    Path("k.py").write_text("kernel SLOW\n")
-    refused(advise("check", *arguments), *parts)
-
-
 def test_a_machine_that_is_named_is_known(advise: Advise) -> None:
     Path("k.py").write_text("kernel SLOW\n")
     whose = f"prices of {SHIPPED}, a shipped profile; yours: advise calibrate\n"

@@ -36,30 +36,6 @@ def test_options_of_a_rule_reach_that_rule(advise: Advise) -> None:
     assert advise("k.py", "--fail-above", "9", machine=None).code == 0
 
 
-@pytest.mark.parametrize(
-    "text, line, parts",
-    [
-        ('machne = "t3e"', 2, ("unknown key", "machine")),
-        ('min-speedup = 2\nmachine = "t3"', 3, ('unknown machine "t3"', "t3e")),
-        ('machine = "missing.json"', 2, ("missing.json", "No such file")),
-        ('machine = "t3e"\nselect = ["ADV2",\n "QQQ"]', 3, ("unknown rule 'QQQ'",)),
-        ('machine = "t3e"\n[tool.advise.rules.shifts]\n', 3, ("unknown rule 'shifts'",)),
-    ],
-)
-def test_a_wrong_configuration_is_one_line_with_its_place(
-    advise: Advise, text: str, line: int, parts: tuple[str, ...]
-) -> None:
-    configure(text)
-    Path("k.py").write_text("kernel SLOW\n")
-    ended = advise("k.py", machine=None)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(f"pyproject.toml:{line}: ")
-    assert ended.err.count("\n") == 1
-    for part in parts:
-        assert part in ended.err
-    assert advise("k.py", "--isolated", machine="t3e").code == 1
-
-
 def test_standard_input_is_configured_by_its_name(advise: Advise) -> None:
     configure('machine = "t3e"\nexclude = ["k.py"]', "inner")
     named = ("-", "--stdin-filename", "inner/k.py", "--output-format", "concise")

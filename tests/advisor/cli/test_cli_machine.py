@@ -74,12 +74,6 @@ def test_every_number_of_a_machine_is_shown_with_its_origin(program: Program, na
 # --- validate -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", built_in_names())
-def test_built_in_profiles_are_valid(program: Program, name: str) -> None:
-    ended = program("machine", "validate", str(PROFILES / f"{name}.json"))
-    assert (ended.code, ended.out, ended.err) == (0, "", "")
-
-
 def test_all_problems_are_listed_with_their_places(program: Program) -> None:
     document = write_profile("mine.json", "mine", value=-5, low=-5)
     document["lines"]["message"]["beta_us_per_byte"]["provenance"] = "guessed"
@@ -150,18 +144,3 @@ def test_a_damaged_store_is_told_and_left_alone(program: Program) -> None:
     store.write_bytes(damaged)
     assert "damaged" in program.refusal("machine", "list")
     assert store.read_bytes() == damaged
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "missing command"),
-        (["shwo"], "no such command 'shwo'"),
-        (["show"], "missing argument 'name'"),
-        (["list", "--output-format", "xml"], "'xml' is not one of 'text', 'json'"),
-        (["export", "t3e", "-o", "no/such/folder.json"], "no/such/folder.json"),
-        (["export", "t3e", "--output-format", "text"], "'text' is not one of 'json'"),
-    ],
-)
-def test_wrong_use_costs_one_line(program: Program, arguments: list[str], said: str) -> None:
-    assert said in program.refusal("machine", *arguments).lower()

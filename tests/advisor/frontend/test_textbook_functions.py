@@ -30,7 +30,8 @@ FUNCTIONS = {
     for head, text in sections(DOCUMENT)
     for name, _, said in [head.partition(": ")]
 }
-OPTIONS = Options("node2026", {}, (), (), None)
+OPTIONS = Options("node2026", {}, (), (), None, plans=False)
+BRIEF = Options("node2026", {}, (), (), None, plans=False, details=False)
 
 
 def given(name: str) -> tuple[str, dict[str, str], dict[str, int]]:
@@ -52,7 +53,7 @@ def seen_in(name: str) -> tuple[str, Seen]:
 
 @cache
 def findings(name: str) -> tuple[Finding, ...]:
-    return check_source("a.py", given(name)[0], OPTIONS).findings
+    return check_source("a.py", given(name)[0], BRIEF).findings
 
 
 def told(seen: Seen, source: str) -> dict[str, Any]:

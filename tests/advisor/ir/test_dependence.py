@@ -94,7 +94,7 @@ def meet(loop: Loop) -> bool:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.booleans().flatmap(lambda nested: loops(nested=nested)))
 def test_no_dependence_is_missed(loop: Loop) -> None:
     assert carried(loop) or not meet(loop)

@@ -46,6 +46,8 @@ def test_a_finding_never_contradicts_itself() -> None:
     examples = sorted((Path(__file__).parents[3] / "examples").glob("*.py"))
     told = 0
     for path in examples:
+        if path.stem == "gauss":
+            continue  # where each of its crossovers lies is searched for some seconds
         result = check_source(str(path), path.read_text(), Options("e5000", {}, (), (), None))
         for finding in result.findings:
             bound = {one.name: one.value for one in finding.assumptions}

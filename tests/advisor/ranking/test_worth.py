@@ -26,8 +26,8 @@ from tests.advisor.report.report_samples import SHIFTS
 ROOT = Path(__file__).parents[3]
 
 
-def checked(source: str, machine: str = "t3e", *, everything: bool = False, **sizes: int):
-    options = Options(machine, sizes, (), (), None, everything=everything)
+def checked(source: str, *, details: bool = True) -> FileResult:
+    options = Options("t3e", {}, (), (), None, details=details, plans=details)
     return check_source("program.py", source, options)
 
 
@@ -87,7 +87,7 @@ def fails(finding: Finding, fail_above: float | None) -> bool:
 def test_a_change_of_an_inert_annotation_is_a_plan_and_fails_no_bar() -> None:
     for example in ("gauss", "sample_sort", "spectral"):
         source = (ROOT / "examples" / f"{example}.py").read_text()
-        for finding in checked(source).findings:
+        for finding in checked(source, details=False).findings:
             assert finding.verdict is Verdict.PLAN
             assert not fails(finding, 1.0)
 

@@ -210,7 +210,7 @@ def test_two_at_once_do_not_mix():
 
 def test_kills_at_any_moment_leave_a_clean_store():
     source = random.Random(os.environ.get("PYTEST_XDIST_WORKER", "kills"))
-    for _ in range(8):
+    for _ in range(5):
         process = subprocess.Popen(
             [sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )

@@ -41,7 +41,7 @@ def wait_for(wanted: bool, folder: Path, seconds: float) -> bool:
     return False
 
 
-@pytest.mark.parametrize("moment_s", [0.0, 0.4, 1.5], ids="{} s after its start".format)
+@pytest.mark.parametrize("moment_s", [0.0, 0.7], ids="{} s after its start".format)
 def test_ranks_end_when_the_command_is_killed(tmp_path: Path, moment_s: float) -> None:
     command = [sys.executable, "-m", "advisor", "calibrate", "--quick", "--only", "pickled"]
     with subprocess.Popen(

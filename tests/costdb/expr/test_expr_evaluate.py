@@ -50,7 +50,7 @@ def decides_by_quotients(expr: Expr, within: bool = False) -> bool:
 
 
 @given(expressions, bindings)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_values_are_those_by_definition(expr: Expr, values: dict[str, int]) -> None:
     assume(not decides_by_quotients(expr))
     try:
@@ -66,7 +66,7 @@ def test_values_are_those_by_definition(expr: Expr, values: dict[str, int]) -> N
 
 
 @given(expressions, st.sampled_from([Sum, MaxOver]), st.integers(-9, 9), st.integers(-1, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_body_over_a_range_is_summed_term_by_term(
     body: Expr, kind: type[Sum], low: int, length: int
 ) -> None:

@@ -107,7 +107,7 @@ def test_an_index_may_reuse_a_name_that_something_is_known_of() -> None:
 
 
 @given(expressions, bindings)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_simplifying_keeps_the_value(expr: Expr, values: dict[str, int]) -> None:
     positive = {name for name, value in values.items() if value >= 1}
     agrees(expr, values, simplify(expr), simplify(expr, positive=positive))
@@ -164,7 +164,7 @@ def nests(draw: st.DrawFn) -> Expr:
 
 
 @given(nests(), st.fixed_dictionaries(dict.fromkeys(SIZES, st.integers(-2, 9))))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_random_nests_equal_enumeration(nest: Expr, values: dict[str, int]) -> None:
     positive = {name for name, value in values.items() if value >= 1}
     agrees(nest, values, simplify(nest), simplify(nest, positive=positive))

@@ -7,7 +7,7 @@ from tests.costdb.expr.expr_strategies import expressions
 
 
 @given(expressions)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_text_reads_back_as_the_same_expression(expr: Expr) -> None:
     assert parse(to_text(expr)) == expr
 

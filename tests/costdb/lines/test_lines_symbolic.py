@@ -102,7 +102,7 @@ def array_slices(draw: st.DrawFn) -> Region:
     return region(itemsize, counts, pitches)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(array_slices(), st.sampled_from([8, 16, 32, 64]))
 def test_bounds_bracket_every_start_of_a_slice(block: Region, line: int) -> None:
     exact = exact_counts(block, {}, line)

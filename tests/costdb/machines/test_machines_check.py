@@ -92,7 +92,7 @@ WRONG_PARTS = (
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(quantity_places, st.sampled_from(WRONG_PARTS))
 def test_a_quantity_with_a_wrong_part_or_without_one_is_refused(place, part):
     name, path = place
@@ -108,7 +108,7 @@ structural = places_of_any(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(structural, st.sampled_from([None, True, {"x": []}, [[]], [None]]))
 def test_a_part_of_a_wrong_shape_is_refused(place, bad):
     name, path = place
@@ -117,7 +117,7 @@ def test_a_part_of_a_wrong_shape_is_refused(place, bad):
     assert_refused(changed(PROFILES[name], path, bad))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(structural)
 def test_an_unknown_name_for_a_known_part_is_refused(place):
     name, path = place
@@ -139,7 +139,7 @@ json_values = st.recursive(
 PLACES = {name: [place for place in places(profile) if place] for name, profile in DRAWN.items()}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(DRAWN)), st.data())
 def test_no_corruption_crashes_the_check(name, data):
     path = data.draw(st.sampled_from(PLACES[name]))
@@ -150,7 +150,7 @@ def test_no_corruption_crashes_the_check(name, data):
 
 
 @given(json_values)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_anything_else_is_refused(value):
     assert check_profile(value, "here")
 

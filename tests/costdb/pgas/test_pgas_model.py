@@ -42,7 +42,7 @@ def priced(group: RemoteGroup, machine: Machine) -> Priced:
     count=st.integers(0, 10**9),
     threads=st.integers(1, 20),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_group_takes_its_count_times_its_gap(
     platform: str, pattern: Pattern, store: bool, mixed: bool, count: int, threads: int
 ) -> None:

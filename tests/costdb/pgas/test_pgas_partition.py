@@ -124,31 +124,10 @@ def at(array: str, offset: int, store: bool = False, statement: str = "s") -> Re
     return Reference(array, (affine(offset, i=1),), statement, store)
 
 
-def test_neighbours_on_one_remote_block_are_one_vector_group() -> None:
-    interval = one_loop(at("A", 0), at("A", -1), arrays=(SharedArray("A", Spread.REMOTE),))
-    assert shown(interval) == [("A", "r", "remote", "vector")]
-    (work,) = remote_groups(interval)
-    assert evaluate(work.count, {"N": 10}) == 20
-    assert not work.mixed
-
-
-def test_neighbours_on_a_cyclic_array_are_two_mixed_baseline_groups() -> None:
-    interval = one_loop(at("B", 0), at("B", -1), arrays=(SharedArray("B", Spread.CYCLIC),))
-    assert shown(interval) == [("B", "r", "mixed", "baseline")] * 2
-    assert all(work.mixed for work in remote_groups(interval))
-
-
 def test_rule_1_different_objects_are_apart() -> None:
     arrays = (SharedArray("A", Spread.REMOTE), SharedArray("B", Spread.REMOTE))
     interval = one_loop(at("A", 0), at("B", 0), at("A", 1), arrays=arrays)
     assert [group.members for group in partition(interval)] == [(0, 2), (1,)]
-
-
-def test_rule_2_different_affinities_are_apart() -> None:
-    arrays = (SharedArray("A", Spread.BLOCK),)
-    interval = one_loop(at("A", 0), at("A", 1), at("A", 0), arrays=arrays, affinity="i")
-    assert [group.members for group in partition(interval)] == [(0, 2), (1,)]
-    assert [group.affinity for group in partition(interval)] == [Affinity.LOCAL, Affinity.EDGE]
 
 
 @pytest.mark.parametrize("kind", list(DependenceKind))
@@ -159,18 +138,6 @@ def test_rule_3_true_and_anti_dependences_are_apart(kind: DependenceKind) -> Non
     interval = Interval(T, arrays, (Loop("i", N),), (at("A", 0), chase), (Dependence(0, 1, kind),))
     together = kind is DependenceKind.OUTPUT
     assert len(partition(interval)) == (1 if together else 2)
-
-
-def test_one_location_counts_once_and_reads_are_apart_from_writes() -> None:
-    arrays = (SharedArray("A", Spread.REMOTE),)
-    interval = one_loop(
-        at("A", 0),
-        at("A", 0, statement="other"),
-        at("A", 0, store=True, statement="other"),
-        arrays=arrays,
-    )
-    assert shown(interval) == [("A", "r", "remote", "vector"), ("A", "w", "remote", "vector")]
-    assert [evaluate(work.count, {"N": 10}) for work in remote_groups(interval)] == [10, 10]
 
 
 @pytest.mark.parametrize(
@@ -197,15 +164,6 @@ def test_close_offsets_that_the_loop_does_not_move_are_coalesced() -> None:
     far = Reference("A", (affine(500),), "s")
     interval = one_loop(*fixed, far, arrays=arrays)
     assert [group.pattern for group in partition(interval)] == [Pattern.BASELINE]
-
-
-def test_a_loop_over_the_slow_axis_or_random_subscripts_leave_the_baseline() -> None:
-    array = SharedArray("A", Spread.REMOTE, axis=0, fastest=1)
-    across = Reference("A", (affine(i=1), affine(7)), "s")
-    irregular = Reference("A", (affine(i=1), Irregular("r")), "s")
-    for reference in (across, irregular):
-        (group,) = partition(one_loop(reference, arrays=(array,)))
-        assert group.pattern is Pattern.BASELINE
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(-3, 3))

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.choosing import Choice, SubjectError
+from costdb.choosing import SubjectError
 from costdb.evaluate import Estimate, Missing
-from costdb.expr import parse
 from costdb.machines import Machine, machine_of
 from costdb.phases.application import bind
-from tests.costdb.made_up import HEADING, quantity
-from tests.costdb.phases.choices import parse_application, predict, price_application, rank_choices
+from tests.costdb.made_up import HEADING
+from tests.costdb.phases.choices import parse_application, predict, price_application
 
 TEXT = """
 schema_version = 1
@@ -167,7 +166,6 @@ def test_a_wrong_range_of_a_profile_is_refused(stated: dict[str, object]) -> Non
     [
         ({}, "kind is not chosen (one of x, y)"),
         ({"kind": "z"}, "kind = z is not one of x, y"),
-        ({"kind": 1}, "kind = 1 is not one of x, y"),
         ({"kind": "x", "Q": 1}, "there is no parameter Q"),
         ({"kind": "x", "sise": "two"}, "there is no parameter sise: nearest is size"),
         ({"kind": "x", "P": 3}, "P = 3 must be a power of two"),
@@ -205,86 +203,3 @@ def test_an_unmet_constraint_says_why() -> None:
 
 
 # Choices: every allowed binding once, fastest first, and nothing else.
-
-
-CHOOSING = """
-schema_version = 1
-name = "grid"
-title = "A grid"
-source = "made up"
-[parameters.method]
-words = ["fast", "slow"]
-[parameters.side]
-words = ["left", "right"]
-default = "left"
-[parameters.N]
-minimum = 1
-[parameters.X]
-minimum = 1
-maximum = "N"
-power_of_two = true
-[parameters.Y]
-minimum = 1
-maximum = "N/2"
-[[constraints]]
-require = "X != 3*Y"
-because = "odd"
-[[phases]]
-name = "rows"
-unit = "flop"
-count = "ceil(N/X)*3"
-rate = "r"
-[[phases]]
-name = "columns"
-when = { method = ["slow"] }
-unit = "flop"
-count = "ceil(N/Y)**2"
-rate = "r"
-[[messages]]
-name = "edges"
-count = "X + Y"
-bytes = "N"
-"""
-CHOSEN_FROM = parse_application(CHOOSING.encode(), "grid.toml")
-RATES = {"applications": {"grid": {"rates": {"r": quantity(2, "MFlop/s")}}}}
-COSTS = {"alpha_us": quantity(2, "us"), "beta_us_per_byte": quantity(2, "us/byte")}
-MACHINE = machine_of({**HEADING, "phases": {**RATES, **COSTS}}, "m.json")
-
-
-def rank(over: list[str], fixed: dict[str, str | int], where: str = "") -> tuple[Choice, ...]:
-    ranked = rank_choices(CHOSEN_FROM, MACHINE, over, fixed, parse(where) if where else None)
-    assert not isinstance(ranked, Missing)
-    return ranked
-
-
-@pytest.mark.parametrize(
-    ("over", "fixed", "where", "problem"),
-    [
-        ([], {}, "", "name the parameters to choose over"),
-        (["Z"], {}, "", "there is no parameter Z"),
-        (["X"], {"X": 2}, "", "X is fixed, so not to be chosen"),
-        (["N"], {"method": "fast"}, "", "/parameters/N: a number to choose over needs a maximum"),
-        (["X"], {"method": "fast"}, "", "/parameters/X: a number to choose over needs a maximum"),
-        (["X"], {"method": "fast", "N": 8, "Y": 1}, "method == 1", "condition: method is not"),
-        (["X"], {"method": "fast", "N": 8, "Y": 1}, "X == 3", "no choice of X meets"),
-        (["X"], {"method": "fast", "N": 8, "Y": 1}, "1/(X - 1)", "condition: division by zero"),
-        (["X"], {"method": "fast", "N": 8, "Y": 9}, "", "Y = 9 must be at most 4"),
-        (["X"], {"method": "fast", "N": 8}, "", "Y is not bound"),
-        (["X"], {"N": 8, "Y": 1}, "", "method is not chosen"),
-        (["Y"], {"method": "fast", "N": 10**6, "X": 1}, "Y == 0", "more than 100000 combinations"),
-    ],
-)
-def test_a_wrong_question_is_refused_in_one_line(
-    over: list[str], fixed: dict[str, str | int], where: str, problem: str
-) -> None:
-    with pytest.raises(SubjectError) as refusal:
-        rank(over, fixed, where)
-    assert problem in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
-def test_a_machine_without_message_costs_cannot_rank() -> None:
-    mute = machine_of({**HEADING, "phases": RATES}, "m.json")
-    missing = rank_choices(CHOSEN_FROM, mute, ["X"], {"method": "fast", "N": 8, "Y": 1})
-    assert isinstance(missing, Missing)
-    assert "alpha_us" in missing.what

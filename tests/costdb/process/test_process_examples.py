@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from costdb.expr import Expr, evaluate, parse, to_text
-from costdb.expr.functions import Reduction
 from costdb.process.model import Model, compile_model, load_model, price_model
 
 MODELS = Path(__file__).parents[3] / "examples" / "models"
@@ -36,10 +35,6 @@ def seconds(name: str, choice: int, **sizes: int) -> float:
     return float(evaluate(time_of(name), {CHOICES[name]: choice, **sizes}))
 
 
-def has_reductions(expr: Expr) -> bool:
-    return isinstance(expr, Reduction) or any(map(has_reductions, expr.children))
-
-
 def test_machine_repair_is_the_published_closed_form() -> None:
     cost = compile_model(load_model([MODELS / "machine_repair.pam"]))
     assert parse("max(N*10.1, P*N*0.1)") == cost.T
@@ -49,63 +44,12 @@ def test_machine_repair_is_the_published_closed_form() -> None:
     assert evaluate(priced.microseconds, {"P": 1000, "N": 1_000_000}) == 10**14
 
 
-@pytest.mark.parametrize("name", ["matmul", "psrs"])
-def test_evaluation_does_not_depend_on_the_sizes(name: str) -> None:
-    assert not has_reductions(time_of(name))
-
-
-@pytest.mark.parametrize("name", sorted(CHOICES))
-def test_one_node_makes_no_difference(name: str) -> None:
-    costs = [seconds(name, choice, N=64, P=1) for choice in (0, 1)]
-    assert costs[0] == pytest.approx(costs[1], rel=1e-12)
-
-
-@pytest.mark.parametrize("nodes", [2, 4, 7, 16])
-@pytest.mark.parametrize("size", [64, 100, 1000])
-def test_matmul_broadcasts_rows(size: int, nodes: int) -> None:
-    assert seconds("matmul", 1, N=size, P=nodes) < seconds("matmul", 0, N=size, P=nodes)
-
-
-@pytest.mark.parametrize("nodes", [2, 4, 7, 16])
-@pytest.mark.parametrize("size", [64, 100, 1000])
-def test_adi_keeps_the_swept_axis_whole(size: int, nodes: int) -> None:
-    whole, swept = (seconds("adi", choice, N=size, P=nodes) for choice in (0, 1))
-    assert whole < swept
-    # Nodes that wait for each other are as slow as one, and pay for the borders besides.
-    assert swept > seconds("adi", 0, N=size, P=1)
-
-
-@pytest.mark.parametrize("nodes", [2, 4, 8, 16])
-def test_gauss_balances_load_by_cycles_where_strides_cost_nothing(
-    nodes: int, tmp_path: Path
-) -> None:
-    flat = tmp_path / "flat.pam"
-    flat.write_text("numeric line = 1")
-    model = load_model([MODELS / "gauss.pam", MODELS / "cluster.pam", flat])
-    time_s = compile_model(model).T
-    block, cyclic = (evaluate(time_s, {"cyclic": c, "N": 240, "P": nodes}) for c in (0, 1))
-    assert cyclic < block
-
-
 def test_gauss_changes_its_mind_as_the_stride_grows() -> None:
     better = {
         nodes: seconds("gauss", 1, N=480, P=nodes) < seconds("gauss", 0, N=480, P=nodes)
         for nodes in (2, 4, 8, 16)
     }
     assert better == {2: True, 4: True, 8: False, 16: False}
-
-
-@pytest.mark.parametrize("nodes", [2, 4, 16, 64])
-def test_psrs_partitions_its_index_vectors(nodes: int) -> None:
-    assert seconds("psrs", 0, N=100_000, P=nodes) < seconds("psrs", 1, N=100_000, P=nodes)
-
-
-def test_replicated_index_vectors_spoil_the_speed_up() -> None:
-    # Their work is that of all keys on every node, whatever the number of nodes.
-    at_16, at_64 = (seconds("psrs", 1, N=1_000_000, P=nodes) for nodes in (16, 64))
-    assert at_64 > at_16
-    at_16, at_64 = (seconds("psrs", 0, N=1_000_000, P=nodes) for nodes in (16, 64))
-    assert at_64 < at_16 / 2
 
 
 def gauss_by_hand(size: int, nodes: int, machine: Mapping[str, Fraction]) -> list[Fraction]:

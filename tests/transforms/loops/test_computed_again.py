@@ -158,7 +158,7 @@ def result(text: str, *, shared: bool, size: int, c: float) -> Any:
 def test_programs_come_to_the_same() -> None:
     """Bit for bit: the safe edits for all that is passed, others on their conditions."""
     proposed = 0
-    for seed in range(100):
+    for seed in range(60):
         body = "t = np.zeros_like(x)\n" + "\n".join(statements(random.Random(seed), 0))
         source = f"{HEAD}{indented(body)}    return x, y, t, c\n"
         for one in TRANSFORM.propose(only_kernel(source)):
@@ -172,7 +172,7 @@ def test_programs_come_to_the_same() -> None:
                 case = {"shared": shared, "size": size, "c": c}
                 before, then = result(source, **case), result(after, **case)
                 np.testing.assert_equal(then, before, err_msg=f"{source}\n{after}\n{case}")
-    assert proposed > 75
+    assert proposed > 40
 
 
 def test_what_is_stored_in_a_branch_may_share_memory() -> None:

@@ -126,7 +126,9 @@ def interrupted(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_is_not_understood_stays_where_it_is(name: str) -> None:
-    for source in interrupted(name):
+    places = interrupted(name)
+    # the first place, and one in the middle
+    for source in [places[place] for place in sorted({0, len(places) // 2})]:
         kernel = kernel_of(source)
         assert any(isinstance(statement, Unknown) for statement in walk(kernel.body)), source
         offered = [(one, one.edits()) for rule in RULES for one in rule.propose(kernel)]

@@ -200,7 +200,7 @@ def with_prange(made: Program) -> Program:
     return replace(made, source=f"from numba import prange\n{outer}prange({inner}")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(2, 3).flatmap(lambda depth: nests(depth, statements=2)), st.integers(0, 99))
 def test_every_order_offered_may_be_run_in_any_order(made: Program, seed: int) -> None:
     made = with_prange(made)
