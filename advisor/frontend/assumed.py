@@ -16,11 +16,10 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import dedent
-from types import MappingProxyType
 
 from advisor.finding import MODULE
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
-from advisor.frontend.ranks import MOST, NUMPY, OF_ARRAYS, Part, solve
+from advisor.frontend.ranks import NUMPY, OF_ARRAYS, Key, Part, Told, solve
 from advisor.ir.kernel import COMPILERS
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import imports_of, tree_of, walked
@@ -29,7 +28,9 @@ from costdb.records import replace
 _TRIES = 8
 """Names that fit none are left out one after another, up to so often."""
 
-_ASKING = frozenset(["inv", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis"])
+_ASKING = frozenset(
+    ["inv", "norm", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis"]
+)
 """What is called where often something cheaper would do."""
 _FILLING = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "insert"])
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -50,14 +51,20 @@ def assumed(source: str) -> tuple[Seen, ...]:
         if all(map(_keeps_arguments, node.decorator_list))
         and not (node.decorator_list and node.name in reached)
     )
-    passed = _passed(tree, imports)
+    file = _told(tree, _functions(tree.body, ""))
+    # what calls and methods tell of one another: of what they call, and then of what calls them
+    for _ in range(3):
+        for name, _, given, body in found:
+            uses = _read(name, given, () if body is outside else around, body, imports, file)
+            if uses is not None:
+                uses.tell()
+        file.settle()
     made: list[Seen] = []
     for name, line, given, body in found:
         loops = any(map(_is_worth_reading, body))
         whole = body is outside
         if loops or (_computes(body, imports) if whole else _asks(body)):
-            least = passed.get(name, {})
-            one = _assumed(name, line, given, body, {} if whole else around, lines, imports, least)
+            one = _assumed(name, line, given, body, {} if whole else around, lines, imports, file)
             # statements that any numbers fit say nothing of arrays
             made += [one] if loops or whole or one.arrays else []
     return tuple(made)
@@ -71,7 +78,7 @@ def assumed_of(names: Iterable[str], text: str) -> Seen:
         body = []
     given = [ast.arg(one) for one in dict.fromkeys(name.partition(".")[0] for name in names)]
     arguments = ast.arguments([], given, None, [], [], None, [])
-    return _assumed("", 1, arguments, body, (), text.splitlines(), NUMPY)
+    return _assumed("", 1, arguments, body, (), text.splitlines(), NUMPY, Told())
 
 
 def calls_itself(source: str) -> bool:
@@ -208,84 +215,86 @@ def _assumed(
     around: Iterable[str],
     lines: Sequence[str],
     imports: Mapping[str, str],
-    least: Mapping[str, int] = MappingProxyType({}),
+    file: Told,
 ) -> Seen:
-    stored, own = _stored(body), _bound_once(body)
-    parameters = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    names = [*parameters, *(one for one in around if one not in stored)]
-    read = _read(given, names, body, imports, least)
-    found: dict[str, Part] = {} if read is None else dict(read.given)
-    own = {
-        one: made
-        for one, made in own.items()
-        if read is not None and (one not in found or "." in one)
-    }
-    bound = {one: read.bound[one][0] for one in own if one in read.bound} if read else {}
-    told = [one for one in map(_known, {**found, **bound}, {**found, **bound}.values()) if one]
-    roots = {one.name for one in told}
-    # an attribute of an array is none of its own
-    told = [one for one in told if "." not in one.name or one.name.partition(".")[0] not in roots]
-    arrays = [one for one in told if isinstance(one, SeenArray)]
-    numbers = [one for one in told if isinstance(one, SeenNumber)]
+    read = _read(name, given, around, body, imports, file)
+    if read is None:
+        return Seen(name, line, "assumed")
+    found = {one: _known(one, part) for one, part in read.given.items()}
+    stored, once = _stored(body), _bound_once(body)
+    own = {one: made.lineno for one, made in once.items() if "." in one}
+    bound = [(own[one], what) for one, what in found.items() if one in own]
+    for one in sorted(read.bound.keys() - found.keys()):
+        some = [(line, _known(one, part)) for line, part in read.bound[one] if line]
+        sure = all(x.least == x.most and not x.chosen for _, x in read.bound[one])
+        array = bool(some) and isinstance(some[0][1], SeenArray)
+        # in loops, or again, what is surely an array of one kind
+        alike = sure and array and len({what for _, what in some}) == 1
+        bound += some if alike or (one in once and (sure or array)) else []
+    # an attribute of an array is none of its own, and one of what changes another
+    known = [*found.values(), *(what for _, what in bound)]
+    roots = tuple(f"{what.name}." for what in known if what)
+    others = (*roots, *(f"{one}." for one in stored))
+    told = [x for one, x in found.items() if x and one not in own and not one.startswith(others)]
     bindings = (
-        SeenBinding(lines[own[one.name].lineno - 1].strip(), one.name, _as_bound(one))
-        for one in told
-        if one.name in own
+        SeenBinding(lines[line - 1].strip(), what.name, _as_bound(what))
+        for line, what in bound
+        if what and not what.name.startswith(roots)
     )
     return Seen(
         name,
         line,
         "assumed",
-        tuple(one for one in arrays if one.name not in own),
-        tuple(one for one in numbers if one.name not in own),
-        bindings=tuple(bindings),
+        tuple(one for one in told if isinstance(one, SeenArray)),
+        tuple(one for one in told if isinstance(one, SeenNumber)),
+        bindings=tuple(dict.fromkeys(bindings)),
     )
 
 
-def _passed(tree: ast.Module, imports: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """Return the least ranks of what a file's calls give to parameters of its functions.
+def _told(tree: ast.Module, functions: Iterable[tuple[str, _Function]]) -> Told:
+    """Return what the classes of a file say; of functions, what is given to which."""
+    known: dict[Key, Part] = {}
+    parameters, many = dict[str, Sequence[str]](), list[str]()
+    for node in (one for one in walked(tree) if isinstance(one, ast.ClassDef)):
+        held = {f".{ast.unparse(x.target)}": x for x in node.body if isinstance(x, ast.AnnAssign)}
+        # of a class of data
+        parameters |= {node.name: [*held]} if held else {}
+        known |= {(node.name, name): _stated(one.annotation) for name, one in held.items()}
+    for name, function in functions:
+        of, _, name = name.rpartition(".")
+        name = of if name == "__init__" else name
+        named = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+        bound = of and "staticmethod" not in map(ast.unparse, function.decorator_list)
+        many += [name] if name in parameters else []
+        parameters[name] = named[bool(bound) :]
+    parameters = {name: one for name, one in parameters.items() if name not in many}
+    return Told(parameters, {key: one for key, one in known.items() if one.number})
 
-    A name says nothing here: ``f(x)`` may be of a number. ``f(a[:, 0])`` is not.
-    """
-    functions = {one.name: one.args for one in tree.body if isinstance(one, _Function)}
-    found: dict[str, dict[str, int]] = {}
-    for call in (one for one in walked(tree) if isinstance(one, ast.Call)):
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
-        if name not in functions or any(isinstance(one, ast.Starred) for one in call.args):
-            continue
-        named = (one.arg for one in (*functions[name].posonlyargs, *functions[name].args))
-        given = [*zip(named, call.args, strict=False)]
-        given += [(one.arg, one.value) for one in call.keywords if one.arg]
-        for parameter, value in given:
-            if isinstance(value, ast.Name | ast.Attribute):
-                continue
-            inside = (one.id for one in walked(value) if isinstance(one, ast.Name))
-            uses = _Uses(inside, imports, frozenset())
-            part = uses.part(value)
-            rank = part.least if solve(uses.rules.all) is None else 0
-            if rank or isinstance(value, ast.Constant):
-                known = found.setdefault(name, {})
-                known[parameter] = min(rank, known.get(parameter, rank))
-    return found
+
+def _stated(annotation: ast.expr | None) -> Part:
+    """Return what an annotation says: a number, or nothing."""
+    text = "" if annotation is None else ast.unparse(annotation)
+    return Part(0, 0, number=True, whole=text == "int") if text in ("int", "float") else Part()
 
 
 def _read(
+    name: str,
     given: ast.arguments,
-    names: Sequence[str],
+    around: Iterable[str],
     body: Sequence[ast.stmt],
     imports: Mapping[str, str],
-    least: Mapping[str, int],
+    file: Told,
 ) -> _Uses | None:
     """Return what a function needs of names, but for those that fit nothing."""
-    dropped = frozenset[str]()
+    stored, dropped = _stored(body), frozenset[str]()
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    names = [*(one.arg for one in parameters), *(one for one in around if one not in stored)]
     for _ in range(_TRIES):
-        uses = _Uses(names, imports, dropped)
-        for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        uses = _Uses(names, imports, dropped, file, name)
+        for one in parameters:
             uses.stated(one.arg, one.annotation)
-        for name, value in _defaults(given):
-            uses.defaulted(name, value)
-        for name in least.keys() & uses.given.keys() - dropped:
-            uses.ranked(uses.given[name], least[name], MOST)
+        for parameter, value in _defaults(given):
+            uses.defaulted(parameter, value)
         uses.read(body)
         misfits = solve(uses.rules.all)
         if misfits is None:
@@ -330,21 +339,34 @@ class _Uses(Calls):
     """
 
     def __init__(
-        self, given: Iterable[str], imports: Mapping[str, str], dropped: frozenset[str]
+        self,
+        given: Sequence[str],
+        imports: Mapping[str, str],
+        dropped: frozenset[str],
+        file: Told,
+        name: str,
     ) -> None:
-        super().__init__(given, imports, dropped)
-        self.bound: dict[str, list[Part]] = {}
+        of, _, name = name.rpartition(".")
+        # objects are made by what the class is called
+        self._name = of if name == "__init__" else name
+        super().__init__(given, imports, dropped, file, (of, given[0] if of and given else ""))
+        self.bound: dict[str, list[tuple[int, Part]]] = {}
+        self._line, self._results = 0, list[tuple[Key, Part]]()
+        for one in self.given.keys() & {*file.parameters.get(self._name, ())} - dropped:
+            part, known = self.given[one], file.about(self._name, one)
+            if not known.other:
+                part.least, part.most, part.number = known.least, known.most, known.number
         self._turns: dict[str, Part] = {}
         self._asked: set[str] = set()
 
     def stated(self, name: str, annotation: ast.expr | None) -> None:
         """Let a parameter be what it is annotated as."""
-        text, part = "" if annotation is None else ast.unparse(annotation), self.given[name]
-        if "ndarray" in text or "NDArray" in text:
+        part, known = self.given[name], _stated(annotation)
+        if known.number:
+            self.rules.same(part, known)
+        elif annotation is not None and "ndarray" in ast.unparse(annotation).lower():
             self.array(part, 1)
-        elif text in ("int", "float"):
-            self.rules.same(part, self.number(whole=text == "int"))
-        elif text:
+        elif annotation is not None:
             part.other = True
 
     def defaulted(self, name: str, value: ast.expr) -> None:
@@ -365,13 +387,25 @@ class _Uses(Calls):
         self._statements(body)
         for name, turns in self._turns.items():
             start = [self.given[name]] if name in self.given else []
-            values = [*start, *self.bound.get(name, ())]
+            values = [*start, *(part for _, part in self.bound.get(name, ()))]
             if values and name in self._asked:
                 self.rules.any_of(turns, values)
         for name in self.nested - self.sure:
             # rows of an array, or lists in a list
-            for part in (*self.bound.get(name, ()), self.given.get(name, Part())):
+            for _, part in (*self.bound.get(name, ()), (0, self.given.get(name, Part()))):
                 part.other = True
+
+    def tell(self) -> None:
+        """Tell the file what this one's calls, results and object's attributes are."""
+        of, own = self.own
+        held = (
+            ((of, name.removeprefix(own)), part)
+            for name, part in self.given.items()
+            if of and name.rpartition(".")[0] == own
+        )
+        results = self._results if self._name in self.file.parameters else ()
+        for key, part in (*held, *self.passed, *results):
+            self.file.tell(key, part)
 
     def part(self, node: ast.expr) -> Part:
         """Return the part that an expression is."""
@@ -387,7 +421,7 @@ class _Uses(Calls):
         elif name not in self.dropped:
             self.now[name] = Part(names=frozenset((name,)))
             self.rules.same(self.now[name], part)
-            self.bound.setdefault(name, []).append(self.now[name])
+            self.bound.setdefault(name, []).append((self._line, self.now[name]))
 
     def _statements(self, body: Iterable[ast.stmt]) -> None:
         for node in body:
@@ -407,6 +441,7 @@ class _Uses(Calls):
         self.now = after
 
     def _statement(self, node: ast.stmt) -> None:
+        self._line = node.lineno if isinstance(node, ast.Assign | ast.AnnAssign) else 0
         match node:
             case ast.Assign(targets=targets, value=value):
                 self._assign(targets, value)
@@ -443,16 +478,22 @@ class _Uses(Calls):
                 handlers = (one.body for one in node.handlers)
                 self._perhaps(node.body, *handlers, node.orelse)
                 self._statements(node.finalbody)
-            case ast.Return(value=ast.expr() as value) | ast.Expr(value=value):
+            case ast.Return(value=ast.Tuple(elts=values)):
+                parts = enumerate(map(self.part, values))
+                self._results += (((self._name, str(k)), part) for k, part in parts)
+                self._results.append(((self._name, ""), Part(other=True)))
+            case ast.Return(value=ast.expr() as value):
+                self._results.append(((self._name, ""), self.part(value)))
+            case ast.Expr(value=value):
                 self.part(value)
             case ast.FunctionDef(args=given, body=body):
                 names = {one.arg for one in walked(given) if isinstance(one, ast.arg)}
                 own = names | _stored(body).keys()
-                now, turns = self.now, self._turns
+                now, turns, results = self.now, self._turns, [*self._results]
                 self.now = {one: part for one, part in now.items() if one not in own}
                 self._turns = {one: part for one, part in turns.items() if one not in own}
                 self._statements(body)
-                self.now, self._turns = now, turns
+                self.now, self._turns, self._results = now, turns, results
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         match targets, value:
@@ -471,6 +512,12 @@ class _Uses(Calls):
                 self.array(self.part(array), len(names) + (first if isinstance(first, int) else 0))
                 for one in names:
                     self.unpack(one, self.number(whole=True))
+            case [ast.Tuple(elts=names)], ast.Call(
+                ast.Name(id=name) | ast.Attribute(attr=name)
+            ) if name in self.file.parameters:
+                self.part(value)
+                for k, one in enumerate(names):
+                    self.unpack(one, self.file.about(name, str(k)))
             case _:
                 part = self.part(value)
                 for target in targets:

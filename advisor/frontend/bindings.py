@@ -545,9 +545,11 @@ class SeenNames:
 def settled(source: str) -> frozenset[str]:
     """Return the attributes that a file binds where an object is made, and nowhere else.
 
-    Also options of a command line. Empty where code of other files may bind them.
+    Also options of a command line, and properties that are computed of such attributes. Empty where
+    code of other files may bind them.
     """
     made, own, again = set[str](), set[ast.AST](), set[str]()
+    computed: dict[str, set[str]] = {}
     tree = tree_of(source)
     classes = {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
     for node in ast.walk(tree):
@@ -562,10 +564,21 @@ def settled(source: str) -> frozenset[str]:
             case ast.FunctionDef("__init__", ast.arguments(args=[first, *_])):
                 kept = (one for one in ast.walk(node) if isinstance(one, ast.Attribute))
                 own.update(one for one in kept if ast.unparse(one.value) == first.arg)
+            case ast.FunctionDef(
+                name, ast.arguments(args=[first]), [*_, ast.Return(value=ast.expr() as value)]
+            ) if [*map(ast.unparse, node.decorator_list)] == ["property"]:
+                named = (
+                    one for one in ast.walk(value) if isinstance(one, ast.Name | ast.Attribute)
+                )
+                texts = {ast.unparse(one).removeprefix(f"{first.arg}.") for one in named}
+                computed[name] = texts - {first.arg, "int", "float", "len", "round", "min", "max"}
             case ast.Attribute(_, name, ast.Store() | ast.Del()):
                 (made if node in own else again).add(name)
             case ast.Call(ast.Attribute(_, "add_argument"), [*_, ast.Constant(str(option))]):
                 made.add(option.lstrip("-").replace("-", "_"))
+    for _ in computed:
+        # what is computed of nothing else
+        made |= {name for name, parts in computed.items() if parts <= made - again}
     return frozenset(made - again)
 
 

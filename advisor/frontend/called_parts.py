@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from advisor.frontend.ranks import MOST, PRODUCTS, Part, Parts
+from advisor.frontend.ranks import MOST, PRODUCTS, Key, Part, Parts
 from advisor.ir.effects import DRAWS
 from advisor.numpy_functions import FUNCTIONS, SIZE_AT
 from advisor.numpy_table import COPIES, ELEMENTWISE, PARAMETERS, REDUCTIONS, SAME_AS, SCANS
@@ -25,6 +26,7 @@ _ALIKE = [(n, n) for n in range(MOST + 1)]
 _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
     **{"dot": PRODUCTS, "matmul": PRODUCTS, "inner": PRODUCTS[:1], "vdot": PRODUCTS[:1]},
     **{"outer": [(2, 1, 1)], "arange": [(1, 0, 0, 0)], "linspace": [(1, 0, 0, 0)]},
+    **{"column_stack": [(2, None)], "vstack": [(2, None)]},
     **{"eye": [(2, 0)], "bincount": [(1, 1)], "diff": [(n, n) for n in range(1, MOST)]},
     "ravel": [(1, None)],
     "flatten": [(1, None)],
@@ -46,7 +48,17 @@ OF_OTHERS = frozenset({"copy", "sort", "index", "count"})
 
 
 class Calls(Parts):
-    """Reads expressions with the calls in them."""
+    """Reads expressions with the calls in them.
+
+    Attributes
+    ----------
+    passed : list of ((str, str), Part)
+        What calls give to parameters of functions of the file.
+    """
+
+    def __init__(self, *read: Any) -> None:
+        super().__init__(*read)
+        self.passed: list[tuple[Key, Part]] = []
 
     def called(self, node: ast.Call) -> Part:
         """Return what a call gives."""
@@ -54,6 +66,8 @@ class Calls(Parts):
         match node.func:
             case ast.Name(id=own) if own in self.now:
                 self.now[own].other = True
+            case ast.Name(id=own) if own in self.file.parameters:
+                return self._own(own, node)
             case ast.Name(id=head) | ast.Attribute(value=ast.Name(id=head)) if (
                 self.imports.get(head, head).partition(".")[0] in _KEYED
             ):
@@ -71,11 +85,22 @@ class Calls(Parts):
                     return self._drawn(
                         attr, node.args, {one.arg or "": one.value for one in node.keywords}
                     )
+                if attr in self.file.parameters:
+                    return self._own(attr, node)
         if name.startswith("math."):
             for one in node.args:
                 self.ranked(self.part(one), 0).number = True
             return self.number()
         return self._numpy(name, None, node.args, node.keywords)
+
+    def _own(self, name: str, node: ast.Call) -> Part:
+        """Return what a function of the file gives, and note what it is given."""
+        given = [*zip(self.file.parameters[name], node.args, strict=False)]
+        given += [(one.arg or "", one.value) for one in node.keywords]
+        parts = [(parameter, self.part(one)) for parameter, one in given]
+        if not any(isinstance(one, ast.Starred) for one in node.args):
+            self.passed += (((name, parameter), part) for parameter, part in parts)
+        return self.file.about(name, "")
 
     def _builtin(self, name: str, args: Sequence[ast.expr]) -> Part | None:
         """Return what a function of Python gives; None where it is none."""
@@ -140,6 +165,8 @@ class Calls(Parts):
             shape = nodes[base is None :]
             shape = shape[0].elts if len(shape) == 1 and isinstance(shape[0], ast.Tuple) else shape
             return self.number(rank=len(shape))
+        if name in ("array", "asarray") and nodes:
+            return self._stacked(nodes[0])
         if name.startswith("random."):
             return self._drawn(name.removeprefix("random."), nodes, named)
         parts = [*first, *(self.part(one) for one in nodes)]
@@ -162,6 +189,21 @@ class Calls(Parts):
                 self.array(one, 1)
             parts[1].whole = True
         return Part()
+
+    def _stacked(self, node: ast.expr) -> Part:
+        """Return the array that something is made."""
+        made = Part(1, number=True, array=True)
+        match node:
+            case ast.List(elts=[first, *_]) | ast.Tuple(elts=[first, *_]):
+                inner = isinstance(first, ast.List | ast.Tuple)
+                item = self._stacked(first) if inner else self.part(first)
+            case ast.ListComp():
+                item = self.element(node)
+            case _:
+                part = self.part(node)
+                return made if part.other else part
+        self.rules.taken(item, made, 1, 1, ())
+        return made
 
     def _reduced(
         self,

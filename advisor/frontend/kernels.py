@@ -228,7 +228,11 @@ def _kernel(
         counted = scope.scalars.keys() | scope.later_texts.keys()
         sizes |= seen_sizes(seen, declared | scope.declared, counted, span_of(node.name))
         shown = [one for name, one in declared.items() if name not in stated]
-        more = {} if general else agreeing(scope.misfits, shown, entered, sizes)
+        more = (
+            {}
+            if general
+            else agreeing(scope.misfits, shown, scope.seen.arrays.values(), entered, sizes)
+        )
         # each at most once: what runs showed may contradict itself
         more = {one: now for one, now in more.items() if one not in alike}
         if more:

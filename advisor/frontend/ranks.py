@@ -8,9 +8,10 @@ as little as it can be: nothing has more dimensions than the text needs.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, replace
 
 MOST = 6
 """Nothing has more dimensions."""
@@ -43,6 +44,8 @@ class Part:
         How many dimensions subscripts took away.
     names : frozenset of str
         What it is, or is a part of.
+    chosen : bool
+        Whether its bounds are the least that fit, and not all that do.
     """
 
     least: int = 0
@@ -53,6 +56,7 @@ class Part:
     array: bool = False
     inside: int = 0
     names: frozenset[str] = frozenset()
+    chosen: bool = False
 
     @property
     def state(self) -> tuple[int, int, bool, bool, bool, bool]:
@@ -280,16 +284,18 @@ def solve(rules: Sequence[Rule]) -> frozenset[str] | None:
             users.setdefault(id(part), []).append(rule)
     open_ones = [rule for rule in rules if rule.choose is not None]
     pending: dict[int, Rule] = {id(rule): rule for rule in rules}
+    choosing = False
     while True:
         while pending:
             _, rule = pending.popitem()
-            changed = _applied(rule, rule.narrow)
+            changed = _applied(rule, rule.narrow, chosen=choosing)
             if changed is None:
                 return frozenset().union(*(part.names for part in rule.parts))
             pending |= {id(one): one for part in changed for one in users[id(part)]}
+        choosing = True
         for rule in open_ones:
             assert rule.choose is not None
-            changed = _applied(rule, rule.choose)
+            changed = _applied(rule, rule.choose, chosen=True)
             if changed is None:
                 return frozenset().union(*(part.names for part in rule.parts))
             if changed:
@@ -299,15 +305,18 @@ def solve(rules: Sequence[Rule]) -> frozenset[str] | None:
             return None
 
 
-def _applied(rule: Rule, how: Callable[[], None]) -> list[Part] | None:
+def _applied(rule: Rule, how: Callable[[], None], *, chosen: bool) -> list[Part] | None:
     """Return the parts that applying a rule changed; None where it cannot hold."""
     before = [part.state for part in rule.parts]
     try:
         how()
     except Contradiction:
         return None
-    changed = zip(rule.parts, before, strict=True)
-    return [part for part, state in changed if part.state != state]
+    pairs = zip(rule.parts, before, strict=True)
+    changed = [part for part, state in pairs if part.state != state]
+    for part in changed:
+        part.chosen |= chosen
+    return changed
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -315,6 +324,59 @@ def _applied(rule: Rule, how: Callable[[], None]) -> list[Part] | None:
 #
 # What NumPy's functions do to ranks the tables of its functions tell. An expression of which
 # nothing is known may be anything.
+
+
+Key = tuple[str, str]
+"""A function and its parameter, or what it returns: all of it, or an item; a class and
+``.attribute``."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What the functions of a file tell one another.
+
+    Attributes
+    ----------
+    parameters : mapping of str to sequence of str
+        Of functions and methods that alone have their names; of methods without the object.
+    known : dict of (str, str) to Part
+    """
+
+    parameters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    known: dict[Key, Part] = field(default_factory=dict)
+    _told: dict[Key, list[Part]] = field(default_factory=dict)
+
+    def tell(self, key: Key, part: Part) -> None:
+        """Note what something is in one place, where ranks are settled."""
+        self._told.setdefault(key, []).append(part)
+
+    def settle(self) -> None:
+        """Know what all places agree on: calls may differ, attributes are what any use needs."""
+        for key, parts in self._told.items():
+            held = key[1].startswith(".")
+            sure = [one.least for one in parts if one.least == one.most and not one.chosen]
+            likely = sure or [one.least for one in parts]
+            if not any(one.other for one in parts):
+                self.known[key] = Part(
+                    (max if held else min)(likely, default=0),
+                    max(sure, default=MOST),
+                    number=(any if held else all)(one.number for one in parts),
+                    whole=held and any(one.whole for one in parts),
+                    chosen=not sure,
+                )
+            elif not any(one.number for one in parts):
+                self.known[key] = Part(other=True)
+        self._told.clear()
+        names = Counter(name for of, name in self.known if of)
+        self.known |= {
+            ("", name): part
+            for (of, name), part in self.known.items()
+            if of and name.startswith(".") and names[name] == 1
+        }
+
+    def about(self, of: str, name: str) -> Part:
+        """Return a part that is what is known of something."""
+        return replace(self.known.get((of, name), Part()))
 
 
 NUMPY = {"np": "numpy", "numpy": "numpy", "math": "math"}
@@ -348,12 +410,21 @@ class Parts:
         What names denote at the start, and attributes of them.
     now : dict of str to Part
         What names denote here.
+    file : Told
+    own : (str, str)
+        The class that a method is of, and what it calls its object.
     """
 
     def __init__(
-        self, given: Iterable[str], imports: Mapping[str, str], dropped: frozenset[str]
+        self,
+        given: Iterable[str],
+        imports: Mapping[str, str],
+        dropped: frozenset[str],
+        file: Told,
+        own: Key = ("", ""),
     ) -> None:
         self.rules, self.imports, self.dropped = Rules(), imports, dropped
+        self.file, self.own = file, own
         self.given = {name: Part(names=frozenset((name,))) for name in given}
         self.now = dict(self.given)
         self.in_sum = False
@@ -559,13 +630,18 @@ class Parts:
             if attr == "T":
                 return held
             return self.number(whole=True) if whole else Part(other=True)
-        if not isinstance(value, ast.Name) or held.number or self.given.get(value.id) is not held:
+        owner = ast.unparse(value)
+        if held.number or self.given.get(owner) is not held:
             return Part()
         held.other = True
-        name = f"{value.id}.{attr}"
+        name = f"{owner}.{attr}"
         if name in self.dropped:
             return Part()
-        return self.given.setdefault(name, Part(names=frozenset((name,))))
+        if name not in self.given:
+            kind = self.own[0] if owner == self.own[1] else ""
+            self.given[name] = self.file.about(kind, f".{attr}")
+            self.given[name].names = frozenset((name,))
+        return self.given[name]
 
     def _subscript(self, node: ast.Subscript) -> Part:
         index, value = node.slice, node.value

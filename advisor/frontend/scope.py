@@ -360,6 +360,8 @@ class Scope:
                             if extent in (f"{name}.axis{axis}", f"{name}_extent_{axis}"):
                                 self.later_texts[extent] = f"{name}.shape[{axis}]"
                 return True
+            if known.dtype == array.dtype and len(known.extents) == len(array.extents):
+                self.misfits += zip(known.extents, array.extents, strict=True)
         elif isinstance(what, SeenNumber) and not self.has_array(name):
             if (
                 once

@@ -79,7 +79,7 @@ def as_seen(
             if "." in name or name not in bound.keys() | (types if read else {}).keys()
         ),
         assumed={name: dtype for name, dtype in types.items() if read and "." in name},
-        fixed=frozenset(name for name in attributes if name.rpartition(".")[2] in stay),
+        fixed=frozenset(name for name in attributes if {*name.split(".")[1:]} <= stay),
     )
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
     changed = scope.seen.unsettled | assigned_names(function.node.body)
@@ -251,6 +251,7 @@ def _size(name: str, array: SeenArray, axis: int, equal: dict[int, str]) -> str:
 def agreeing(
     misfits: Iterable[tuple[Expr, ...]],
     arrays: Iterable[DeclaredArray],
+    bound: Iterable[DeclaredArray],
     given: Collection[str],
     sizes: Mapping[str, SizeBinding],
 ) -> dict[Expr, Expr]:
@@ -262,19 +263,27 @@ def agreeing(
         Pairs that are not known to agree.
     arrays : iterable of DeclaredArray
         Those that nobody declared.
+    bound : iterable of DeclaredArray
+        Those that the kernel binds: of what it is given they tell no extents.
     given : collection of str
         Symbols that are known where the kernel begins.
     sizes : mapping of str to SizeBinding
         Those that were shown: what disagrees there does so.
     """
     own = {extent for array in arrays for extent in array.extents if isinstance(extent, Sym)}
+    later = {extent for one in bound for extent in one.extents if isinstance(extent, Sym)} - own
+    own |= later
     known = {name: size.value for name, size in sizes.items()}
     alike: dict[Expr, Expr] = {}
     for pair in misfits:
         one, other = (alike.get(extent, extent) for extent in pair)
         kept, gone = _solved(one, other, own)
+        if isinstance(kept, Sym) and kept in later and gone not in later:
+            kept, gone = gone, kept
         named, begun = free_symbols(kept), {extent.name for extent in own}.union(given)
         if not isinstance(gone, Sym) or gone not in own or gone.name in named or not named <= begun:
+            continue
+        if gone not in later and named & {extent.name for extent in later}:
             continue
         if free_symbols(kept - gone) <= known.keys():
             if evaluate(kept - gone, known) != 0:

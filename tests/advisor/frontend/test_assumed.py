@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+import sys
+from functools import cache, reduce
 from textwrap import dedent
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from advisor.engine import FileResult, Options, check_source, seen_functions
 from advisor.finding import Applicability
@@ -476,3 +479,114 @@ def test_what_calls_give_has_at_least_its_rank(calls: list[str], rank: int) -> N
     arrays = {one.name: one.ndim for one in seen.arrays}
     assert arrays.get("x", 0) == rank
     assert "width" not in arrays
+
+
+USES = {
+    # each needs fewer dimensions of what it is given than it may have
+    "total = 0.0\n    for k in range(len({x})):\n        total = total + {x}[k]": 1,
+    "y = {x} * 2.0\n    for k in range(len({x})):\n        y[k] = y[k] + {x}[k]": 1,
+    "total = 0.0\n    for one in {x}:\n        total = total + one * 2.0": 1,
+    "for k in range({x}.shape[0]):\n        {x}[k] += 1.0": 1,
+}
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """Return a file whose functions and objects hand arrays on, one to another, and `main`."""
+    ranks = draw(st.lists(st.integers(1, 3), min_size=2, max_size=3))
+    shapes = [f"np.zeros(({', '.join(['3'] * rank)},))" for rank in ranks]
+    names = [f"x{k}" for k in range(len(ranks))]
+    uses = draw(st.lists(st.sampled_from(sorted(USES)), min_size=4, max_size=4))
+    given, held, deep, method = (
+        use.format(x=x)
+        for use, x in zip(uses, ("a", "box.held", "self.box.held", "self.held"), strict=True)
+    )
+    first, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+    again = draw(st.sampled_from(["f(v)", "f(v * 2.0)", "f(v[:])", "f(a=v)"]))
+    lines = [
+        "import numpy as np",
+        f"def made():\n    return {', '.join(shapes)}",
+        f"def f(a):\n    {given}\n    return a",
+        f"def g(box):\n    {held}",
+        f"class Box:\n    def __init__(self, held):\n        self.held = held * 1.0"
+        f"\n    def use(self):\n        {method.replace(chr(10), chr(10) + '    ')}",
+        f"class Outer:\n    def __init__(self, box):\n        self.box = box"
+        f"\n    def use(self):\n        {deep.replace(chr(10), chr(10) + '    ')}",
+        f"def main():\n    {', '.join(names)} = made()\n    v = {first}\n    w = {again}"
+        f"\n    box = Box({other})\n    box.use()\n    g(box)\n    Outer(box).use()",
+        "main()",
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs())
+def test_ranks_are_those_of_a_run(source: str) -> None:
+    run: dict[tuple[str, str], set[int]] = {}
+    told = {(one.function, one.line): one for one in assumed(source)}
+    places = {line: (function, one) for (function, line), one in told.items()}
+
+    def record(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or code.co_filename != "drawn" or code.co_firstlineno not in places:
+            return
+        function, one = places[code.co_firstlineno]
+        for array in (*one.arrays, *one.numbers):
+            value: Any = frame.f_locals
+            root, *attributes = array.name.split(".")
+            value = reduce(getattr, attributes, value[root])
+            run.setdefault((function, array.name), set()).add(np.ndim(value))
+
+    before = sys.getprofile()
+    sys.setprofile(record)
+    try:
+        exec(compile(source, "drawn", "exec"), {})
+    finally:
+        sys.setprofile(before)
+    known = {
+        (one.function, array.name): {getattr(array, "ndim", 0)}
+        for one in told.values()
+        for array in (*one.arrays, *one.numbers)
+    }
+    assert {"f", "g", "Box.use", "Outer.use"} <= {function for function, _ in known}
+    assert known == known | run
+
+
+GROWN = """
+    import numpy as np
+
+    def grown(x, k):
+        out = np.zeros((len(x), k))
+        while k > 3:
+            out += x[0]
+            k -= 1
+        return out
+
+    def product(x, k, times):
+        total = 0.0
+        for _ in range(times):
+            one = grown(x, k)
+            other = grown(x * 2.0, k)
+            third = one * other
+            n, m = third.shape
+            for i in range(n):
+                for j in range(m):
+                    third[i, j] = third[i, j] * 2.0 + 1.0
+            total += third.sum()
+        return total
+
+    def main():
+        return product(np.arange(5.0), 7, 3)
+"""
+
+
+def test_what_calls_give_in_loops_is_an_array() -> None:
+    source = dedent(GROWN)
+    (finding,) = (one for one in checked(GROWN).findings if one.kernel == "product")
+    assert finding.code == "ADV401"
+    results = []
+    for text in (source, apply_edits(source, finding.fix.edits if finding.fix else ())):
+        space: dict[str, Any] = {}
+        exec(text, space)
+        results.append(space["main"]())
+    assert results[0] == results[1]
