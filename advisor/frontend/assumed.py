@@ -27,6 +27,8 @@ from costdb.records import replace
 
 _TRIES = 8
 """Names that fit none are left out one after another, up to so often."""
+_MOST_ASSUMED = 4
+"""Dimensions: more than these come of a list that was not followed."""
 
 _ASKING = frozenset(
     ["inv", "norm", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis"]
@@ -307,7 +309,7 @@ def _read(
 
 def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:
     """Return what a name surely is, if it holds numbers at all."""
-    if part.other or not part.number:
+    if part.other or not part.number or part.least > _MOST_ASSUMED:
         return None
     dtype = "int64" if part.whole else "float64"
     return SeenArray(name, dtype, part.least, "C") if part.least else SeenNumber(name, dtype)

@@ -178,7 +178,9 @@ class Calls(Parts):
             return parts[0]
         if name in _LIKE and parts:
             made = Part(number=True)
-            self.rules.largest(made, [self.array(parts[0], int(name.startswith("fft.")))])
+            # nobody asks for zeros like a number
+            least = int(name.startswith("fft.") or name.endswith("_like"))
+            self.rules.largest(made, [self.array(parts[0], least)])
             return made
         if name in _FORMS and parts:
             return self.formed(_FORMS[name], parts)

@@ -503,9 +503,10 @@ class Parts:
                 if self.in_sum and isinstance(op, ast.Mult | ast.Sub):
                     self._swept((left, right), parts)
                 match left, right:
-                    case ast.Subscript(slice=ast.Name(i)), ast.Subscript(slice=ast.Name(j)) if (
-                        isinstance(op, ast.Sub) and i != j
-                    ):
+                    case (
+                        ast.Subscript(slice=ast.Name() | ast.Subscript() as i),
+                        ast.Subscript(slice=ast.Name() | ast.Subscript() as j),
+                    ) if isinstance(op, ast.Sub) and ast.dump(i) != ast.dump(j):
                         self.rules.apart(*parts)
                 return self.operated(op, parts)
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():

@@ -24,6 +24,7 @@ from advisor.frontend.spmd.values import (
     Record,
     Request,
     Sequence,
+    Slice,
     Text,
     Value,
 )
@@ -399,6 +400,12 @@ def replaced(owner: Sequence, index: Value, value: Value, run: Run) -> Sequence:
         changed = list(items)
         changed[position] = value
         return Sequence(tuple(changed), is_list=owner.is_list)
-    element = join_all((value, *(items or (owner.element,))), "element", run)
+    given: tuple[Value | None, ...] = (value,)
     length = owner.length if items is None else num(len(items))
+    if isinstance(index, Slice):
+        given = (Opaque("what it is given is not a list"),)
+        if isinstance(value, Sequence):
+            given = value.items or (value.element,)
+        length = None if isinstance(index.step, Nothing) else length
+    element = join_all((*given, *(items or (owner.element,))), "element", run)
     return Sequence(None, element, length, owner.is_list)

@@ -590,3 +590,31 @@ def test_what_calls_give_in_loops_is_an_array() -> None:
         exec(text, space)
         results.append(space["main"]())
     assert results[0] == results[1]
+
+
+def test_items_at_places_of_items_that_are_subtracted_are_alike() -> None:
+    source = """
+    import numpy as np
+
+    def inertia(x, lab, centers):
+        s = 0.0
+        for i in range(len(x)):
+            s += np.sum((x[i] - centers[lab[i]]) ** 2)
+        return s
+
+    def spread(ens, truth):
+        b = np.zeros_like(truth)
+        for i in range(len(ens)):
+            for j in range(len(ens)):
+                b += np.abs(ens[i] - ens[j])
+        return b
+
+    inertia(np.zeros((40, 3)), np.zeros(40, dtype=int), np.ones((4, 3)))
+    """
+    ranks = {
+        (seen.function, one.name): one.ndim
+        for seen in assumed(dedent(source))
+        for one in seen.arrays
+    }
+    assert ranks["inertia", "x"] == ranks["inertia", "centers"] == 2
+    assert ranks["spread", "truth"] == 1
