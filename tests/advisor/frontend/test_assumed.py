@@ -618,3 +618,20 @@ def test_items_at_places_of_items_that_are_subtracted_are_alike() -> None:
     }
     assert ranks["inertia", "x"] == ranks["inertia", "centers"] == 2
     assert ranks["spread", "truth"] == 1
+
+
+@pytest.mark.parametrize("also", ["", "\n    def g(TABLE):\n        return TABLE[0]\n"])
+def test_arrays_that_only_the_module_binds_have_their_shape(also: str) -> None:
+    source = f"""
+    import numpy as np
+
+    TABLE = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+{also}
+    def f(p, out):
+        for i in range(len(p)):
+            for k in range(len(TABLE)):
+                out[i] += p[i, 0] * TABLE[k, 1]
+    """
+    found = seen_functions("a.py", dedent(source), Options("node2026", {}, (), (), None))
+    (shape,) = [one.shape for seen in found for one in seen.arrays if one.name == "TABLE"][-1:]
+    assert shape == (None if also else (3, 2))
