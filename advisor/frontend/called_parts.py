@@ -161,6 +161,8 @@ class Calls(Parts):
             for extent in nodes[0].elts:
                 self.counted(extent)
             return self.number(whole=True, rank=len(nodes[0].elts) + 1)
+        if name == "tolist":
+            return Part(other=True)
         if name == "reshape":
             shape = nodes[base is None :]
             shape = shape[0].elts if len(shape) == 1 and isinstance(shape[0], ast.Tuple) else shape

@@ -635,3 +635,17 @@ def test_arrays_that_only_the_module_binds_have_their_shape(also: str) -> None:
     found = seen_functions("a.py", dedent(source), Options("node2026", {}, (), (), None))
     (shape,) = [one.shape for seen in found for one in seen.arrays if one.name == "TABLE"][-1:]
     assert shape == (None if also else (3, 2))
+
+
+def test_what_an_array_is_listed_as_is_no_array() -> None:
+    source = """
+    def comb(y, gain, delay):
+        y_list = y.tolist()
+        for i in range(delay, len(y)):
+            y_list[i] += gain * y_list[i - delay]
+        y[:] = y_list
+    """
+    (seen,) = assumed(dedent(source))
+    found = [*seen.arrays, *(one.what for one in seen.bindings)]
+    assert "y_list" not in {getattr(one, "name", "") for one in found}
+    assert {one.name for one in seen.arrays} == {"y"}
