@@ -108,8 +108,8 @@ class Prediction:
 
     @property
     def at_most(self) -> bool:
-        """Whether parts without a price run again and again, so that the speed-up is less."""
-        return not all(one.once for one in self.omitted)
+        """Whether parts without a price run again and again in both, so that it gains less."""
+        return not all(one.once for one in self.omitted) and self.high < float("inf")
 
     @property
     def confidence(self) -> str:

@@ -405,8 +405,8 @@ def _time(finding: Finding) -> str:
         given = " ".join(f"-D {name}=..." for name in names)
         return f"nothing binds {', '.join(names)}, so no time is predicted: pass {given}"
     # what runs once besides takes its time in both
-    besides = not prediction.complete and not prediction.at_most
-    least = "at least " * prediction.at_most
+    besides = not prediction.complete and all(one.once for one in prediction.omitted)
+    least = "" if prediction.complete or besides else "at least "
     of = "of what is priced" if besides else "a call"
     about = "; ".join(filter(None, (sizes(finding), finding.priced_as.removeprefix("as "))))
     return (

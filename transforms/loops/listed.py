@@ -243,7 +243,7 @@ def _are_numbers(
     tree, inside = rewrite.nodes_of(kernel.context.source), {*ast.walk(node)}
     own = {one.name: one for one in tree if isinstance(one, ast.FunctionDef)}
     modules = {n.asname or n.name for one in tree if isinstance(one, ast.Import) for n in one.names}
-    nodes = [*inside]
+    nodes, moving = [*inside], {*uses, *_bound(node)}
     for one in nodes:
         if isinstance(one, ast.Name) and one.id in own:
             nodes += ast.walk(own.pop(one.id))
@@ -253,6 +253,12 @@ def _are_numbers(
                 continue
             case ast.BinOp(op=ast.Pow(), right=ast.Constant(int())):
                 continue
+            case (
+                ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=by)
+                | ast.AugAssign(op=ast.Div() | ast.FloorDiv() | ast.Mod(), value=by)
+            ) if moving & {getattr(part, "id", "") for part in ast.walk(by)}:
+                # it may be zero in some iteration
+                return False
             case ast.BinOp(op=ast.Pow()) | ast.AugAssign(op=ast.Pow()) | ast.UnaryOp(ast.Invert()):
                 return False
             case ast.Attribute() | ast.Name("pow" | "round" | "sum"):

@@ -19,6 +19,7 @@ import libcst as cst
 from advisor.finding import MODULE, ONE_EACH_CORE
 from advisor.frontend import prefilter
 from advisor.frontend.assumed import assumed, assumed_of
+from advisor.frontend.bindings import assigned_names
 from advisor.frontend.spmd.functions import has_decorator, is_kernel_as_called
 from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Defined, Run
@@ -203,7 +204,9 @@ def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | Non
                 arrays[name] = array
     guesses: dict[str, SeenArray | SeenNumber] = {}
     for text in filter(None, (told, around)):
-        found = (*text.arrays, *text.numbers, *(one.what for one in text.bindings))
+        # what the loop binds itself it is not given
+        others = (one.what for one in text.bindings if one.name not in assigned_names(node))
+        found = (*text.arrays, *text.numbers, *others)
         named = {one.name: one for one in found if not isinstance(one, str)}
         # the least ranks of some are not those of others
         if all(getattr(named.get(n, a), "ndim", 0) == a.ndim for n, a in arrays.items()):

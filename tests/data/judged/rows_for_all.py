@@ -1,6 +1,4 @@
-# says: ADV607 let one `Bcast` send to all ranks, not a message for each piece
-# run: n=8
-# holds: data
+# shown: ADV607 let one `Bcast` send to all ranks, not a message for each piece
 from mpi4py import MPI
 import numpy as np
 
