@@ -62,7 +62,7 @@ from advisor.numpy_table import (
     strong,
 )
 from advisor.source import Span
-from costdb.expr import ONE, ZERO, Expr, floor_div, num, to_text
+from costdb.expr import ONE, Expr, floor_div, num, to_text
 from costdb.expr.functions import chance
 from costdb.records import dataclass, replace
 
@@ -218,18 +218,11 @@ class KernelDoor:
             raise NotUnderstood("an array like one that is computed for its shape alone")
         return Fill(value, shape, dtype)
 
-    def vector(
-        self,
-        name: str,
-        extent: Expr | None,
-        dtype: str,
-        first: Expr = ZERO,
-        of: tuple[Value, ...] = (),
-    ) -> Value:
+    def vector(self, made: Fill, extent: Expr | None) -> Value:
         """Return a new vector, which takes as long to make as one of a constant."""
         if extent is None:
             raise NotUnderstood("a vector of a length that is not known")
-        return Fill(name, (extent,), dtype, first, of)
+        return replace(made, shape=(extent,))
 
     def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
         """Return a part of an array that has a name."""

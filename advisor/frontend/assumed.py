@@ -27,8 +27,6 @@ from costdb.records import replace
 
 _TRIES = 8
 """Names that fit none are left out one after another, up to so often."""
-_MOST_ASSUMED = 4
-"""Dimensions: more than these come of a list that was not followed."""
 
 _ASKING = frozenset(
     ["inv", "norm", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis"]
@@ -309,7 +307,7 @@ def _read(
 
 def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:
     """Return what a name surely is, if it holds numbers at all."""
-    if part.other or not part.number or part.least > _MOST_ASSUMED:
+    if part.other or not part.number:
         return None
     dtype = "int64" if part.whole else "float64"
     return SeenArray(name, dtype, part.least, "C") if part.least else SeenNumber(name, dtype)
@@ -523,4 +521,6 @@ class _Uses(Calls):
             case _:
                 part = self.part(value)
                 for target in targets:
-                    self.unpack(target, part)
+                    # names have memory in common, and nothing of a number or None
+                    alone = isinstance(value, ast.Constant)
+                    self.unpack(target, self.part(value) if alone else part)

@@ -14,6 +14,7 @@ from advisor.ir.values import (
     Called,
     Elementwise,
     Expand,
+    Fill,
     Flip,
     Fourier,
     Gather,
@@ -388,7 +389,7 @@ class Calls(Generic[A]):
                 names = ("stop", "num", "endpoint")
                 of = (first, *(arguments[one] for one in names if one in arguments))
                 dtype = self._dtype(arguments, "float64")
-                return door.vector(name, extent, dtype, of=tuple(map(door.value, of)))
+                return door.vector(Fill(name, (), dtype, of=tuple(map(door.value, of))), extent)
         node = arguments.get("axis")
         axis = 0 if node is None else door.integer(node)
         if axis is None or not self._is_none(arguments.get("dtype")):
@@ -406,17 +407,17 @@ class Calls(Generic[A]):
         dtype = self._dtype(
             arguments, ("int64" if whole else "float64") if known else UNKNOWN_DTYPE
         )
-        of = tuple(map(door.value, bounds))
+        made = Fill("arange", (), dtype, of=tuple(map(door.value, bounds)))
         if not whole:
-            return door.vector("arange", None, dtype, of=of)
+            return door.vector(made, None)
         ends = [door.size(bound, f"bound{k}") for k, bound in enumerate(bounds)]
         if len(ends) == 1:
-            return door.vector("arange", ends[0], dtype)
+            return door.vector(Fill("arange", (), dtype), ends[0])
         extent = ends[1] - ends[0]
         if len(ends) == 2 or ends[2] == ONE:
-            return door.vector("arange", extent, dtype, ends[0])
+            return door.vector(Fill("arange", (), dtype, ends[0]), extent)
         count = None if ends[2] == ZERO else ceil(extent / ends[2])
-        return door.vector("arange", count, dtype, of=of)
+        return door.vector(made, count)
 
     # arguments ---------------------------------------------------------------------------
 

@@ -16,11 +16,11 @@ from advisor.ir.kernel import DeclaredArray, FilledList
 from advisor.ir.nests import NO_INDEX, index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.statements import Statement
-from advisor.ir.values import Point, Read, Scalar, Subscript, Value, parts_of, reads, within
+from advisor.ir.values import Fill, Point, Read, Scalar, Subscript, Value, parts_of, reads, within
 from advisor.numpy_table import PYTHON_INTEGER, Shape, ShapeConflict, UnknownDtype, strong
 from advisor.observed import SeenArray, SeenNumber, What
 from advisor.source import Span
-from costdb.expr import ONE, ZERO, Expr, sym, to_text
+from costdb.expr import ONE, Expr, sym, to_text
 from costdb.expr.functions import is_name
 from costdb.expr.nodes import Num
 from costdb.records import dataclass, field
@@ -737,15 +737,8 @@ class Door(Protocol[A]):
     ) -> Value:
         """Return a new array of one constant; ``""`` leaves it undefined."""
 
-    def vector(
-        self,
-        name: str,
-        extent: Expr | None,
-        dtype: str,
-        first: Expr = ZERO,
-        of: tuple[Value, ...] = (),
-    ) -> Value:
-        """Return a new vector of numbers that follow one another."""
+    def vector(self, made: Fill, extent: Expr | None) -> Value:
+        """Return a new vector, of which all but the length is told."""
 
     def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
         """Return an array without its first and last indices of an axis, so many of them."""

@@ -25,9 +25,10 @@ a[i] = a_list
 
 **When it stays quiet.** Where the loop names more of an array than elements, or calls what may; for
 element types that Python's numbers are wider than, but where all operators are `&`, `|`, `^` and
-`>>`; with numbers that NumPy computed before; where a number that the loop binds is asked for what
-only NumPy's have; where array statements do what the loop does; and where the loop by itself does
-not get twice as fast, or a call saves less than 0.1 ms.
+`>>`; where what divides changes in the loop; with numbers that NumPy computed before; where a
+number that the loop binds is asked for what only NumPy's have; where array statements do what the
+loop does; and where the loop by itself does not get twice as fast, or a call saves less than 0.1
+ms.
 
 **Fix safety.** Unsafe: results are equal bit for bit where no number leaves its element type, and
 nothing is divided by zero, for which Python raises an error. Numbers that the loop binds are

@@ -29,7 +29,7 @@ from advisor.numpy_table import (
     strong,
 )
 from advisor.source import Span
-from costdb.expr import ZERO, Expr, num, to_text
+from costdb.expr import Expr, num, to_text
 from costdb.records import dataclass, field, replace
 
 
@@ -254,17 +254,10 @@ class ProgramDoor(Maker):
         self.run.emit(Allocate(made.buffer, self.span, bool(value)))
         return self.value(Array(made))
 
-    def vector(
-        self,
-        name: str,
-        extent: Expr | None,
-        dtype: str,
-        first: Expr = ZERO,
-        of: tuple[forms.Value, ...] = (),
-    ) -> forms.Value:
+    def vector(self, made: forms.Fill, extent: Expr | None) -> forms.Value:
         """Return a new vector, whose length may be a symbol of its own."""
         extent = self.unknown_length() if extent is None else extent
-        return self.fill(name, (extent,), dtype, "C")
+        return self.fill(made.value, (extent,), made.dtype, "C")
 
     def _seen(self, operand: forms.Value, found: ArrayType, *, kept: bool) -> Value:
         """Return the same memory under another shape, in the same order where it is kept."""

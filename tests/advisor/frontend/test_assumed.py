@@ -649,3 +649,34 @@ def test_what_an_array_is_listed_as_is_no_array() -> None:
     found = [*seen.arrays, *(one.what for one in seen.bindings)]
     assert "y_list" not in {getattr(one, "name", "") for one in found}
     assert {one.name for one in seen.arrays} == {"y"}
+
+
+def test_names_that_nothing_is_bound_to_have_nothing_in_common() -> None:
+    source = """
+    import numpy as np
+
+    def begin(parts, known, truth, send):
+        if known:
+            rows = [None] * 4
+            for k, part in enumerate(parts):
+                rows[k::2] = part
+            a = np.array(rows)
+            mean = a.mean(axis=0)
+        else:
+            a = mean = None
+        a = send(a)
+        mean = send(mean)
+        spread = np.zeros_like(mean)
+        for one in parts:
+            spread += (one - mean) ** 2
+        above(a, truth)
+
+    def above(a, truth):
+        h = np.zeros(len(a))
+        for y in range(a.shape[1]):
+            for i in range(a.shape[2]):
+                h[np.sum(a[:, y, i] < truth[y, i])] += 1
+        return h
+    """
+    (seen,) = [one for one in assumed(dedent(source)) if one.function == "above"]
+    assert {one.name: one.ndim for one in seen.arrays} == {"a": 3, "truth": 2}
