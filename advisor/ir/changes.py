@@ -153,6 +153,7 @@ class Around(Protocol):
     generators: set[str]
     acting: set[str]
     busy: set[ast.AST]
+    scopes: list[ast.Module | Function]
     names_of: Callable[[ast.AST], Names]
 
     @property

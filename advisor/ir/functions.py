@@ -173,15 +173,25 @@ class File:
         self, node: ast.AST, name: str
     ) -> Iterator[tuple[ast.expr | None, ast.Module | Function]]:
         """Yield what calls in the file give to a parameter."""
-        calls = self.calls_of(node)
-        known = isinstance(node, ast.FunctionDef) and len(calls) == self._loads[node.name]
-        if not calls or not (known or getattr(node, "name", "") == "__init__"):
+        if not self.is_all_called(node):
             # others may call it
             yield None, self.tree
-        for call, scope in calls:
+        for call, scope in self.calls_of(node):
             assert isinstance(node, ast.FunctionDef)
             given = _arguments_of(node, call, node in self.owners)
             yield None if given is None else given.get(name), scope
+
+    def scope_at(self, line: int) -> ast.Module | Function:
+        """Return the innermost function that a line stands in, or the whole file."""
+        around = (one for one in self.scopes[1:] if isinstance(one, Function))
+        inside = (one for one in around if one.lineno <= line <= (one.end_lineno or 0))
+        return max(inside, key=lambda one: one.lineno, default=self.tree)
+
+    def is_all_called(self, node: ast.AST) -> bool:
+        """Return whether a function is called, and by nobody but calls that are known."""
+        calls = self.calls_of(node)
+        known = isinstance(node, ast.FunctionDef) and len(calls) == self._loads[node.name]
+        return bool(calls) and (known or getattr(node, "name", "") == "__init__")
 
     def calls_of(self, node: ast.AST) -> Sequence[tuple[ast.Call, ast.Module | Function]]:
         """Return what may be calls of a function, and where they stand; none if nothing tells."""
@@ -315,12 +325,10 @@ def file_of(source: str, *, reduces: bool = False) -> File:
 
 
 @lru_cache(maxsize=16)
-def names_around(source: str, line: int) -> Names:
+def names_around(source: str, line: int, *, reduces: bool = False) -> Names:
     """Return what names denote in a line of a file."""
-    file = file_of(source)
-    around = (one for one in file.scopes[1:] if isinstance(one, Function))
-    inside = (one for one in around if one.lineno <= line <= (one.end_lineno or 0))
-    return file.names_of(max(inside, key=lambda one: one.lineno, default=file.tree))
+    file = file_of(source, reduces=reduces)
+    return file.names_of(file.scope_at(line))
 
 
 _YIELDING = ast.Yield | ast.YieldFrom

@@ -358,10 +358,11 @@ def on_all_ranks(visits: Iterable[Visit], visit: Visit) -> bool:
         others = walk(branch.orelse if first else branch.then, into_calls=True)
         if any(isinstance(one.step, Communicate) for one in others):
             return False
-    # some may have left before
+    # some may have left before, but not by leaving another loop
     return not any(
         isinstance(one.step, Leave)
         and one.step.span < visit.step.span
+        and (one.step.how not in ("break", "continue") or one.loops[-1] in visit.loops)
         and any(branch.condition.kind is ConditionKind.RANK for branch, _ in one.branches)
         for one in visits
     )

@@ -182,6 +182,17 @@ def _in_place_of(place: Span, lines: list[str], context: SourceContext) -> tuple
     return (Edit(place, f"\n{indent_at(place, context)}".join([*kept, *lines])),)
 
 
+def without_statement(place: Span, context: SourceContext) -> tuple[Edit, ...]:
+    """Return what leaves out a statement, or puts `pass` where there is no other."""
+    nodes, _ = suite_at(place, context) or ([], 0)
+    line = line_of(place.start_line, place.end_line)
+    # all may be left out, one by one
+    calls = all(isinstance(getattr(one, "value", None), ast.Call) for one in nodes)
+    if (calls and nodes[0].lineno == place.start_line) or comments_within(line, context.source):
+        return _in_place_of(place, ["pass"], context)
+    return (Edit(line, ""),)
+
+
 def with_calls(node: ast.AST, texts: Mapping[str, str]) -> str:
     """Return a piece of source with names in the place of some calls."""
 

@@ -9,22 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from advisor.ir.spmd.memory import Origin, Payload, PayloadKind, View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
-    Branch,
     Communicate,
     Compute,
     ConditionKind,
-    Leave,
-    Loop,
-    LoopKind,
     Op,
-    Unknown,
     Visit,
-    walk,
 )
 from advisor.ir.values import Point, Reduction
 from advisor.source import Edit, Span
@@ -38,20 +31,14 @@ from transforms.kit.memory import (
     plain_array,
     reads_of,
     same_memory,
-    written,
 )
 from transforms.kit.names import (
     argument,
-    bound_in,
-    bound_in_lines,
-    bound_names,
     is_name,
     is_simple,
     keywords,
     occurrences,
-    suite_of,
     uses_of,
-    words,
 )
 from transforms.kit.programs import offer
 from transforms.kit.ranks import on_all_ranks, root_only
@@ -59,10 +46,7 @@ from transforms.kit.rewrite import (
     Edits,
     fresh_name,
     in_place_of,
-    indent_at,
-    line_of,
     span_of,
-    suite_at,
     together,
     tree_of,
 )
@@ -79,8 +63,6 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
     for visit, step in function.operations():
         if step.op not in _BROUGHT or not step.blocking:
             continue
-        if visit.loops:
-            yield from _once_behind(program, function, visit, step)
         if step.op not in (Op.GATHER, Op.ALLGATHER):
             continue
         if step.op is Op.ALLGATHER:
@@ -308,110 +290,3 @@ def _combined(
         argued,
         edits,
     )
-
-
-# --- once, behind a loop ------------------------------------------------------------------------
-
-
-def _once_behind(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
-) -> Iterator[ProgramProposal]:
-    """Yield a collective behind the loop that it stands in, if nothing in there uses its result."""
-    loop = visit.loops[-1]
-    # a gather that only some iterations do is not that of the last one
-    if loop.kind is LoopKind.THREADS or loop.timing or visit.block is not loop.body:
-        return
-    name, suite = _result(function, step), suite_of(loop.span, program)
-    if name is None or not _is_last_word(program, visit, loop, step, suite):
-        return
-    places = occurrences(name, function, program)
-    inside = [p for p in places if suite.contains(p) and not step.statement.contains(p)]
-    uses = uses_of(name, function, program, step.statement)
-    if inside or not any(place.start_line > suite.end_line for place in places):
-        return
-    if any(place.start_line <= suite.end_line for place in uses):
-        return
-    yield offer(
-        function,
-        visit.loops[:-1],
-        step.span,
-        f"{'gather' if step.op not in REDUCTIONS else 'reduce'} `{name}` once, behind the loop",
-        "every iteration asks for it, and nothing looks at it before the loop has ended",
-        (replace(loop, body=(step,)),),
-        (step,),
-        "what comes last is the same; a loop without any iteration brought nothing",
-        partial(_behind, program, step, suite)
-        if _is_movable(program, loop, step, suite)
-        else "the call, or the loop, does not stand alone",
-    )
-
-
-def _result(function: SpmdFunction, step: Communicate) -> str | None:
-    """Return the name of what is gathered, if the function alone has it."""
-    if step.pickled:
-        return step.result if step.result is not None and is_name(step.result) else None
-    got = step.receive
-    if got is None or got.view is None or got.described or not is_name(got.text):
-        return None
-    made = got.view.buffer.allocation
-    own = made.origin is Origin.NEW and function.whole.contains(made.span)
-    return got.text if own and step.result is None else None
-
-
-def _is_last_word(
-    program: Program, visit: Visit, loop: Loop, step: Communicate, suite: Span
-) -> bool:
-    """Return whether what an iteration sends is as it was sent when the loop has ended."""
-    sent = step.send
-    if sent is None or sent.described or sent.parts:
-        return False
-    if sent.view is None and (sent.kind is not PayloadKind.SCALAR or step.op not in REDUCTIONS):
-        return False
-    nodes, at = suite_at(step.statement, program.context) or ([], 0)
-    names = words(sent.text)
-    if sent.view is None and names & bound_names(nodes[at + 1 :]):
-        return False
-    if step.op in REDUCTIONS and not names & bound_in(program, loop):
-        return False  # a repetition of the same measures it
-    if any(isinstance(one.step, Leave) and one.step.how != "break" for one in walk(loop.body)):
-        return False
-    if any(isinstance(one.step, Leave) for one in walk(visit.block[: visit.position])):
-        return False
-    for one in walk(visit.block[visit.position + 1 :], into_calls=True):
-        if isinstance(one.step, Unknown):
-            return False
-        if isinstance(one.step, Loop | Branch):
-            continue
-        own = sent.view
-        if own is not None and any(may_share(view, own) for view in written(one.step) or ()):
-            return False
-    header = program.context.lines[loop.span.start_line - 1]
-    # what goes on to the next iteration is looked at once more, and may be changed by that
-    if words(sent.text) & words(header) or (loop.kind is LoopKind.WHILE and "(" in header):
-        return False
-    behind = bound_in_lines(program, step.statement.end_line + 1, suite.end_line)
-    return not words(program.context.text(step.span)) & behind
-
-
-def _is_movable(program: Program, loop: Loop, step: Communicate, suite: Span) -> bool:
-    """Return whether a statement can be put behind a loop: it stands alone and has no ``else``."""
-    lines = program.context.lines
-    behind = next((line for line in lines[suite.end_line :] if line.strip()), "")
-    return (
-        is_simple(step, program)
-        and lines[loop.span.start_line - 1].lstrip().startswith(("for ", "while "))
-        and len((suite_at(step.statement, program.context) or ([],))[0]) > 1
-        and suite.start_line < suite.end_line
-        and program.context.source.endswith("\n")
-        and not behind.lstrip().startswith(("else", "#"))
-    )
-
-
-def _behind(program: Program, step: Communicate, suite: Span) -> tuple[Edit, ...]:
-    place = step.statement
-    moved = f"{indent_at(suite, program.context)}{program.context.text(place)}\n"
-    gone = line_of(place.start_line, place.end_line)
-    if place.end_line == suite.end_line:
-        return (Edit(gone, moved),)
-    last = Span(suite.end_line + 1, 0, suite.end_line + 1, 0)
-    return Edit(gone, ""), Edit(last, moved)

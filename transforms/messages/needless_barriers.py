@@ -40,18 +40,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from advisor.finding import MODULE
-from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import Program, ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Loop, Op, walk
-from advisor.source import Edit, Span
+from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.expr.nodes import Num
 from transforms.kit.names import is_simple, suite_of, words
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import on_all_ranks, same_communicator
-from transforms.kit.rewrite import Edits, comments_within, in_place_of, line_of, suite_at, tree_of
+from transforms.kit.rewrite import tree_of, without_statement
 
 _FROM_OTHERS = frozenset(
     {Op.BARRIER, Op.ALLREDUCE, Op.ALLGATHER, Op.ALLTOALL, Op.REDUCE_SCATTER, Op.SENDRECV}
@@ -103,7 +103,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
                     (other,),
                     "messages between two ranks keep their order without it; nothing in this file"
                     " lets ranks meet by anything else",
-                    _without(step.statement, context),
+                    partial(without_statement, step.statement, context),
                 )
 
 
@@ -150,17 +150,6 @@ def _other(loop: Loop, barrier: Communicate, gone: set[Span]) -> Communicate | N
 
 def _is_number(step: Communicate) -> bool:
     return step.send is not None and step.send.count == num(1)
-
-
-def _without(place: Span, context: SourceContext) -> Edits:
-    """Return what leaves out a statement, or puts `pass` where there is no other."""
-    nodes, _ = suite_at(place, context) or ([], 0)
-    line = line_of(place.start_line, place.end_line)
-    barriers = [ast.unparse(one).lower().endswith(".barrier()") for one in nodes]
-    first = all(barriers) and nodes[0].lineno == place.start_line
-    if first or comments_within(line, context.source):
-        return in_place_of(place, ["pass"], context)
-    return lambda: (Edit(line, ""),)
 
 
 TRANSFORM = ProgramRule("ADV610", "needless-barrier", __doc__, propose)

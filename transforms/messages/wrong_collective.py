@@ -82,6 +82,8 @@ from transforms.kit.ranks import root_only
 from transforms.kit.rewrite import Edits, fresh_name, in_place_of
 from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
+from transforms.messages.needed_at_root import needed_at_root
+from transforms.messages.needed_later import needed_later
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
 _UNWRITTEN = "the blocks of all ranks have no text that means them where the call stands"
@@ -134,6 +136,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         yield from combined_parts(program, function)
         yield from _padded_sums(program, function)
         yield from gathered_fields(program, function)
+        yield from needed_at_root(program, function)
+        yield from needed_later(program, function)
 
 
 _SCATTERED = (

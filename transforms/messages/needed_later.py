@@ -1,0 +1,220 @@
+"""What every iteration of a loop asks all ranks for, and few need, or only what is behind it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from advisor.ir.changes import Names, root_of
+from advisor.ir.functions import names_around
+from advisor.ir.kernel import SourceContext
+from advisor.ir.needed import Needed
+from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
+from advisor.ir.spmd.steps import (
+    Branch,
+    Communicate,
+    ConditionKind,
+    Loop,
+    LoopKind,
+    Op,
+    Step,
+    walk,
+)
+from advisor.ir.waiting import assigned_names
+from advisor.source import Edit, Span, walked
+from costdb.expr import free_symbols
+from costdb.records import dataclass, replace
+from transforms.kit.programs import offer, shortened
+from transforms.kit.rewrite import (
+    Edits,
+    before,
+    indent_at,
+    line_of,
+    span_of,
+    stands_alone,
+    starts_line,
+    statement_at,
+)
+from transforms.messages.iterations import REDUCTIONS
+
+_BROUGHT = frozenset({Op.GATHER, Op.ALLGATHER, *REDUCTIONS})
+_Loop = ast.For | ast.While
+
+
+def needed_later(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield what a loop may do behind it, or in the branch that uses it."""
+    lines = program.context.lines
+    for visit in function.visits():
+        loop, node = visit.step, statement_at(visit.step.span, program.context)
+        if not isinstance(loop, Loop) or loop.timing or loop.kind is LoopKind.THREADS:
+            continue
+        if not isinstance(node, _Loop):
+            continue
+        names = names_around(program.context.source, node.lineno, reduces=True)
+        found = _Iteration(node, names, dict(_calls(loop, program)))
+        for place in (node, *(one for one in node.body if isinstance(one, ast.If))):
+            moved = found.needed_in(place)
+            spans = [span_of(one, lines) for one in moved]
+            steps = tuple(s for s in loop.body if any(one.contains(s.span) for one in spans))
+            inner = (one.step for one in walk(steps, into_calls=True))
+            asked = [one for one in inner if isinstance(one, Communicate)]
+            then = steps if place is node else _rarely(place, steps, loop)
+            if not asked or not then:
+                continue
+            last = place is not node and found.is_needed_behind(moved)
+            once = "once, behind the loop"
+            changes = found.changes_before(place, moved)
+            where = once if place is node else f"in the branch of line {place.lineno}"
+            where = "in the last iteration only" if changes and place is node else where
+            made = ", ".join(dict.fromkeys(name for one in moved for name in assigned_names(one)))
+            made = made or shortened(asked[0].receive.text if asked[0].receive else "")
+            yield offer(
+                function,
+                visit.loops,
+                asked[0].span if spans[0].contains(asked[0].span) else spans[0],
+                f"{'reduce' if asked[0].op in REDUCTIONS else 'gather'} `{made}` {where}"
+                + f", and {once}" * last,
+                "every iteration asks all ranks for it, and nothing looks at it "
+                + ("before the loop has ended" if place is node else "elsewhere"),
+                (replace(loop, body=steps),),
+                (*then, *(steps if last else ())),
+                "what comes last is the same; a loop without any iteration brought nothing"
+                if place is node or last
+                else "the same is computed of the same where it is used",
+                "it is used in two places" if last else found.edits(place, moved, program),
+            )
+
+
+def _calls(loop: Loop, program: Program) -> Iterator[tuple[ast.stmt, frozenset[str]]]:
+    """Yield collectives that stand in a loop, and the names of what they bring."""
+    for step in loop.body:
+        if isinstance(step, Communicate) and step.op in _BROUGHT and step.blocking:
+            node = statement_at(step.statement, program.context)
+            got = step.result if step.pickled else step.receive and step.receive.text
+            if node is not None and got and got.isidentifier():
+                yield node, frozenset((got,))
+
+
+def _rarely(place: ast.stmt, steps: tuple[Step, ...], loop: Loop) -> tuple[Step, ...]:
+    """Return steps in the branch that a loop takes in some iterations, the same on all ranks."""
+    for one in loop.body:
+        if isinstance(one, Branch) and one.span.start_line == place.lineno:
+            value, branch = one.condition.value, replace(one, then=steps, orelse=())
+            alike = one.condition.kind is ConditionKind.UNIFORM and steps
+            counted = value is not None and loop.variable in free_symbols(value)
+            return (replace(loop, body=(branch,)),) if alike and counted else ()
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Iteration:
+    """A loop, and the collectives in it with the names of what they bring."""
+
+    node: ast.For | ast.While
+    names: Names
+    calls: Mapping[ast.stmt, frozenset[str]]
+
+    def _needed(self, place: ast.stmt | None = None) -> Needed:
+        """Return what is needed where a branch is not taken, and nothing that is behind."""
+        until = None if place is None else self.node
+        return Needed(
+            self.names, lambda one: (one is not place, True), until=until, calls=self.calls
+        )
+
+    def needed_in(self, place: ast.stmt) -> list[ast.stmt]:
+        """Return statements of an iteration that are needed in a branch only, or behind the loop.
+
+        They need nothing of what an earlier iteration left, and leave nothing to others.
+        """
+        every, needed, body = self._needed(), self._needed(place), self.node.body
+        if any(isinstance(one, ast.Return | ast.Raise) for one in walked(self.node)):
+            return []
+        ahead = body if place is self.node else body[: body.index(place)]
+        group = [one for one in ahead if _is_in(one, every.kept) and not _is_in(one, needed.kept)]
+        made = {one: self._made(one, needed) for one in body}
+        if place is not self.node:
+            own = self._read(*place.body) if isinstance(place, ast.If) else frozenset[str]()
+            used = [one for one in group if made[one] & own]
+            group = group if used else []
+        while True:
+            others = [one for one in body if one not in group and one is not place]
+            taken, whole = self._read(*others), frozenset[str]().union(*(made[o] for o in group))
+            kept, known = list[ast.stmt](), set[str]()
+            for one in group:
+                if not made[one] & taken and not self._read(one) & (whole - known):
+                    kept.append(one)
+                known |= {*assigned_names(one), *self.calls.get(one, ())}
+            if kept == group:
+                break
+            group = kept
+        changed = self.names.changes(others)
+        changed.bound |= {*map(root_of, changed.wholly | changed.elements)}
+        leaving = (one for one in walked(self.node) if isinstance(one, ast.Break | ast.Continue))
+        if place is self.node and any(one.lineno < o.lineno for one in leaving for o in group):
+            return []  # nobody knows which iteration is the last that does it
+        # otherwise a repetition of the same measures it
+        return group if self._read(*group) & changed.bound else []
+
+    def is_needed_behind(self, moved: Sequence[ast.stmt]) -> bool:
+        """Return whether something behind the loop uses what statements make."""
+        every = self._needed()
+        return any(self._made(one, every) & every.behind[self.node] for one in moved)
+
+    def _made(self, one: ast.stmt, needed: Needed) -> frozenset[str]:
+        parts = (part for part in walked(one) if isinstance(part, ast.stmt))
+        return frozenset[str]().union(*map(needed.made, parts))
+
+    def _read(self, *nodes: ast.stmt) -> frozenset[str]:
+        added = (p.target for n in nodes for p in walked(n) if isinstance(p, ast.AugAssign))
+        changed = {name.id for each in added for name in walked(each) if isinstance(name, ast.Name)}
+        filled = frozenset[str]().union(*(self.calls.get(one, ()) for one in nodes))
+        read = {root_of(path) for one in nodes for path, _ in self.names.reads(one)}
+        return frozenset(changed | (read - filled))
+
+    def changes_before(self, place: ast.stmt, moved: Sequence[ast.stmt]) -> bool:
+        """Return whether what statements compute would be something else in another place."""
+        body = self.node.body
+        later = body if place is self.node else body[: body.index(place)]
+        for one in moved:
+            rest = [each for each in later[later.index(one) + 1 :] if each not in moved]
+            if self.names.lost(self.names.changes(rest)).has(one):
+                return True
+        return False
+
+    def edits(self, place: ast.stmt, moved: Sequence[ast.stmt], program: Program) -> Edits | str:
+        """Return what moves statements, or why they cannot be moved."""
+        context = program.context
+        spans = [span_of(one, context.lines) for one in moved]
+        if self.changes_before(place, moved):
+            return "what it is made of changes before"
+        if not all(one.start_line == one.end_line and stands_alone(context, one) for one in spans):
+            return "a call does not stand alone on its line"
+        if place is self.node:
+            return self._behind(spans, context)
+        assert isinstance(place, ast.If)
+        first = span_of(place.body[0], context.lines)
+        if not starts_line(first, context):
+            return "the branch shares its line"
+        ahead = "".join(f"{context.text(one)}\n{indent_at(first, context)}" for one in spans)
+        gone = [Edit(line_of(one.start_line), "") for one in spans]
+        return lambda: (*gone, Edit(before(first), ahead))
+
+    def _behind(self, spans: Sequence[Span], context: SourceContext) -> Edits | str:
+        node, place = self.node, span_of(self.node, context.lines)
+        asks = isinstance(node, ast.While) and any(
+            isinstance(p, ast.Call) for p in walked(node.test)
+        )
+        inside = len(node.body) > len(spans) and node.body[0].lineno > node.lineno
+        if node.orelse or asks or not inside or not context.source.endswith("\n"):
+            return "the loop may end elsewhere"
+        moved = [f"{indent_at(place, context)}{context.text(one)}\n" for one in spans]
+        gone = [line_of(one.start_line) for one in spans]
+        end = line_of(place.end_line)
+        if end in gone:
+            return lambda: (*(Edit(o, "") for o in gone if o != end), Edit(end, "".join(moved)))
+        behind = Span(end.end_line, 0, end.end_line, 0)
+        return lambda: (*(Edit(one, "") for one in gone), Edit(behind, "".join(moved)))
+
+
+def _is_in(one: ast.stmt, kept: set[ast.stmt]) -> bool:
+    return any(part in kept for part in walked(one) if isinstance(part, ast.stmt))
