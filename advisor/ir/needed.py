@@ -22,15 +22,26 @@ _COMPUTING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass)
 class Needed:
     """What a function needs of what its statements make.
 
+    Parameters
+    ----------
+    names : Names
+        Of the function, or of the whole file.
+    arms : callable
+    every : bool
+        All that runs is needed, used or not.
+    given : bool
+        Whether what it returns is.
+    until : ast.stmt, optional
+        Nothing behind it is.
+    calls : mapping of ast.stmt to frozenset of str, optional
+        Statements that do nothing but make what these names denote.
+
     Attributes
     ----------
     behind : dict of ast.stmt to set of str
         Names that are needed once a statement has run.
     kept : set of ast.stmt
-        Statements that are needed: others use what they make, or they do more than compute. Where
-        `every` statement is, what runs but is used by nothing is as well.
-        What a function gives to who calls it counts only where it is `given`, nothing counts that
-        is behind the statement `until`, and `calls` count as if they made some names only.
+        Statements that are needed: others use what they make, or they do more than compute.
     """
 
     def __init__(
@@ -89,14 +100,12 @@ class Needed:
                 live = self._body([*body, *orelse], live)
                 self._kills = kills
                 return live | self._read(*(each.type for each in handlers if each.type))
-            case ast.Return(value) if not self._given and value is not None:
-                calls = (part for part in walked(value) if isinstance(part, ast.Call))
-                quiet = not self._every and all(map(self._names.is_quiet, calls))
-                return self._always | (set() if quiet else self._read(one))
             case ast.Return() | ast.Raise():
-                return self._always | self._read(one)
+                used = isinstance(one, ast.Raise) or self._given or self._every
+                read = self._read(one) if used or not self._is_quiet(one) else set[str]()
+                return (self._always if self._kills else live) | read
             case ast.Break() | ast.Continue():
-                return set(self._again[-1]) if self._again else live
+                return self._again[-1] | (set() if self._kills else live)
             case _:
                 return self._simple(one, live)
 
@@ -111,23 +120,25 @@ class Needed:
             live = more
 
     def _simple(self, one: ast.stmt, live: set[str]) -> set[str]:
-        made = self._names.changes([one])
         if not self._is_kept(one) and live.isdisjoint(self.made(one)):
             return live
         self.kept.add(one)
         plain = isinstance(one, ast.Assign | ast.AnnAssign) and self._kills
-        gone = made.bound - self._always if plain else set[str]()
+        gone = self._names.changes([one]).bound - self._always if plain else set[str]()
         return live - gone | self._read(one)
 
     def _is_kept(self, one: ast.stmt) -> bool:
         """Return whether a statement does more than to compute what is the function's own."""
-        names, made = self._names, self._names.changes([one])
         if self._every or one in self._calls:
             return self._every
-        own = all(map(names.is_own, made.wholly | made.elements))
-        calls = (part for part in walked(one) if isinstance(part, ast.Call))
+        made = self._names.changes([one])
+        own = all(map(self._names.is_own, made.wholly | made.elements))
         known = isinstance(one, _COMPUTING) and own and not (made.unknown or made.strange)
-        return not known or not all(map(names.is_quiet, calls))
+        return not known or not self._is_quiet(one)
+
+    def _is_quiet(self, one: ast.stmt) -> bool:
+        calls = (part for part in walked(one) if isinstance(part, ast.Call))
+        return all(map(self._names.is_quiet, calls))
 
     def made(self, one: ast.stmt) -> frozenset[str]:
         """Return the names through which others see what a statement makes or changes."""

@@ -362,7 +362,7 @@ def on_all_ranks(visits: Iterable[Visit], visit: Visit) -> bool:
     return not any(
         isinstance(one.step, Leave)
         and one.step.span < visit.step.span
-        and (one.step.how not in ("break", "continue") or one.loops[-1] in visit.loops)
+        and (one.step.how not in ("break", "continue") or set(one.loops[-1:]) <= set(visit.loops))
         and any(branch.condition.kind is ConditionKind.RANK for branch, _ in one.branches)
         for one in visits
     )

@@ -1,7 +1,6 @@
-"""Fields that are gathered from all ranks for less than the whole of them, or too often.
+"""Fields that are gathered from all ranks for less than the whole of them.
 
-Of a field that every rank gets, one number is made, or only what the last iteration of a loop
-gathered is used.
+Of a field that every rank gets, one number is made, or some planes of it are used.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": 
 
 
 def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield what a gathered field is for: a number, or what is behind a loop."""
+    """Yield what a gathered field is for: a number, or some planes."""
     for visit, step in function.operations():
         if step.op not in _BROUGHT or not step.blocking:
             continue

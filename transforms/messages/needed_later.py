@@ -45,13 +45,15 @@ def needed_later(program: Program, function: SpmdFunction) -> Iterator[ProgramPr
     """Yield what a loop may do behind it, or in the branch that uses it."""
     lines = program.context.lines
     for visit in function.visits():
-        loop, node = visit.step, statement_at(visit.step.span, program.context)
+        loop = visit.step
         if not isinstance(loop, Loop) or loop.timing or loop.kind is LoopKind.THREADS:
             continue
+        node = statement_at(loop.span, program.context)
         if not isinstance(node, _Loop):
             continue
         names = names_around(program.context.source, node.lineno, reduces=True)
-        found = _Iteration(node, names, dict(_calls(loop, program)))
+        calls = dict(_calls(loop, program))
+        found = _Iteration(node, names, calls, Needed(names, _both, calls=calls))
         for place in (node, *(one for one in node.body if isinstance(one, ast.If))):
             moved = found.needed_in(place)
             spans = [span_of(one, lines) for one in moved]
@@ -106,31 +108,32 @@ def _rarely(place: ast.stmt, steps: tuple[Step, ...], loop: Loop) -> tuple[Step,
     return ()
 
 
+def _both(_: ast.If) -> tuple[bool, bool]:
+    return True, True
+
+
 @dataclass(frozen=True, slots=True)
 class _Iteration:
-    """A loop, and the collectives in it with the names of what they bring."""
+    """A loop, the collectives in it with the names of what they bring, and what all is needed."""
 
     node: ast.For | ast.While
     names: Names
     calls: Mapping[ast.stmt, frozenset[str]]
-
-    def _needed(self, place: ast.stmt | None = None) -> Needed:
-        """Return what is needed where a branch is not taken, and nothing that is behind."""
-        until = None if place is None else self.node
-        return Needed(
-            self.names, lambda one: (one is not place, True), until=until, calls=self.calls
-        )
+    every: Needed
 
     def needed_in(self, place: ast.stmt) -> list[ast.stmt]:
         """Return statements of an iteration that are needed in a branch only, or behind the loop.
 
         They need nothing of what an earlier iteration left, and leave nothing to others.
         """
-        every, needed, body = self._needed(), self._needed(place), self.node.body
         if any(isinstance(one, ast.Return | ast.Raise) for one in walked(self.node)):
             return []
+        body = self.node.body
+        needed = Needed(
+            self.names, lambda one: (one is not place, True), until=self.node, calls=self.calls
+        )
         ahead = body if place is self.node else body[: body.index(place)]
-        group = [one for one in ahead if _is_in(one, every.kept) and not _is_in(one, needed.kept)]
+        group = [o for o in ahead if _is_in(o, self.every.kept) and not _is_in(o, needed.kept)]
         made = {one: self._made(one, needed) for one in body}
         if place is not self.node:
             own = self._read(*place.body) if isinstance(place, ast.If) else frozenset[str]()
@@ -157,8 +160,8 @@ class _Iteration:
 
     def is_needed_behind(self, moved: Sequence[ast.stmt]) -> bool:
         """Return whether something behind the loop uses what statements make."""
-        every = self._needed()
-        return any(self._made(one, every) & every.behind[self.node] for one in moved)
+        behind = self.every.behind[self.node]
+        return any(self._made(one, self.every) & behind for one in moved)
 
     def _made(self, one: ast.stmt, needed: Needed) -> frozenset[str]:
         parts = (part for part in walked(one) if isinstance(part, ast.stmt))
@@ -195,7 +198,8 @@ class _Iteration:
         first = span_of(place.body[0], context.lines)
         if not starts_line(first, context):
             return "the branch shares its line"
-        ahead = "".join(f"{context.text(one)}\n{indent_at(first, context)}" for one in spans)
+        texts = (context.lines[one.start_line - 1].strip() for one in spans)
+        ahead = "".join(f"{one}\n{indent_at(first, context)}" for one in texts)
         gone = [Edit(line_of(one.start_line), "") for one in spans]
         return lambda: (*gone, Edit(before(first), ahead))
 
@@ -207,7 +211,8 @@ class _Iteration:
         inside = len(node.body) > len(spans) and node.body[0].lineno > node.lineno
         if node.orelse or asks or not inside or not context.source.endswith("\n"):
             return "the loop may end elsewhere"
-        moved = [f"{indent_at(place, context)}{context.text(one)}\n" for one in spans]
+        texts = (context.lines[one.start_line - 1].strip() for one in spans)
+        moved = [f"{indent_at(place, context)}{one}\n" for one in texts]
         gone = [line_of(one.start_line) for one in spans]
         end = line_of(place.end_line)
         if end in gone:

@@ -4,9 +4,10 @@
 of which every rank uses its block (`Scatter`), a sum of which every rank uses its block
 (`Reduce_scatter_block`), a sum over arrays that are zero but for the own block (`Allgather`), a
 field that is gathered for one number (`reduce`, `allreduce`), one of which some planes are used, or
-what is next to the own block, what every step gathers or reduces but is used behind the loop only,
-parts that the root gathers to add (`Reduce`, `Allreduce`), or of which it makes what it sends to
-all (`allgather`, `allreduce`).
+what is next to the own block, what every step gathers or reduces but few steps or only what is
+behind the loop use, what all ranks get but one rank uses (`reduce`, `gather`, or nothing), parts
+that the root gathers to add (`Reduce`, `Allreduce`), or of which it makes what it sends to all
+(`allgather`, `allreduce`).
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -31,13 +32,13 @@ comm.Allgather(MPI.IN_PLACE, full)
 **When it stays quiet.** Arrays of which anything else is used anywhere in the function, or that it
 returns or was given; blocks of different lengths, or that are not in the order of ranks; parts
 that are used for anything else; numbers that are made of more than one field, or in more than one
-step; gathers that not every iteration does, or behind which what was
-sent is changed; reductions in place, or by an operation of the program's own.
+step; gathers that not every iteration does; what a rank other than the root may use, whoever calls
+the function; reductions in place, or by an operation of the program's own.
 
 **Fix safety.** Sums of floating-point numbers are collected in another order and agree to
 rounding; a padded sum turns a negative zero into a positive one, a gather keeps it; a scatter
 leaves the rest of the array as it was; a loop without any iteration gathered nothing. Such fixes
-are unsafe. Pickled forms are shown only.
+are unsafe. Shown only are pickled scatters, and what would be sent something else behind the loop.
 
 **Models used.** Lines (collectives, array statements), pickle.
 
