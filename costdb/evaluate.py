@@ -324,71 +324,73 @@ def reduce_price(expr: Expr, sizes: Bindings, coefficients: frozenset[str]) -> R
     return Multilinear({names: weight for names, weight in weights.items() if weight})
 
 
-def extremes(function: Callable[[Point], float], names: Sequence[str], box: Box) -> Interval:
+def extremes(
+    function: Callable[[Point], float], box: Box, independent: Iterable[str] = (), *, is_ratio: bool
+) -> Interval:
     """Return the least value, the value at the middle, and the greatest value over `box`.
 
     Exact for multilinear prices and for all that are monotone in each coefficient, whichever
     way; otherwise the best of a search from several corners. Always ``low <= mid <= high``.
+
+    Parameters
+    ----------
+    function : callable
+    box : mapping of str to Interval
+    independent : iterable of str
+        Coefficients that deviate independently of all others. Where there are several, each moves
+        alone from where the others put an end, and its deviation counts by its square.
+    is_ratio : bool
+        Deviations of a ratio are its logarithm's.
     """
-    mid = function({name: box[name].mid for name in names})
-    low = -search(lambda point: -function(point), names, box)
-    return Interval(low, mid, search(function, names, box))
+    middle = {name: interval.mid for name, interval in box.items()}
+    mid = function(middle)
+    alone = sorted(box.keys() & set(independent))
+    alone = alone if len(alone) > 1 else []
+    to, back = (math.log, math.exp) if is_ratio else (float, float)
+    ends = []
+    for sense in (-1, 1):
+        corner = _corner(function, sense, [name for name in box if name not in alone], box)
+        values = [function(corner)]
+        for name in alone:
+            moved = (function({**corner, name: at}) for at in (box[name].low, box[name].high))
+            values.append(sense * max(sense * value for value in (values[0], *moved)))
+        if is_ratio and not all(0 < value < math.inf for value in values):
+            ends.append(function(_corner(function, sense, list(box), box)))
+            continue
+        centre, *moved_to = map(to, values)
+        ends.append(back(centre + sense * math.hypot(*(one - centre for one in moved_to))))
+    return Interval(ends[0], mid, ends[1])
 
 
-def search(function: Callable[[Point], float], names: Sequence[str], box: Box) -> float:
-    """Return the greatest value that coordinate ascent finds, from two corners and the middle.
+def _corner(
+    function: Callable[[Point], float], sense: int, names: Sequence[str], box: Box
+) -> dict[str, float]:
+    """Return where coordinate ascent finds the greatest value, or the least, from three starts.
 
-    Each step moves one coefficient to the better of its ends. That is the greatest of all for what
-    is monotone in each coefficient, and for quotients of two affine functions: where no single end
-    is better, no point of the box is.
+    The starts are two corners and the middle; other coefficients stay at theirs. Each step moves
+    one coefficient to the better of its ends. That is the greatest of all for what is monotone in
+    each coefficient, and for quotients of two affine functions: where no single end is better, no
+    point of the box is.
     """
-    starts = ({name: getattr(box[name], end) for name in names} for end in ("mid", "high", "low"))
-    return max(_ascend(function, start, names, box) for start in starts)
-
-
-def _ascend(
-    function: Callable[[Point], float], point: dict[str, float], names: Sequence[str], box: Box
-) -> float:
-    best = function(point)
-    for _ in range(_MOST_SWEEPS):
-        before = best
-        for name in names:
-            here = point[name]
-            interval = box[name]
-            for candidate in (interval.low, interval.high):
-                if candidate != here:
+    middle = {name: interval.mid for name, interval in box.items()}
+    found = []
+    for end in ("mid", "high", "low"):
+        point = {**middle, **{name: getattr(box[name], end) for name in names}}
+        best = sense * function(point)
+        for _ in range(_MOST_SWEEPS):
+            before = best
+            for name in names:
+                here = point[name]
+                for candidate in {box[name].low, box[name].high} - {here}:
                     point[name] = candidate
-                    value = function(point)
+                    value = sense * function(point)
                     if value > best:
                         best, here = value, candidate
-            point[name] = here
-        if best == before:
-            break
-    return best
-
-
-def held(price: Reduced, box: Box) -> Reduced:
-    """Return a price in which coefficients that cannot move are numbers.
-
-    A point may still name them.
-    """
-    match price:
-        case Multilinear(weights):
-            made: dict[Names, float] = {}
-            for names, weight in weights.items():
-                moving = []
-                for name in names:
-                    interval = box[name]
-                    if interval.low < interval.high:
-                        moving.append(name)
-                    else:
-                        weight *= interval.mid
-                left = tuple(moving)
-                made[left] = made.get(left, 0.0) + weight
-            return Multilinear(made)
-        case Combined(parts=parts):
-            return replace(price, parts=tuple([held(one, box) for one in parts]))
-    return price
+                point[name] = here
+            if best == before:
+                break
+        found.append((best, point))
+    return max(found, key=lambda one: one[0])[1]
 
 
 def _finite(value: Value) -> float:
@@ -477,34 +479,6 @@ def _renamed(price: Reduced, names: frozenset[str], mark: str) -> Reduced:
     return _split(price.weights, {}, names, mark)
 
 
-def spread(
-    ends: Callable[[Box], Interval], box: Box, independent: Iterable[str], *, is_ratio: bool
-) -> Interval:
-    """Return middle and ends where some coefficients deviate independently of all others.
-
-    Parameters
-    ----------
-    ends : callable
-        Returns the extremes over a box, which is all where there is at most one such coefficient.
-    box : mapping of str to Interval
-    independent : iterable of str
-    is_ratio : bool
-        Deviations of a ratio are its logarithm's.
-    """
-    alone = sorted(box.keys() & set(independent))
-    if len(alone) < 2:
-        return ends(box)
-    calm = {**box, **{name: Interval(*[box[name].mid] * 3) for name in alone}}
-    centre = ends(calm)
-    moved = [ends({**calm, name: box[name]}) for name in alone]
-    if is_ratio and not all(math.isfinite(one.high) and one.low > 0 for one in (centre, *moved)):
-        return ends(box)
-    to, back = (math.log, math.exp) if is_ratio else (float, float)
-    below = math.hypot(*(to(centre.low) - to(one.low) for one in moved))
-    above = math.hypot(*(to(one.high) - to(centre.high) for one in moved))
-    return Interval(back(to(centre.low) - below), centre.mid, back(to(centre.high) + above))
-
-
 def independent_of(coefficients: Mapping[str, Quantity]) -> list[str]:
     """Return the coefficients that deviate independently of all others."""
     return [name for name, quantity in coefficients.items() if quantity.independent]
@@ -568,12 +542,8 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
     independent = frozenset(independent_of(priced.coefficients))
 
     def ends_of(price: Reduced) -> Interval:
-        own = price.coefficients
-
-        def ends(moved: Box) -> Interval:
-            return extremes(held(price, moved).at, sorted(own), moved)
-
-        return spread(ends, box, own & independent, is_ratio=False)
+        own = {name: box[name] for name in sorted(price.coefficients)}
+        return extremes(price.at, own, independent, is_ratio=False)
 
     interval = ends_of(whole)
     remarks = tuple(dict.fromkeys(_extrapolations(priced, bindings, box)))
@@ -701,12 +671,7 @@ def _compare_known(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     given = {name: box[name] for name in used}
     one, other, wider = with_own_misses(above, below, given, residuals)
     own = wider.keys() - given.keys()
-
-    def ends(moved: Box) -> Interval:
-        quotient = partial(_quotient, held(one, moved), held(other, moved))
-        return extremes(quotient, list(wider), moved)
-
-    found = spread(ends, wider, {*residuals, *own}, is_ratio=True)
+    found = extremes(partial(_quotient, one, other), wider, {*residuals, *own}, is_ratio=True)
     ratio = Ratio(found.low, found.mid, found.high)
     return with_repetition(ratio, before.repeats, after.repeats)
 
