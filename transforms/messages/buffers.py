@@ -8,40 +8,36 @@ parts are combined to, or a list.
 from __future__ import annotations
 
 import ast
-import re
 
 from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements, extent_of
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import (
     Allocate,
-    Branch,
     Communicate,
     Compute,
     Copy,
     Interpret,
-    Loop,
     Op,
     Step,
     walk,
 )
-from advisor.ir.values import Point, Subscript
+from advisor.ir.values import Point
 from costdb.expr import Expr, free_symbols, num, sym
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     by_rank,
     is_stretch,
     may_be_written,
-    may_share,
     new_array,
     payload_of,
     plain_array,
     same_memory,
     symbols_of,
 )
-from transforms.kit.names import BASE, argument, bound_in, is_name, is_uniform, keywords, words
+from transforms.kit.names import BASE, argument, bound_in, is_name, keywords, words
 from transforms.kit.programs import collective
-from transforms.kit.rewrite import fresh_name, statement_at
-from transforms.messages.patterns import End, Kind, Pattern, arms
+from transforms.kit.rewrite import fresh_name, span_of, statement_at
+from transforms.messages.patterns import End, Pattern
 
 ROOTED = frozenset({Op.REDUCE, Op.GATHER})
 LISTS = frozenset({Op.SCATTER, Op.ALLTOALL})
@@ -270,137 +266,53 @@ class Instead:
     call : Communicate
     texts : tuple of str
         Its arguments, at the root and elsewhere, or everywhere; none where they cannot be written.
-    handled : Step or None
-        What a root does with each piece, which the collective does as well.
+    added : Compute or None
+        How a root adds up what comes, which the collective does as well.
     """
 
     call: Communicate
     texts: tuple[str, ...] = ()
-    handled: Compute | Copy | None = None
+    added: Compute | None = None
 
 
 def _call(pattern: Pattern, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
     call = replace(collective(pattern.send.step, op, send, receive), blocking=True, places={})
     operation = "SUM" if op is Op.REDUCE else None
-    rooted = pattern.kind is not Kind.EACH
-    return replace(call, mode="", root=pattern.root if rooted else None, operation=operation)
-
-
-def for_each(program: Program, pattern: Pattern) -> Instead | None:
-    """Return what exchanges of each rank with each come to.
-
-    ======= ======== ===========
-    sent    received collective
-    ======= ======== ===========
-    a piece a piece  `Alltoall`
-    same    a piece  `Allgather`
-    ======= ======== ===========
-    """
-    sent, got = pattern.send.step.send, pattern.take.step.receive
-    given, taken = plain_array(sent), plain_array(got)
-    if sent is None or got is None or given is None or taken is None:
-        return None
-    pieces, into = _pieces(pattern.send, given), _pieces(pattern.take, taken)
-    if into is None or sent.dtype != got.dtype or sent.count != got.count:
-        return None
-    if may_share(given, taken):
-        return None
-    if pattern.send.spares and not _own_is_copied(pattern, given, taken):
-        return None
-    text = _whole_text(pattern.take, got, into)
-    received = replace(got, view=into, count=into.count, text=text or got.text)
-    if pieces is not None:
-        own = _whole_text(pattern.send, sent, pieces)
-        whole = replace(sent, view=pieces, count=pieces.count, text=own or sent.text)
-        call = _call(pattern, Op.ALLTOALL, whole, received)
-    elif not _varies(program, pattern.send, sent):
-        own, call = sent.text, _call(pattern, Op.ALLGATHER, sent, received)
-    else:
-        return None
-    written = own and text and not _of_own_rank(pattern)
-    return Instead(call, (f"{own}, {text}",) if written else ())
-
-
-def _own_is_copied(pattern: Pattern, sent: View, taken: View) -> bool:
-    """Return whether a rank copies its own piece, for a loop that leaves it out."""
-    block, first = pattern.visit.block, pattern.visit.position
-    rank, last = pattern.communicator.rank, first + len(pattern.steps)
-    regions: list[tuple[Subscript, ...] | None]
-    own = [
-        replace(view, region=(Point(rank), *(view.region or ())[1:]))
-        if _pieces(end, view) is not None
-        else view
-        for end, view in ((pattern.send, sent), (pattern.take, taken))
-    ]
-    index = sym(pattern.send.loop.variable if pattern.send.loop is not None else "")
-    for copy in _of_own_rank(pattern):
-        # the loop's index is that rank
-        regions = [
-            tuple(Point(rank) if part == Point(index) else part for part in view.region or ())
-            for view in (copy.source, copy.target)
-        ]
-        same = same_memory(copy.source, own[0]) and same_memory(copy.target, own[1])
-        return same and regions == [view.region for view in own]
-    for steps in (block[last:], block[:first][::-1]):
-        for step in steps:
-            if isinstance(step, Copy) and not step.allocates and same_memory(step.target, own[1]):
-                regions = [step.source.region, step.target.region]
-                return same_memory(step.source, own[0]) and regions == [v.region for v in own]
-            if any(may_be_written(step, view) for view in own) or isinstance(step, Loop | Branch):
-                break
-    return False
-
-
-def _of_own_rank(pattern: Pattern) -> list[Copy]:
-    """Return the copies that stand where a loop over ranks leaves out the own one."""
-    loops = [one for one in pattern.steps if isinstance(one, Loop)]
-    guards = [one for loop in loops for one in loop.body if isinstance(one, Branch)]
-    return [step for one in guards for step in arms(one) if isinstance(step, Copy)]
+    return replace(call, mode="", root=pattern.root, operation=operation)
 
 
 def at_root(program: Program, pattern: Pattern) -> Instead | None:
     """Return what messages between a root and all others come to.
 
-    ========================================= =========
-    root                                      collective
-    ========================================= =========
-    receives the piece that its rank tells    `Gather`
-    receives pieces whose senders tell counts `Gatherv`
-    receives a buffer, copied to such a piece `Gather`
-    receives a buffer, added to another       `Reduce`
-    sends the piece that the rank tells       `Scatter`
-    sends the same to all                     `Bcast`
-    ========================================= =========
+    ====================================== =========
+    root                                   collective
+    ====================================== =========
+    receives the piece that its rank tells `Gather`
+    receives a buffer, added to another    `Reduce`
+    sends the piece that the rank tells    `Scatter`
+    sends the same to all                  `Bcast`
+    ====================================== =========
     """
     if pattern.inner.step.pickled:
         return _of_objects(program, pattern)
-    gathers = pattern.kind is Kind.FROM_ALL
+    gathers = pattern.gathers
     sent, got = pattern.send.step.send, pattern.take.step.receive
     given, taken = plain_array(sent), plain_array(got)
-    if sent is None or got is None or given is None or taken is None or sent.dtype != got.dtype:
+    if sent is None or got is None or given is None or taken is None:
         return None
-    if sent.count != got.count:
-        return _uneven(program, pattern, got, sent) if gathers else None
+    if (sent.dtype, sent.count) != (got.dtype, got.count):
+        return None
     mpi, inner, view = f"{program.mpi_module}.IN_PLACE", pattern.inner, taken if gathers else given
     pieces, payload = _pieces(inner, view), got if gathers else sent
-    handled: Compute | Copy | None = None
-    if gathers and pieces is None:
-        handled = _handled(inner)
-        target = None if handled is None else handled.target
+    if pieces is None and gathers:
+        added = _added(inner)
+        target = None if added is None else added.target
         if target is None or (target.count, target.dtype) != (sent.count, sent.dtype):
-            handled = None
-        if isinstance(handled, Compute) and handled.target is not None:
-            total, more = replace(got, view=handled.target), f"op={program.mpi_module}.SUM"
-            node = statement_at(handled.span, program.context)
-            texts: tuple[str, ...] = ()
-            if isinstance(node, ast.AugAssign) and is_stretch(handled.target):
-                texts = (f"{mpi}, {ast.unparse(node.target)}, {more}", f"{sent.text}, None, {more}")
-            return Instead(_call(pattern, Op.REDUCE, sent, total), texts, handled)
-        if isinstance(handled, Copy):
-            payload = replace(got, view=handled.target, text=handled.target.text)
-            pieces = _pieces(inner, handled.target)
+            return None
+        total = replace(got, view=target)
+        return Instead(_call(pattern, Op.REDUCE, sent, total), added=added)
     if pieces is None:
-        if gathers or inner.loop is None or inner.loop.variable in symbols_of(given):
+        if inner.loop is None or inner.loop.variable in symbols_of(given):
             return None
         if _varies(program, inner, sent):
             return None
@@ -409,7 +321,7 @@ def at_root(program: Program, pattern: Pattern) -> Instead | None:
     whole = replace(payload, view=pieces, count=pieces.count)
     if gathers:
         texts = (f"{mpi}, {text}", f"{sent.text}, None") if text else ()
-        return Instead(_call(pattern, Op.GATHER, sent, whole), texts, handled)
+        return Instead(_call(pattern, Op.GATHER, sent, whole), texts)
     texts = (f"{text}, {mpi}", f"None, {got.text}") if text else ()
     return Instead(_call(pattern, Op.SCATTER, whole, got), texts)
 
@@ -441,36 +353,16 @@ def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
     return f"{base[1]}[:{end.step.receiver}.Get_size()]" if stop == size else None
 
 
-def _handled(end: End) -> Compute | Copy | None:
-    """Return how a root adds what comes to an array, or copies it to its place."""
+def _added(end: End) -> Compute | None:
+    """Return how a root adds what comes to an array."""
     got, steps = end.step.receive, () if end.loop is None else end.loop.body
-    if got is None or got.view is None:
+    if got is None or got.view is None or len(steps) != 2 or steps[0] != end.step:
         return None
-    # where it is received may be made anew for every rank
-    body = [one for one in steps if one != Allocate(got.view.buffer, one.span, filled=False)]
-    if len(body) != 2 or body[0] != end.step:
-        return None
-    match body[1]:
+    match steps[1]:
         case Compute(operation="add", target=View() as total, reads=(_, _) as terms) as added:
             if all(any(same_memory(term, one) for term in terms) for one in (got.view, total)):
                 return added
-        case Copy(target=target, source=source, allocates=False) as copied:
-            plain = source.is_whole and not (target.transposed or target.flat)
-            return copied if plain and same_memory(source, got.view) else None
     return None
-
-
-def _uneven(program: Program, pattern: Pattern, pieces: Payload, sent: Payload) -> Instead | None:
-    """Return a gather of pieces of different lengths, where the sender tells its own."""
-    assert sent.count is not None
-    index = pattern.inner.text
-    if not (is_name(index) and re.search(rf"\b{index}\b", pieces.text)):
-        return None  # nothing shows that each piece has a place of its own
-    own = free_symbols(pattern.communicator.rank)
-    lengths = free_symbols(sent.count) - own
-    if not own & free_symbols(sent.count) or not is_uniform(program, map(sym, lengths)):
-        return None
-    return Instead(replace(_call(pattern, Op.GATHER, sent, None), method="Gatherv", varying=True))
 
 
 def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
@@ -478,7 +370,7 @@ def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
 
     Whether it should take arrays as they are in memory is another question, and another rule's.
     """
-    sent, gathers = pattern.send.step.send, pattern.kind is Kind.FROM_ALL
+    sent, gathers = pattern.send.step.send, pattern.gathers
     if sent is None:
         return None
     if sent.kind is PayloadKind.OBJECT:
@@ -496,14 +388,23 @@ def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
         return None
     if sent.count is None or (not gathers and sent.view is None):
         return None  # a number may be another one for each rank
-    op = Op.GATHER
-    if not gathers:
+    if gathers:
+        op = Op.REDUCE if _adds(program, pattern.inner) else Op.GATHER
+    else:
         op = Op.SCATTER if _varies(program, pattern.send, sent) else Op.BCAST
     call = replace(_call(pattern, op, sent, None), method=op.value)
     if op is Op.SCATTER:
         size, kind = pattern.communicator.size, PayloadKind.OBJECT
         call = replace(call, send=Payload(kind, sent.text, sent.span, parts=(sent,), length=size))
     return Instead(call)
+
+
+def _adds(program: Program, end: End) -> bool:
+    """Return whether a root adds the objects that come to a total, one by one."""
+    match None if end.loop is None else statement_at(end.loop.span, program.context):
+        case ast.For(body=[ast.AugAssign(op=ast.Add(), value=value)], orelse=[]):
+            return span_of(value, program.context.lines) == end.step.span
+    return False
 
 
 def _varies(program: Program, end: End, sent: Payload) -> bool:
