@@ -240,9 +240,9 @@ def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
 
 
 def _exchange(steps: tuple[Step, ...], waits: Expr) -> tuple[Communicate, Loop, Communicate]:
-    """Return one of the messages, all that wait for one another, and the exchange."""
+    """Return a message, all that wait for one another, and the exchange."""
     acting = _acting(steps)
-    send, receive = (next(one for one in acting if one.op is op) for op in (Op.SEND, Op.RECV))
+    send, receive = ([one for one in acting if one.op is op][-1] for op in (Op.SEND, Op.RECV))
     call = replace(send, op=Op.SENDRECV, method="Sendrecv", receive=receive.receive)
     chain = Loop(LoopKind.COUNTED, "", num(0), waits, 1, waits, (send,), send.span)
     return send, chain, replace(call, source=receive.source)
