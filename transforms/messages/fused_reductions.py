@@ -1,8 +1,8 @@
 """# ADV608 separate-calls
 
 **What it does.** Finds calls of one kind that follow one another and do not wait for each other,
-and makes one of them: numbers that are reduced over all ranks or to a root, sent by a root to all,
-or exchanged. Reductions with work, tests or calls of functions between them are shown, and those of
+and makes one of them: numbers that are reduced over all ranks, sent by a root to all, or exchanged.
+Reductions to a root are shown, and those with work, tests or calls of functions between them, of
 arrays or of several types, where no later one takes what an earlier one brings.
 
 **Why it costs.** A call that carries little is all latency: a message, or a tree of messages, each
@@ -303,7 +303,7 @@ def _sent(step: Communicate, program: Program) -> ast.AST:
 
 
 def _is_number(program: Program, step: Communicate) -> bool:
-    """Return whether a step reduces, sends to all or exchanges one number, into a name."""
+    """Return whether a step gives all ranks, or exchanges, one number, into a name."""
     sent = step.send
     if not step.pickled or not step.blocking or step.result is None or sent is None:
         return False
@@ -311,13 +311,10 @@ def _is_number(program: Program, step: Communicate) -> bool:
         return False
     if step.op is Op.SENDRECV:
         # from nobody comes None, which has no parts
-        return is_exchange(step) and named_rank(step.source) is not None and not _receives(step)
+        known = named_rank(step.source) is not None and "status" not in step.places
+        return known and is_exchange(step) and step.receive is None
     reduces = step.operation in _OPERATIONS and sent.dtype in _NUMBERS
-    return step.op is Op.BCAST or (step.op in (Op.REDUCE, Op.ALLREDUCE) and reduces)
-
-
-def _receives(step: Communicate) -> bool:
-    return not step.places.keys().isdisjoint(("recvbuf", "status"))
+    return step.op is Op.BCAST or (step.op is Op.ALLREDUCE and reduces)
 
 
 def _is_alike(program: Program, first: Communicate, step: Communicate) -> bool:
@@ -356,13 +353,13 @@ def _proposal(
             lines.append((step.statement, f"{here} = {text}"))
             text = here
         sent.append(text)
-    moves = first.op in (Op.BCAST, Op.SENDRECV)
+    moves = first.op is not Op.ALLREDUCE
+    verb = {Op.BCAST: "send", Op.SENDRECV: "exchange"}.get(first.op, "reduce")
     call, written = (_moved if moves else _reduced)(program, run, ", ".join(sent))
     place = stretch(first.statement, run[-1].statement)
     writable = moves or (context.array_module is not None and program.mpi_module is not None)
     does = "" if moves else "; sums may be collected in another order, and agree to rounding"
     does += "; none of the numbers is NaN" * (first.operation in ("MAX", "MIN"))
-    verb = {Op.BCAST: "send", Op.SENDRECV: "exchange"}.get(first.op, "reduce")
     return offer(
         function,
         visit,
@@ -392,29 +389,15 @@ def _moved(program: Program, run: list[Communicate], sent: str) -> tuple[Communi
 def _reduced(program: Program, run: list[Communicate], sent: str) -> tuple[Communicate, list[str]]:
     """Return the call that reduces numbers as an array, and the statements around it."""
     first, np, mpi = run[0], program.context.array_module, program.mpi_module
-    to_root = first.op is Op.REDUCE
     memory = payload_of(new_array("reduced", "float64", (num(len(run)),), first.span), first.span)
-    call = replace(first, method=first.method.capitalize(), pickled=False, receive=memory)
-    call = replace(call, send=memory if to_root else None, in_place=not to_root)
-    name, received = (fresh_name(n, program.context.identifiers) for n in ("reduced", "received"))
-    rest = ", ".join(keywords(first, ("op", "root"), program))
-    rest = rest and f", {rest}"
-    results, values = ", ".join(str(step.result) for step in run), _results(name, run)
-    lines = [f"{name} = {np}.array([{sent}])"]
-    if not to_root:
-        return call, [
-            *lines,
-            f"{first.receiver}.Allreduce({mpi}.IN_PLACE, {name}{rest})",
-            f"{results} = {values}",
-        ]
-    values = _results(received, run)
-    values = f"({values})" if ", " in values else values
-    root = argument(first, "root", program) or "0"
-    return call, [
-        *lines,
-        f"{received} = {np}.empty_like({name})",
-        f"{first.receiver}.Reduce({name}, {received}{rest})",
-        f"{results} = {values} if {first.receiver}.Get_rank() == {root} else [None] * {len(run)}",
+    call = replace(first, method="Allreduce", pickled=False, receive=memory, send=None)
+    name = fresh_name("reduced", program.context.identifiers)
+    rest = "".join(f", {one}" for one in keywords(first, ("op",), program))
+    results = ", ".join(str(step.result) for step in run)
+    return replace(call, in_place=True), [
+        f"{name} = {np}.array([{sent}])",
+        f"{first.receiver}.Allreduce({mpi}.IN_PLACE, {name}{rest})",
+        f"{results} = {_results(name, run)}",
     ]
 
 
