@@ -46,17 +46,12 @@ from collections.abc import Collection, Iterator
 from itertools import takewhile
 
 from advisor.finding import MODULE
-from advisor.ir.spmd.memory import Buffer, Payload, PayloadKind, View, elements
+from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
-    Allocate,
     Call,
     Communicate,
-    Compute,
-    Copy,
-    Interpret,
     Op,
-    Step,
     Visit,
     walk,
 )
@@ -67,7 +62,6 @@ from transforms.kit.memory import new_array, payload_of
 from transforms.kit.names import (
     argument,
     bound_names,
-    is_name,
     is_simple,
     keywords,
     loaded_names,
@@ -233,73 +227,41 @@ _REST = ("root", "dest", "sendtag", "source", "recvtag")
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield one call for all those that none of them, and nothing in between, waits for."""
+    """Yield one call for all those of which none waits for another."""
     for function in program.functions:
         taken: set[Span] = set()
         for visit, step in function.operations():
             if step.span in taken or not _is_number(program, step):
                 continue
-            run, between = _run(program, visit, step)
+            run = _run(program, visit, step)
             taken |= {one.span for one in run} if len(run) > 1 else set()
             clear = step.op is not Op.SENDRECV or is_clear(function, visit)
             if len(run) > 1 and clear and on_all_ranks(function.visits(), visit):
-                yield _proposal(program, function, visit, run, between)
+                yield _proposal(program, function, visit, run)
         yield from reductions_apart(program, function, taken)
 
 
-def _run(
-    program: Program, visit: Visit, first: Communicate
-) -> tuple[list[Communicate], list[ast.stmt]]:
-    """Return the calls from one on that could be one, and what else stands among them."""
-    context = program.context
+def _run(program: Program, visit: Visit, first: Communicate) -> list[Communicate]:
+    """Return the calls from one on, statement after statement, that could be one."""
+    context, run = program.context, [first]
     nodes, at = suite_at(first.statement, context) or ([], 0)
-    steps: dict[int, list[Step]] = {}
-    for one in visit.block[visit.position :]:
-        steps.setdefault(one.span.start_line, []).append(one)
-    run, between, passed = [first], list[ast.stmt](), list[ast.stmt]()
+    steps = {one.statement: one for one in visit.block if isinstance(one, Communicate)}
     for node in nodes[at + 1 :]:
-        place = span_of(node, context.lines)
-        lines = range(place.start_line, place.end_line + 1)
-        held = [one for line in lines for one in steps.get(line, ())]
-        calls = [one for one in held if isinstance(one, Communicate)]
-        harmless = all(_changes_nothing(one, place) for one in held)
-        if not isinstance(node, ast.Assign) or not harmless:
+        step = steps.get(span_of(node, context.lines))
+        if step is None or not (_is_number(program, step) and _is_alike(program, first, step)):
             break
-        targets = [part for one in node.targets for part in ast.walk(one)]
-        if not all(isinstance(one, ast.Name | ast.Tuple | ast.Store) for one in targets):
-            break
-        if not all(_is_number(program, one) for one in calls):
-            break
-        given = loaded_names(_sent(one, program) for one in run)
+        given = loaded_names(ast.parse(_given(one, program), mode="eval") for one in run)
         results = {str(one.result) for one in run}
-        if loaded_names([node.value]) & results or bound_names([node]) & (given | results):
+        # what one brings no later one may take, and none may bring what an earlier one takes
+        if loaded_names([getattr(node, "value", node)]) & results or step.result in given | results:
             break
-        if [one.statement for one in calls] == [place] and _is_alike(program, first, calls[0]):
-            run.append(calls[0])
-            between += passed
-            passed = []
-        else:
-            passed.append(node)
-    return run, between
-
-
-def _changes_nothing(step: Step, place: Span) -> bool:
-    """Return whether a step at a place writes to no memory that was there before."""
-    match step:
-        case Compute(target=View(buffer=Buffer(allocation=made))):
-            return place.contains(made.span)
-        case Copy(allocates=allocates):
-            return allocates
-    return isinstance(step, Compute | Allocate | Interpret | Communicate)
+        run.append(step)
+    return run
 
 
 def _given(step: Communicate, program: Program) -> str:
     name = "obj" if step.op is Op.BCAST else "sendobj"
     return argument(step, name, program) or ""
-
-
-def _sent(step: Communicate, program: Program) -> ast.AST:
-    return ast.parse(_given(step, program), mode="eval")
 
 
 def _is_number(program: Program, step: Communicate) -> bool:
@@ -339,23 +301,13 @@ def _proposal(
     function: SpmdFunction,
     visit: Visit,
     run: list[Communicate],
-    between: list[ast.stmt],
 ) -> ProgramProposal:
     first, context = run[0], program.context
-    sent: list[str] = []
-    others = [span_of(node, context.lines) for node in between]
-    lines = [(place, context.text(place)) for place in others]
-    for step in run:
-        text = _given(step, program)
-        if between and step is not run[-1] and not is_name(text):
-            # what is sent is computed where it was: what stands behind may draw numbers, too
-            here = fresh_name(f"{step.result}_here", context.identifiers)
-            lines.append((step.statement, f"{here} = {text}"))
-            text = here
-        sent.append(text)
     moves = first.op is not Op.ALLREDUCE
     verb = {Op.BCAST: "send", Op.SENDRECV: "exchange"}.get(first.op, "reduce")
-    call, written = (_moved if moves else _reduced)(program, run, ", ".join(sent))
+    call, written = (_moved if moves else _reduced)(
+        program, run, ", ".join(_given(one, program) for one in run)
+    )
     place = stretch(first.statement, run[-1].statement)
     writable = moves or (context.array_module is not None and program.mpi_module is not None)
     does = "" if moves else "; sums may be collected in another order, and agree to rounding"
@@ -369,9 +321,7 @@ def _proposal(
         tuple(run),
         (call,),
         f"none of them depends on another{does}",
-        in_place_of(place, [*(text for _, text in sorted(lines)), *written], context)
-        if writable
-        else "NumPy or MPI has no name",
+        in_place_of(place, written, context) if writable else "NumPy or MPI has no name",
         safe=moves,
     )
 

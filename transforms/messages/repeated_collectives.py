@@ -20,7 +20,6 @@ from advisor.ir.spmd.steps import (
     LoopKind,
     Op,
     Step,
-    walk,
 )
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
@@ -41,7 +40,6 @@ from transforms.kit.rewrite import (
     in_place_of,
     span_of,
     starts_line,
-    tree_of,
     with_calls,
 )
 from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts
@@ -57,7 +55,6 @@ _ROUNDED = "; sums of floating-point numbers are collected in another order, and
 _ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
 _OF_OBJECTS = {"MAX": "maximum", "MIN": "minimum"}
 """NumPy's functions for operations that do not go element by element through arrays of objects."""
-_COMPREHENDED = REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER}
 _SENT = ("sendobj", "obj", "sendbuf", "buf", "origin")
 _PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
 
@@ -76,37 +73,12 @@ def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[P
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        every = [*in_parts(program, function, visit), *_comprehended(program, loop)]
-        for parts in every:
-            written: list[str] | str = "the calls stand in an expression"
-            if parts.node.body:
-                written = _lines(parts, function, program)
+        for parts in in_parts(program, function, visit):
+            written = _lines(parts, function, program)
             key = parts.talks[0].at.span
             if key not in found or not isinstance(written, str):
                 found[key] = _collected(program, function, visit.loops, parts, written)
     yield from found.values()
-
-
-def _comprehended(program: Program, loop: Loop) -> Iterator[Parts]:
-    """Yield a comprehension around a call, of which each element is what one call brings."""
-    steps = [one.step for one in walk(loop.body, into_calls=True)]
-    talks = [one for one in steps if isinstance(one, Communicate)]
-    if len(talks) != 1 or talks[0] not in loop.body or not talks[0].blocking:
-        return
-    (step,), lines = talks, program.context.lines
-    around = [
-        node
-        for node in ast.walk(tree_of(program.context.source))
-        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp)
-        and span_of(node, lines).contains(step.span)
-    ]
-    if not around or len(around[-1].generators) > 1 or step.op not in _COMPREHENDED:
-        return
-    node, (over,) = around[-1], around[-1].generators
-    text = " ".join(argument(step, name, program) or "" for name in _SENT)
-    if words(text) & bound_names([over.target]) and not over.ifs:
-        like = ast.copy_location(ast.For(over.target, over.iter, [], []), node)
-        yield Parts(like, loop, [Talk(step, step, (loop,))])
 
 
 # --- what takes their place -----------------------------------------------------------------------
