@@ -32,16 +32,16 @@ from costdb.expr.nodes import Mod
 from costdb.records import replace
 from transforms.kit.memory import apart, may_be_written, plain_array, written_sizes
 from transforms.kit.names import bound_in, bound_names, is_uniform, loaded_names, words
-from transforms.kit.ranks import on_all_ranks, same_communicator
+from transforms.kit.ranks import Bound, on_all_ranks, same_communicator
 from transforms.kit.rewrite import span_of, stretch, tree_of
 from transforms.messages.buffers import carried
 from transforms.messages.patterns import is_clear
 
 _RANKS = (2, 3, 4, 5)
-_WAITS = {
-    (1, 2, 3, 4): lambda size: size - 1,
-    (2, 3, 4, 5): lambda size: size,
-    (2, 2, 2, 2): lambda size: num(2),
+_WAITS: Mapping[tuple[int, ...], Bound] = {
+    (1, 2, 3, 4): Bound(1, -1),
+    (2, 3, 4, 5): Bound(1, 0),
+    (2, 2, 2, 2): Bound(0, 2),
 }
 """How many messages follow one another, in chains and in turns: on these ranks, and in general."""
 _MOST = 4
@@ -195,7 +195,7 @@ def _waits(program: Program, steps: tuple[Step, ...], runs: tuple[list[_Acts], .
     waits = _WAITS.get(tuple(map(_last, runs)))
     if waits is None or not _is_ready(program, steps):
         return None
-    return waits(_acting(steps)[0].communicator.size)
+    return _acting(steps)[0].communicator.size * waits.ranks + waits.constant
 
 
 def _last(run: list[_Acts]) -> int:
@@ -226,7 +226,8 @@ def _last(run: list[_Acts]) -> int:
 def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
     """Return whether the arrays that ranks send are there before anything comes."""
     inside, acting = [one for step in steps for one in _inside(step)], _acting(steps)
-    plain = all(one.blocking and not one.pickled for one in acting)
+    ends = (Op.SEND, Op.RECV)
+    plain = all(one.op in ends and one.blocking and not one.pickled for one in acting)
     if not plain or not all(isinstance(one, Branch | Communicate | Interpret) for one in inside):
         return False
     sent = [plain_array(one.send) for one in acting if one.op is Op.SEND]
