@@ -236,9 +236,7 @@ def _edits_of_buffers(
         f"{end.receiver}.{found.call.method}({text}, {to})"
         for end, text in zip((root, other), found.texts, strict=True)
     )
-    node = statement_at(loop.span, context)
-    place = loop.span if node is None else span_of(node, context.lines)
-    edits = instead(program, function, place, [here], [root])
+    edits = instead(program, function, loop, [here], root)
     if isinstance(edits, str):
         return edits
     return together(edits, in_place_of(other.statement, [there], context))

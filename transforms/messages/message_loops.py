@@ -91,7 +91,6 @@ from transforms.kit.programs import ProgramRule, instead, offer
 from transforms.kit.ranks import named_rank
 from transforms.kit.rewrite import (
     Edits,
-    span_of,
     statement_at,
     together,
 )
@@ -310,11 +309,10 @@ def _edits(program: Program, end: End, loop: Loop, sent: Span, text: str) -> Edi
     context, call = program.context, end.step.statement
     if call.start_line != call.end_line:
         return "the call stands on several lines"
-    line, node = context.text(call), statement_at(loop.span, context)
+    line = context.text(call)
     ahead, behind = (c - call.start_column for c in (sent.start_column, sent.end_column))
-    place = loop.span if node is None else span_of(node, context.lines)
     lines = [f"{line[:ahead]}{text}{line[behind:]}"]
-    return instead(program, end.function, place, lines, [end.step])
+    return instead(program, end.function, loop, lines, end.step)
 
 
 TRANSFORM = ProgramRule("ADV603", "message-per-element", __doc__, propose)
