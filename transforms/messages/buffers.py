@@ -7,37 +7,25 @@ parts are combined to, or a list.
 
 from __future__ import annotations
 
-import ast
-
-from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements, extent_of
+from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import (
     Allocate,
     Communicate,
-    Compute,
     Copy,
     Interpret,
     Op,
     Step,
-    walk,
 )
-from advisor.ir.values import Point
-from costdb.expr import Expr, free_symbols, num, sym
+from costdb.expr import Expr, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
-    by_rank,
     is_stretch,
-    may_be_written,
     new_array,
     payload_of,
-    plain_array,
-    same_memory,
-    symbols_of,
 )
-from transforms.kit.names import BASE, argument, bound_in, is_name, keywords, words
-from transforms.kit.programs import collective
-from transforms.kit.rewrite import fresh_name, span_of, statement_at
-from transforms.messages.patterns import End, Pattern
+from transforms.kit.names import argument, is_name, keywords
+from transforms.kit.rewrite import fresh_name
 
 ROOTED = frozenset({Op.REDUCE, Op.GATHER})
 LISTS = frozenset({Op.SCATTER, Op.ALLTOALL})
@@ -251,174 +239,3 @@ class Writer:
         sent = (of_each, packed) if op is Op.ALLTOALL else (f"{own}.shape", mine)
         first = f"{shapes} = {call(op.value, sent[0])}"
         return [first, *memory, call(upper, sent[1], into), taken], []
-
-
-# --- collectives ----------------------------------------------------------------------------------
-# Which collective a pattern of messages stands for: by what is sent, and where it comes to.
-
-
-@dataclass(frozen=True, slots=True)
-class Instead:
-    """The collective that a pattern stands for.
-
-    Attributes
-    ----------
-    call : Communicate
-    texts : tuple of str
-        Its arguments, at the root and elsewhere, or everywhere; none where they cannot be written.
-    added : Compute or None
-        How a root adds up what comes, which the collective does as well.
-    """
-
-    call: Communicate
-    texts: tuple[str, ...] = ()
-    added: Compute | None = None
-
-
-def _call(pattern: Pattern, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
-    call = replace(collective(pattern.send.step, op, send, receive), blocking=True, places={})
-    operation = "SUM" if op is Op.REDUCE else None
-    return replace(call, mode="", root=pattern.root, operation=operation)
-
-
-def at_root(program: Program, pattern: Pattern) -> Instead | None:
-    """Return what messages between a root and all others come to.
-
-    ====================================== =========
-    root                                   collective
-    ====================================== =========
-    receives the piece that its rank tells `Gather`
-    receives a buffer, added to another    `Reduce`
-    sends the piece that the rank tells    `Scatter`
-    sends the same to all                  `Bcast`
-    ====================================== =========
-    """
-    if pattern.inner.step.pickled:
-        return _of_objects(program, pattern)
-    gathers = pattern.gathers
-    sent, got = pattern.send.step.send, pattern.take.step.receive
-    given, taken = plain_array(sent), plain_array(got)
-    if sent is None or got is None or given is None or taken is None:
-        return None
-    if (sent.dtype, sent.count) != (got.dtype, got.count):
-        return None
-    mpi, inner, view = f"{program.mpi_module}.IN_PLACE", pattern.inner, taken if gathers else given
-    pieces, payload = _pieces(inner, view), got if gathers else sent
-    if pieces is None and gathers:
-        added = _added(inner)
-        target = None if added is None else added.target
-        if target is None or (target.count, target.dtype) != (sent.count, sent.dtype):
-            return None
-        total = replace(got, view=target)
-        return Instead(_call(pattern, Op.REDUCE, sent, total), added=added)
-    if pieces is None:
-        if inner.loop is None or inner.loop.variable in symbols_of(given):
-            return None
-        if _varies(program, inner, sent):
-            return None
-        return Instead(_call(pattern, Op.BCAST, sent, None), (sent.text, got.text))
-    text = _whole_text(inner, payload, pieces)
-    whole = replace(payload, view=pieces, count=pieces.count)
-    if gathers:
-        texts = (f"{mpi}, {text}", f"{sent.text}, None") if text else ()
-        return Instead(_call(pattern, Op.GATHER, sent, whole), texts)
-    texts = (f"{text}, {mpi}", f"None, {got.text}") if text else ()
-    return Instead(_call(pattern, Op.SCATTER, whole, got), texts)
-
-
-def _pieces(end: End, view: View) -> View | None:
-    """Return the pieces of all ranks together, if an end walks through them in their order."""
-    if end.loop is None or end.partner is None or not view.region:
-        return None
-    first, variable, partner = view.region[0], end.loop.variable, end.partner
-    if isinstance(first, Point) and first.at == partner:
-        view, partner = (
-            replace(view, region=(Point(sym(variable)), *view.region[1:])),
-            sym(variable),
-        )
-    size = end.step.communicator.size
-    if free_symbols(partner) != {variable}:
-        return None
-    return by_rank(view, variable, partner, size)
-
-
-def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
-    """Return all pieces, as Python: what they are of, or its beginning."""
-    base, extents = BASE.fullmatch(payload.text.strip()), whole.buffer.extents
-    if base is None or "." in base[1] or whole.region is None or extents is None:
-        return None
-    stop, size = extent_of(whole.region[0]), end.step.communicator.size
-    if stop == extents[0]:
-        return base[1]
-    return f"{base[1]}[:{end.step.receiver}.Get_size()]" if stop == size else None
-
-
-def _added(end: End) -> Compute | None:
-    """Return how a root adds what comes to an array."""
-    got, steps = end.step.receive, () if end.loop is None else end.loop.body
-    if got is None or got.view is None or len(steps) != 2 or steps[0] != end.step:
-        return None
-    match steps[1]:
-        case Compute(operation="add", target=View() as total, reads=(_, _) as terms) as added:
-            if all(any(same_memory(term, one) for term in terms) for one in (got.view, total)):
-                return added
-    return None
-
-
-def _of_objects(program: Program, pattern: Pattern) -> Instead | None:
-    """Return the lower-case collective that pickled messages of a known kind stand for.
-
-    Whether it should take arrays as they are in memory is another question, and another rule's.
-    """
-    sent, gathers = pattern.send.step.send, pattern.gathers
-    if sent is None:
-        return None
-    if sent.kind is PayloadKind.OBJECT:
-        # the same for all, where nothing else happens on the way
-        loop = pattern.inner.loop
-        node = None if loop is None else statement_at(loop.span, program.context)
-        if gathers or loop is None or not isinstance(node, ast.For) or len(node.body) > 1:
-            return None
-        if not is_name(sent.text):
-            return None  # made anew for each rank
-        if words(sent.text) & bound_in(program, loop):
-            return None
-        return Instead(replace(_call(pattern, Op.BCAST, sent, None), method="bcast"))
-    if sent.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
-        return None
-    if sent.count is None or (not gathers and sent.view is None):
-        return None  # a number may be another one for each rank
-    if gathers:
-        op = Op.REDUCE if _adds(program, pattern.inner) else Op.GATHER
-    else:
-        op = Op.SCATTER if _varies(program, pattern.send, sent) else Op.BCAST
-    call = replace(_call(pattern, op, sent, None), method=op.value)
-    if op is Op.SCATTER:
-        size, kind = pattern.communicator.size, PayloadKind.OBJECT
-        call = replace(call, send=Payload(kind, sent.text, sent.span, parts=(sent,), length=size))
-    return Instead(call)
-
-
-def _adds(program: Program, end: End) -> bool:
-    """Return whether a root adds the objects that come to a total, one by one."""
-    match None if end.loop is None else statement_at(end.loop.span, program.context):
-        case ast.For(body=[ast.AugAssign(op=ast.Add(), value=value)], orelse=[]):
-            return span_of(value, program.context.lines) == end.step.span
-    return False
-
-
-def _varies(program: Program, end: End, sent: Payload) -> bool:
-    """Return whether what is sent may be another thing for each rank.
-
-    It is named by what the loop binds, or made or written in the loop.
-    """
-    named = end.loop is not None and words(sent.text) & bound_in(program, end.loop)
-    return bool(named) or is_changed(end, sent)
-
-
-def is_changed(end: End, sent: Payload | None) -> bool:
-    """Return whether what is sent may be written to before its loop has ended."""
-    if sent is None or sent.view is None or end.loop is None:
-        return True
-    inside = walk(end.loop.body, into_calls=True)
-    return any(may_be_written(one.step, sent.view) for one in inside)

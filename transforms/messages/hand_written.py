@@ -55,15 +55,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import Payload, PayloadKind, elements
+from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements, extent_of
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
+from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step, Visit, walk
+from advisor.ir.values import Point
 from advisor.source import Edit, Span
-from costdb.expr import free_symbols, num, substitute
-from costdb.records import replace
-from transforms.kit.memory import fits, symbols_of
-from transforms.kit.names import argument, is_simple
-from transforms.kit.programs import ProgramRule, instead, offer, sent_text
+from costdb.expr import free_symbols, num, substitute, sym
+from costdb.records import dataclass, replace
+from transforms.kit.memory import (
+    by_rank,
+    fits,
+    may_be_written,
+    plain_array,
+    same_memory,
+    symbols_of,
+)
+from transforms.kit.names import BASE, argument, bound_in, is_name, is_simple, words
+from transforms.kit.programs import ProgramRule, collective, instead, offer, sent_text
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -76,8 +84,8 @@ from transforms.kit.rewrite import (
     statement_at,
     together,
 )
-from transforms.messages.buffers import Instead, at_root, carried, is_changed
-from transforms.messages.patterns import Pattern, patterns
+from transforms.messages.buffers import carried
+from transforms.messages.patterns import End, Pattern, patterns
 from transforms.messages.traced import traced
 
 _REASON = (
@@ -109,7 +117,7 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
             if pattern.send.pieces:
                 yield _instead_of_pieces(function, pattern)
                 continue
-            found = at_root(program, pattern)
+            found = _at_root(program, pattern)
             if found is not None:
                 yield _instead_of_fan(program, function, pattern, found)
 
@@ -145,11 +153,181 @@ def _of_all_ranks(
     )
 
 
+# --- which collective it is: by what is sent, and where it comes to ------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Instead:
+    """The collective that a pattern stands for.
+
+    Attributes
+    ----------
+    call : Communicate
+    texts : tuple of str
+        Its arguments, at the root and elsewhere, or everywhere; none where they cannot be written.
+    added : Compute or None
+        How a root adds up what comes, which the collective does as well.
+    """
+
+    call: Communicate
+    texts: tuple[str, ...] = ()
+    added: Compute | None = None
+
+
+def _call(pattern: Pattern, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
+    call = replace(collective(pattern.send.step, op, send, receive), blocking=True, places={})
+    operation = "SUM" if op is Op.REDUCE else None
+    return replace(call, mode="", root=pattern.root, operation=operation)
+
+
+def _at_root(program: Program, pattern: Pattern) -> _Instead | None:
+    """Return what messages between a root and all others come to.
+
+    ====================================== =========
+    root                                   collective
+    ====================================== =========
+    receives the piece that its rank tells `Gather`
+    receives a buffer, added to another    `Reduce`
+    sends the piece that the rank tells    `Scatter`
+    sends the same to all                  `Bcast`
+    ====================================== =========
+    """
+    if pattern.inner.step.pickled:
+        return _of_objects(program, pattern)
+    gathers = pattern.gathers
+    sent, got = pattern.send.step.send, pattern.take.step.receive
+    given, taken = plain_array(sent), plain_array(got)
+    if sent is None or got is None or given is None or taken is None:
+        return None
+    if (sent.dtype, sent.count) != (got.dtype, got.count):
+        return None
+    mpi, inner, view = f"{program.mpi_module}.IN_PLACE", pattern.inner, taken if gathers else given
+    pieces, payload = _pieces(inner, view), got if gathers else sent
+    if pieces is None and gathers:
+        added = _added(inner)
+        target = None if added is None else added.target
+        if target is None or (target.count, target.dtype) != (sent.count, sent.dtype):
+            return None
+        total = replace(got, view=target)
+        return _Instead(_call(pattern, Op.REDUCE, sent, total), added=added)
+    if pieces is None:
+        if inner.loop is None or inner.loop.variable in symbols_of(given):
+            return None
+        if _varies(program, inner, sent):
+            return None
+        return _Instead(_call(pattern, Op.BCAST, sent, None), (sent.text, got.text))
+    text = _whole_text(inner, payload, pieces)
+    whole = replace(payload, view=pieces, count=pieces.count)
+    if gathers:
+        texts = (f"{mpi}, {text}", f"{sent.text}, None") if text else ()
+        return _Instead(_call(pattern, Op.GATHER, sent, whole), texts)
+    texts = (f"{text}, {mpi}", f"None, {got.text}") if text else ()
+    return _Instead(_call(pattern, Op.SCATTER, whole, got), texts)
+
+
+def _pieces(end: End, view: View) -> View | None:
+    """Return the pieces of all ranks together, if an end walks through them in their order."""
+    if end.loop is None or end.partner is None or not view.region:
+        return None
+    first, variable, partner = view.region[0], end.loop.variable, end.partner
+    if isinstance(first, Point) and first.at == partner:
+        view, partner = (
+            replace(view, region=(Point(sym(variable)), *view.region[1:])),
+            sym(variable),
+        )
+    size = end.step.communicator.size
+    if free_symbols(partner) != {variable}:
+        return None
+    return by_rank(view, variable, partner, size)
+
+
+def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
+    """Return all pieces, as Python: what they are of, or its beginning."""
+    base, extents = BASE.fullmatch(payload.text.strip()), whole.buffer.extents
+    if base is None or "." in base[1] or whole.region is None or extents is None:
+        return None
+    stop, size = extent_of(whole.region[0]), end.step.communicator.size
+    if stop == extents[0]:
+        return base[1]
+    return f"{base[1]}[:{end.step.receiver}.Get_size()]" if stop == size else None
+
+
+def _added(end: End) -> Compute | None:
+    """Return how a root adds what comes to an array."""
+    got, steps = end.step.receive, () if end.loop is None else end.loop.body
+    if got is None or got.view is None or len(steps) != 2 or steps[0] != end.step:
+        return None
+    match steps[1]:
+        case Compute(operation="add", target=View() as total, reads=(_, _) as terms) as added:
+            if all(any(same_memory(term, one) for term in terms) for one in (got.view, total)):
+                return added
+    return None
+
+
+def _of_objects(program: Program, pattern: Pattern) -> _Instead | None:
+    """Return the lower-case collective that pickled messages of a known kind stand for.
+
+    Whether it should take arrays as they are in memory is another question, and another rule's.
+    """
+    sent, gathers = pattern.send.step.send, pattern.gathers
+    if sent is None:
+        return None
+    if sent.kind is PayloadKind.OBJECT:
+        # the same for all, where nothing else happens on the way
+        loop = pattern.inner.loop
+        node = None if loop is None else statement_at(loop.span, program.context)
+        if gathers or loop is None or not isinstance(node, ast.For) or len(node.body) > 1:
+            return None
+        if not is_name(sent.text):
+            return None  # made anew for each rank
+        if words(sent.text) & bound_in(program, loop):
+            return None
+        return _Instead(replace(_call(pattern, Op.BCAST, sent, None), method="bcast"))
+    if sent.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
+        return None
+    if sent.count is None or (not gathers and sent.view is None):
+        return None  # a number may be another one for each rank
+    if gathers:
+        op = Op.REDUCE if _adds(program, pattern.inner) else Op.GATHER
+    else:
+        op = Op.SCATTER if _varies(program, pattern.send, sent) else Op.BCAST
+    call = replace(_call(pattern, op, sent, None), method=op.value)
+    if op is Op.SCATTER:
+        size, kind = pattern.communicator.size, PayloadKind.OBJECT
+        call = replace(call, send=Payload(kind, sent.text, sent.span, parts=(sent,), length=size))
+    return _Instead(call)
+
+
+def _adds(program: Program, end: End) -> bool:
+    """Return whether a root adds the objects that come to a total, one by one."""
+    match None if end.loop is None else statement_at(end.loop.span, program.context):
+        case ast.For(body=[ast.AugAssign(op=ast.Add(), value=value)], orelse=[]):
+            return span_of(value, program.context.lines) == end.step.span
+    return False
+
+
+def _varies(program: Program, end: End, sent: Payload) -> bool:
+    """Return whether what is sent may be another thing for each rank.
+
+    It is named by what the loop binds, or made or written in the loop.
+    """
+    named = end.loop is not None and words(sent.text) & bound_in(program, end.loop)
+    return bool(named) or _is_changed(end, sent)
+
+
+def _is_changed(end: End, sent: Payload | None) -> bool:
+    """Return whether what is sent may be written to before its loop has ended."""
+    if sent is None or sent.view is None or end.loop is None:
+        return True
+    inside = walk(end.loop.body, into_calls=True)
+    return any(may_be_written(one.step, sent.view) for one in inside)
+
+
 # --- what is written ------------------------------------------------------------------------------
 
 
 def _instead_of_fan(
-    program: Program, function: SpmdFunction, pattern: Pattern, found: Instead
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
 ) -> ProgramProposal:
     call, root, other = found.call, pattern.inner, pattern.outer.step
     loop = root.loop
@@ -206,7 +384,7 @@ def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramPropo
         sizes = (name for one in sent.view.buffer.extents or () for name in free_symbols(one))
         known = {*sizes, *(inner.variable for inner in root.pieces)}
         same = symbols_of(sent.view) <= known and loop.variable not in known | free_symbols(trips)
-        op = Op.BCAST if same and not is_changed(root, sent) else op
+        op = Op.BCAST if same and not _is_changed(root, sent) else op
     varying = op is not Op.BCAST
     call = carried(replace(step, root=pattern.root), op, sent.dtype, shape, varying=varying)
     return offer(
@@ -224,7 +402,7 @@ def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramPropo
 
 
 def _edits_of_buffers(
-    program: Program, function: SpmdFunction, pattern: Pattern, found: Instead
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
 ) -> Edits | str:
     """Return the edits of a root and of all others, or why there are none."""
     context, root, other = program.context, pattern.inner.step, pattern.outer.step
@@ -267,7 +445,7 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
         theirs = [f"{other.result} = {there.format('None')}"]
         ahead, behind = f"{pieces} = [None]", here.format(pieces)
         # what is pickled at once stays as it is
-        copied = sent.view is not None and is_changed(pattern.inner, sent)
+        copied = sent.view is not None and _is_changed(pattern.inner, sent)
         at_call = f"{pieces}.append({f'({sent.text}).copy()' if copied else sent.text})"
     there_ = in_place_of(other.statement, theirs, context)
     if call.op is Op.BCAST:
