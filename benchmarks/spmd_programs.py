@@ -171,6 +171,13 @@ CASES = (
                 comm.Recv(y, source=left)
                 comm.Send(x, dest=right)
         return y
+        """, """
+        rank, size = comm.Get_rank(), comm.Get_size()
+        left, right = (rank - 1) % size, (rank + 1) % size
+        x, y = np.arange(200000) + rank, np.zeros(200000, dtype=np.int64)
+        for step in range(50):
+            comm.Sendrecv(x, dest=right, recvbuf=y, source=left)
+        return y
         """),
     Case("8 reductions one after another", "messages.fused_reductions", """
         x = np.ones(100)

@@ -9,12 +9,12 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import Legality
 from advisor.ir.spmd.memory import Payload
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit, Wait
+from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
 from advisor.source import Span
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import PagedRule
-from transforms.kit.names import bound_in_lines, bound_names, used_outside, words
-from transforms.kit.rewrite import Edits, in_place_of, span_of, stands_alone, starts_line, suite_at
+from transforms.kit.names import bound_names, used_outside
+from transforms.kit.rewrite import Edits, in_place_of, span_of, stands_alone, statement_at
 
 _TITLE = 40
 """Characters of what is sent that a title shows."""
@@ -111,47 +111,24 @@ def collective(
 
 
 def instead(
-    program: Program,
-    function: SpmdFunction,
-    place: Span,
-    lines: list[str],
-    steps: Iterable[Step],
+    program: Program, function: SpmdFunction, loop: Loop, lines: list[str], step: Communicate
 ) -> Edits | str:
-    """Return what puts lines in the place of loops or branches of messages, or why nothing can.
+    """Return what puts lines in the place of a loop around one message, or why nothing can.
 
-    Nothing else is called there, and what is bound there is used nowhere else.
+    The loop does nothing else, and what it binds is used nowhere else.
     """
-    context = program.context
-    if not starts_line(place, context) or not stands_alone(context, place):
+    context, node = program.context, statement_at(loop.span, program.context)
+    if not isinstance(node, ast.For) or node.orelse:
+        return "the loop does not stand alone"
+    place, parts = span_of(node, context.lines), list(ast.walk(node))
+    held = (one for one in parts[1:] if isinstance(one, ast.stmt) and not isinstance(one, ast.If))
+    if any(span_of(one, context.lines) != step.statement for one in held):
+        return "the loop does more"
+    calls = (one for one in parts if isinstance(one, ast.Call))
+    for named in (ast.unparse(c.func) for c in calls if span_of(c, context.lines) != step.span):
+        if named != "range" and not named.endswith((".Get_rank", ".Get_size")):
+            return f"`{named}` is called besides"
+    if not stands_alone(context, place):
         return "other statements share its lines"
-    if context.text(place).startswith("elif"):
-        return "the branch is one of several"
-    calls = {step.span for step in steps}
-    names = set(bound_in_lines(program, place.start_line, place.end_line))
-    for step in steps:
-        if isinstance(step, Wait):
-            names |= words(context.text(step.span)) - {program.mpi_module or ""}
-    nodes, at = suite_at(place, context) or ([], 0)
-    for node in nodes[at:]:
-        for part in ast.walk(node) if place.contains(span_of(node, context.lines)) else ():
-            if isinstance(part, ast.For | ast.While) and part.orelse:
-                return "the loop has an `else`"
-            if isinstance(part, ast.stmt) and not isinstance(
-                part, ast.For | ast.If | ast.Assign | ast.Expr | ast.AugAssign
-            ):
-                return "the loop does more"
-            if isinstance(part, ast.Expr) and span_of(part.value, context.lines) not in calls:
-                names |= bound_names([part])
-            if isinstance(part, ast.Call) and not _is_plain(part, calls, context.lines):
-                return f"`{ast.unparse(part.func)}` is called besides"
-    kept = used_outside(names, place, function, program)
+    kept = used_outside(bound_names([node.target]), place, function, program)
     return in_place_of(place, lines, context) if kept is None else f"`{kept}` is used elsewhere"
-
-
-def _is_plain(call: ast.Call, calls: set[Span], lines: list[str]) -> bool:
-    named = ast.unparse(call.func)
-    return (
-        span_of(call, lines) in calls
-        or named == "range"
-        or named.endswith((".append", ".Get_rank", ".Get_size"))
-    )

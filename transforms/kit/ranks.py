@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 
 from advisor.ir.spmd.steps import (
     Branch,
-    Call,
     Communicate,
     Communicator,
     ConditionKind,
@@ -20,7 +19,6 @@ from advisor.ir.spmd.steps import (
     Partner,
     PartnerKind,
     Step,
-    Unknown,
     Visit,
     walk,
 )
@@ -164,29 +162,6 @@ def other_ranks(ranks: Ranks) -> Ranks:
     return tuple(one for low, high in pairs if not (one := Interval(low, high)).is_empty)
 
 
-def _both(ranks: Ranks, others: Ranks) -> Ranks | None:
-    """Return the ranks in both; None where that hangs on how many ranks there are."""
-    found: list[Interval] = []
-    for one in ranks:
-        for other in others:
-            if one.high.is_at_most(other.low) or other.high.is_at_most(one.low):
-                continue
-            low = _later(one.low, other.low)
-            high = _sooner(one.high, other.high)
-            if low is None or high is None:
-                return None
-            found.append(Interval(low, high))
-    return tuple(found)
-
-
-def _later(one: Bound, other: Bound) -> Bound | None:
-    return other if one.is_at_most(other) else one if other.is_at_most(one) else None
-
-
-def _sooner(one: Bound, other: Bound) -> Bound | None:
-    return one if one.is_at_most(other) else other if other.is_at_most(one) else None
-
-
 # --- partners -----------------------------------------------------------------------------------
 
 
@@ -212,18 +187,18 @@ def modulo(expr: Expr, communicator: Communicator) -> Expr:
     return expand(expr)
 
 
-def move_of(expr: Expr | None, communicator: Communicator, where: Ranks = ALL) -> Move | None:
-    """Return where a partner is from the own rank, on some ranks, however many there are.
+def move_of(expr: Expr | None, communicator: Communicator) -> Move | None:
+    """Return where a partner is from the own rank, on all ranks, however many there are.
 
     None where that differs, or is not known.
     """
-    found = set(moves_of(expr, communicator, where, there=True))
+    found = set(moves_of(expr, communicator, there=True))
     (one, *others) = found or {None}
     return None if others else one
 
 
 def moves_of(
-    expr: Expr | None, communicator: Communicator, where: Ranks, *, there: bool
+    expr: Expr | None, communicator: Communicator, where: Ranks = ALL, *, there: bool
 ) -> Iterator[Move | None]:
     """Yield where a partner may be, for each branch that its expression has."""
     if expr is None:
@@ -231,9 +206,8 @@ def moves_of(
     elif isinstance(expr, Conditional):
         holds = ranks_where(expr.test, communicator)
         sides = (where, where)
-        if holds is not None:
-            then, orelse = _both(where, holds), _both(where, other_ranks(holds))
-            sides = (then if then is not None else where, orelse if orelse is not None else where)
+        if holds is not None and where == ALL:
+            sides = (holds, other_ranks(holds))
         for part, side in zip((expr.then, expr.orelse), sides, strict=True):
             if side:
                 yield from moves_of(part, communicator, side, there=there)
@@ -280,7 +254,7 @@ def named_rank(partner: Partner | None) -> Expr | None:
     return partner.rank
 
 
-def is_shift(step: Communicate) -> bool:
+def _is_shift(step: Communicate) -> bool:
     """Return whether every rank receives what the rank that it names sends to it.
 
     Partners may depend on the own rank and the number of ranks: any other name may stand for
@@ -306,7 +280,7 @@ def is_exchange(step: Communicate) -> bool:
     if dest.rank is None or source.rank is None:
         return False
     if not (dest.may_be_nobody and source.may_be_nobody):
-        return is_shift(step)
+        return _is_shift(step)
     there, back = expand(dest.rank - own), expand(source.rank - own)
     return isinstance(there, Num) and there == -back
 
@@ -371,19 +345,6 @@ def on_all_ranks(visits: Iterable[Visit], visit: Visit) -> bool:
 def same_communicator(one: Communicator, other: Communicator) -> bool:
     """Return whether two communicators are one, wherever they are first seen."""
     return (one.text, one.size, one.rank) == (other.text, other.size, other.rank)
-
-
-def only_communication(steps: tuple[Step, ...]) -> Communicate | None:
-    """Return the one communication of some steps, of which all others stay on their rank."""
-    found: Communicate | None = None
-    for visit in walk(steps, into_calls=True):
-        if isinstance(visit.step, Unknown | Call):
-            return None
-        if isinstance(visit.step, Communicate):
-            if found is not None:
-                return None
-            found = visit.step
-    return found
 
 
 def own_block(low: Expr, high: Expr, rank: Expr) -> Expr | None:

@@ -32,7 +32,6 @@ from transforms.kit.names import (
     argument,
     bound_names,
     is_binding,
-    is_simple,
     keywords,
     loaded_names,
     occurrences,
@@ -156,12 +155,6 @@ def _sent_on(program: Program, function: SpmdFunction) -> Iterator[ProgramPropos
         call = replace(
             collective(step, _ON_ALL[step.op], step.send, back.send), operation=step.operation
         )
-        own, into = argument(step, "sendbuf", program), argument(back, "buf", program)
-        given = [own, into, *keywords(step, ("op",), program)]
-        next_to = step.statement.end_line + 1 == back.statement.start_line
-        writable = next_to and is_simple(step, program) and is_simple(back, program)
-        place = stretch(step.statement, back.statement)
-        line = f"{step.receiver}.{call.method}({', '.join(map(str, given))})"
         yield offer(
             function,
             visit,
@@ -172,9 +165,7 @@ def _sent_on(program: Program, function: SpmdFunction) -> Iterator[ProgramPropos
             (call,),
             "every rank gets what the root got; sums of floating-point numbers may be collected in"
             " another order",
-            in_place_of(place, [line], program.context)
-            if writable and own and into
-            else "something stands between the calls, or beside them",
+            "what the root does with it in between is not looked at",
         )
 
 
@@ -255,8 +246,6 @@ def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             pass
-        case ast.Return(value=ast.expr() as value):
-            name = fresh_name("combined", context.identifiers)
         case _:
             return None
     calls = [one for one in ast.walk(value) if isinstance(one, ast.Call)]
@@ -266,7 +255,7 @@ def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
         return None
     rest = with_calls(value, {found[0]: _COMBINED})
     made = _Made(name, value, operations[found[0]], rest, nodes=[node])
-    return _Way([step], made, None, step.statement, isinstance(node, ast.Return))
+    return _Way([step], made, None, step.statement)
 
 
 def _is_back(step: Communicate, back: Communicate | None, name: str, node: ast.stmt) -> bool:

@@ -1,8 +1,8 @@
 """# ADV608 separate-calls
 
 **What it does.** Finds calls of one kind that follow one another and do not wait for each other,
-and makes one of them: numbers that are reduced over all ranks or to a root, sent by a root to all,
-or exchanged. Reductions with work, tests or calls of functions between them are shown, and those of
+and makes one of them: numbers that are reduced over all ranks, sent by a root to all, or exchanged.
+Reductions to a root are shown, and those with work, tests or calls of functions between them, of
 arrays or of several types, where no later one takes what an earlier one brings.
 
 **Why it costs.** A call that carries little is all latency: a message, or a tree of messages, each
@@ -46,17 +46,12 @@ from collections.abc import Collection, Iterator
 from itertools import takewhile
 
 from advisor.finding import MODULE
-from advisor.ir.spmd.memory import Buffer, Payload, PayloadKind, View, elements
+from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import (
-    Allocate,
     Call,
     Communicate,
-    Compute,
-    Copy,
-    Interpret,
     Op,
-    Step,
     Visit,
     walk,
 )
@@ -67,7 +62,6 @@ from transforms.kit.memory import new_array, payload_of
 from transforms.kit.names import (
     argument,
     bound_names,
-    is_name,
     is_simple,
     keywords,
     loaded_names,
@@ -233,64 +227,36 @@ _REST = ("root", "dest", "sendtag", "source", "recvtag")
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
-    """Yield one call for all those that none of them, and nothing in between, waits for."""
+    """Yield one call for all those of which none waits for another."""
     for function in program.functions:
         taken: set[Span] = set()
         for visit, step in function.operations():
             if step.span in taken or not _is_number(program, step):
                 continue
-            run, between = _run(program, visit, step)
+            run = _run(program, visit, step)
             taken |= {one.span for one in run} if len(run) > 1 else set()
             clear = step.op is not Op.SENDRECV or is_clear(function, visit)
             if len(run) > 1 and clear and on_all_ranks(function.visits(), visit):
-                yield _proposal(program, function, visit, run, between)
+                yield _proposal(program, function, visit, run)
         yield from reductions_apart(program, function, taken)
 
 
-def _run(
-    program: Program, visit: Visit, first: Communicate
-) -> tuple[list[Communicate], list[ast.stmt]]:
-    """Return the calls from one on that could be one, and what else stands among them."""
-    context = program.context
+def _run(program: Program, visit: Visit, first: Communicate) -> list[Communicate]:
+    """Return the calls from one on, statement after statement, that could be one."""
+    context, run = program.context, [first]
     nodes, at = suite_at(first.statement, context) or ([], 0)
-    steps: dict[int, list[Step]] = {}
-    for one in visit.block[visit.position :]:
-        steps.setdefault(one.span.start_line, []).append(one)
-    run, between, passed = [first], list[ast.stmt](), list[ast.stmt]()
+    steps = {one.statement: one for one in visit.block if isinstance(one, Communicate)}
     for node in nodes[at + 1 :]:
-        place = span_of(node, context.lines)
-        lines = range(place.start_line, place.end_line + 1)
-        held = [one for line in lines for one in steps.get(line, ())]
-        calls = [one for one in held if isinstance(one, Communicate)]
-        harmless = all(_changes_nothing(one, place) for one in held)
-        if not isinstance(node, ast.Assign) or not harmless:
+        step = steps.get(span_of(node, context.lines))
+        if step is None or not (_is_number(program, step) and _is_alike(program, first, step)):
             break
-        targets = [part for one in node.targets for part in ast.walk(one)]
-        if not all(isinstance(one, ast.Name | ast.Tuple | ast.Store) for one in targets):
-            break
-        if not all(_is_number(program, one) for one in calls):
-            break
-        given = loaded_names(_sent(one, program) for one in run)
+        given = loaded_names(ast.parse(_given(one, program), mode="eval") for one in run)
         results = {str(one.result) for one in run}
-        if loaded_names([node.value]) & results or bound_names([node]) & (given | results):
+        # what one brings no later one may take, and none may bring what an earlier one takes
+        if loaded_names([getattr(node, "value", node)]) & results or step.result in given | results:
             break
-        if [one.statement for one in calls] == [place] and _is_alike(program, first, calls[0]):
-            run.append(calls[0])
-            between += passed
-            passed = []
-        else:
-            passed.append(node)
-    return run, between
-
-
-def _changes_nothing(step: Step, place: Span) -> bool:
-    """Return whether a step at a place writes to no memory that was there before."""
-    match step:
-        case Compute(target=View(buffer=Buffer(allocation=made))):
-            return place.contains(made.span)
-        case Copy(allocates=allocates):
-            return allocates
-    return isinstance(step, Compute | Allocate | Interpret | Communicate)
+        run.append(step)
+    return run
 
 
 def _given(step: Communicate, program: Program) -> str:
@@ -298,12 +264,8 @@ def _given(step: Communicate, program: Program) -> str:
     return argument(step, name, program) or ""
 
 
-def _sent(step: Communicate, program: Program) -> ast.AST:
-    return ast.parse(_given(step, program), mode="eval")
-
-
 def _is_number(program: Program, step: Communicate) -> bool:
-    """Return whether a step reduces, sends to all or exchanges one number, into a name."""
+    """Return whether a step gives all ranks, or exchanges, one number, into a name."""
     sent = step.send
     if not step.pickled or not step.blocking or step.result is None or sent is None:
         return False
@@ -311,13 +273,10 @@ def _is_number(program: Program, step: Communicate) -> bool:
         return False
     if step.op is Op.SENDRECV:
         # from nobody comes None, which has no parts
-        return is_exchange(step) and named_rank(step.source) is not None and not _receives(step)
+        known = named_rank(step.source) is not None and "status" not in step.places
+        return known and is_exchange(step) and step.receive is None
     reduces = step.operation in _OPERATIONS and sent.dtype in _NUMBERS
-    return step.op is Op.BCAST or (step.op in (Op.REDUCE, Op.ALLREDUCE) and reduces)
-
-
-def _receives(step: Communicate) -> bool:
-    return not step.places.keys().isdisjoint(("recvbuf", "status"))
+    return step.op is Op.BCAST or (step.op is Op.ALLREDUCE and reduces)
 
 
 def _is_alike(program: Program, first: Communicate, step: Communicate) -> bool:
@@ -342,27 +301,17 @@ def _proposal(
     function: SpmdFunction,
     visit: Visit,
     run: list[Communicate],
-    between: list[ast.stmt],
 ) -> ProgramProposal:
     first, context = run[0], program.context
-    sent: list[str] = []
-    others = [span_of(node, context.lines) for node in between]
-    lines = [(place, context.text(place)) for place in others]
-    for step in run:
-        text = _given(step, program)
-        if between and step is not run[-1] and not is_name(text):
-            # what is sent is computed where it was: what stands behind may draw numbers, too
-            here = fresh_name(f"{step.result}_here", context.identifiers)
-            lines.append((step.statement, f"{here} = {text}"))
-            text = here
-        sent.append(text)
-    moves = first.op in (Op.BCAST, Op.SENDRECV)
-    call, written = (_moved if moves else _reduced)(program, run, ", ".join(sent))
+    moves = first.op is not Op.ALLREDUCE
+    verb = {Op.BCAST: "send", Op.SENDRECV: "exchange"}.get(first.op, "reduce")
+    call, written = (_moved if moves else _reduced)(
+        program, run, ", ".join(_given(one, program) for one in run)
+    )
     place = stretch(first.statement, run[-1].statement)
     writable = moves or (context.array_module is not None and program.mpi_module is not None)
     does = "" if moves else "; sums may be collected in another order, and agree to rounding"
     does += "; none of the numbers is NaN" * (first.operation in ("MAX", "MIN"))
-    verb = {Op.BCAST: "send", Op.SENDRECV: "exchange"}.get(first.op, "reduce")
     return offer(
         function,
         visit,
@@ -372,9 +321,7 @@ def _proposal(
         tuple(run),
         (call,),
         f"none of them depends on another{does}",
-        in_place_of(place, [*(text for _, text in sorted(lines)), *written], context)
-        if writable
-        else "NumPy or MPI has no name",
+        in_place_of(place, written, context) if writable else "NumPy or MPI has no name",
         safe=moves,
     )
 
@@ -392,29 +339,15 @@ def _moved(program: Program, run: list[Communicate], sent: str) -> tuple[Communi
 def _reduced(program: Program, run: list[Communicate], sent: str) -> tuple[Communicate, list[str]]:
     """Return the call that reduces numbers as an array, and the statements around it."""
     first, np, mpi = run[0], program.context.array_module, program.mpi_module
-    to_root = first.op is Op.REDUCE
     memory = payload_of(new_array("reduced", "float64", (num(len(run)),), first.span), first.span)
-    call = replace(first, method=first.method.capitalize(), pickled=False, receive=memory)
-    call = replace(call, send=memory if to_root else None, in_place=not to_root)
-    name, received = (fresh_name(n, program.context.identifiers) for n in ("reduced", "received"))
-    rest = ", ".join(keywords(first, ("op", "root"), program))
-    rest = rest and f", {rest}"
-    results, values = ", ".join(str(step.result) for step in run), _results(name, run)
-    lines = [f"{name} = {np}.array([{sent}])"]
-    if not to_root:
-        return call, [
-            *lines,
-            f"{first.receiver}.Allreduce({mpi}.IN_PLACE, {name}{rest})",
-            f"{results} = {values}",
-        ]
-    values = _results(received, run)
-    values = f"({values})" if ", " in values else values
-    root = argument(first, "root", program) or "0"
-    return call, [
-        *lines,
-        f"{received} = {np}.empty_like({name})",
-        f"{first.receiver}.Reduce({name}, {received}{rest})",
-        f"{results} = {values} if {first.receiver}.Get_rank() == {root} else [None] * {len(run)}",
+    call = replace(first, method="Allreduce", pickled=False, receive=memory, send=None)
+    name = fresh_name("reduced", program.context.identifiers)
+    rest = "".join(f", {one}" for one in keywords(first, ("op",), program))
+    results = ", ".join(str(step.result) for step in run)
+    return replace(call, in_place=True), [
+        f"{name} = {np}.array([{sent}])",
+        f"{first.receiver}.Allreduce({mpi}.IN_PLACE, {name}{rest})",
+        f"{results} = {_results(name, run)}",
     ]
 
 

@@ -18,7 +18,7 @@ from advisor.ir.spmd.steps import (
     Op,
     Visit,
 )
-from advisor.ir.values import Point, Reduction
+from advisor.ir.values import Point
 from advisor.source import Edit, Span
 from costdb.expr import num, sym
 from costdb.expr.polynomials import expand
@@ -29,7 +29,6 @@ from transforms.kit.memory import (
     payload_of,
     plain_array,
     reads_of,
-    same_memory,
 )
 from transforms.kit.names import (
     argument,
@@ -50,49 +49,35 @@ from transforms.kit.rewrite import (
     tree_of,
 )
 from transforms.messages.combined_parts import combined, combining
-from transforms.messages.iterations import REDUCTIONS
 
-_BROUGHT = frozenset({Op.GATHER, Op.ALLGATHER, *REDUCTIONS})
 _MADE = (Origin.NEW, Origin.COMPUTED)
-_OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
+_STATISTICS = ("sum", "max", "min")
 
 
 def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield what a gathered field is for: a number, or some planes."""
     for visit, step in function.operations():
-        if step.op not in _BROUGHT or not step.blocking:
-            continue
-        if step.op not in (Op.GATHER, Op.ALLGATHER):
+        if step.op not in (Op.GATHER, Op.ALLGATHER) or not step.blocking:
             continue
         if step.op is Op.ALLGATHER:
             yield from _planes(program, function, visit, step)
-        if step.pickled and step.send is not None and step.send.kind is PayloadKind.SCALAR:
-            yield from _numbers(program, function, visit, step)
-        if step.pickled or step.varying or not _is_field(step):
-            continue
-        assert step.receive is not None and step.receive.view is not None
-        name, made = step.receive.text, step.receive.view.buffer.allocation.span
-        if name in function.returned or not function.whole.contains(made):
-            continue  # somebody else may use it
-        uses = uses_of(name, function, program, step.statement)
-        statistic = _statistic(program, function, step, *uses) if len(uses) == 1 else None
-        if statistic is not None and step.send is not None and step.send.view is not None:
-            number, called, place = statistic
-            given = f"{program.context.array_module}.{called}({step.send.text})"
-            own = replace(number, reads=(step.send.view,))
-            of_all = _OPERATIONS[called], given, place, (number,), (own,)
-            yield _combined(program, function, visit, step, *of_all)
+        number = step.send is not None and step.send.kind is PayloadKind.SCALAR
+        if number if step.pickled else _is_field(function, step):
+            yield from _reduced(program, function, visit, step)
 
 
-def _is_field(step: Communicate) -> bool:
+def _is_field(function: SpmdFunction, step: Communicate) -> bool:
+    """Return whether all of an array comes, one part after the other, that nobody else has."""
     sent, got = plain_array(step.send), plain_array(step.receive)
-    if sent is None or got is None or sent.count is None or step.receive is None:
+    if sent is None or got is None or sent.count is None or step.receive is None or step.varying:
         return False
+    made = got.buffer.allocation
     return (
         sent.dtype == got.dtype
         and got.is_whole
         and got.count == sent.count * step.communicator.size
-        and got.buffer.allocation.origin is Origin.NEW
+        and made.origin is Origin.NEW
+        and function.whole.contains(made.span)
         and is_name(step.receive.text)
         and is_stretch(sent)
     )
@@ -191,59 +176,47 @@ def _is_near(one: Visit, view: View, step: Communicate) -> bool:
 # --- a number -----------------------------------------------------------------------------------
 
 
-def _statistic(
-    program: Program, function: SpmdFunction, step: Communicate, place: Span
-) -> tuple[Compute, str, Span] | None:
-    """Return the number that a field is gathered for, NumPy's name of it, and its expression.
-
-    None where the ranks do not get to it that got the field.
-    """
-    assert step.receive is not None and step.receive.view is not None
-    numpy, name, lines = program.context.array_module, step.receive.text, program.context.lines
-    texts = {f"{numpy}.{one}({name})": one for one in _OPERATIONS}
-    texts |= {f"{name}.{one}()": one for one in ("sum", "max", "min")}
-    calls = (one for one in ast.walk(tree_of(program.context.source)) if isinstance(one, ast.Call))
-    found = ((span_of(one, lines), texts.get(ast.unparse(one))) for one in calls)
-    expression, called = next(
-        ((span, one) for span, one in found if one and span.contains(place)), (place, None)
-    )
-    if called is None:
-        return None
-    for visit in function.visits():
-        made = visit.step
-        reduced = isinstance(made, Compute) and isinstance(made.value, Reduction)
-        if not isinstance(made, Compute) or not reduced or made.is_product or made.target:
-            continue
-        if not made.span.start_line <= place.start_line <= made.span.end_line:
-            continue
-        if any(same_memory(one, step.receive.view) for one in made.reads):
-            at_root = step.root is not None and root_only(visit, step.communicator, step.root)
-            there = step.op is Op.ALLGATHER or at_root
-            return (made, called, expression) if there else None
-    return None
-
-
-def _numbers(
+def _reduced(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
-    """Yield a reduction for a list of all ranks' numbers of which one number is made.
+    """Yield a reduction for what is gathered to make one number of it.
 
-    Where the root alone has the list, nobody else gets to what makes a number of it.
+    Where the root alone has it, nobody else gets to what makes a number of it.
     """
-    name, context = step.result or "", program.context
-    places = occurrences(name, function, program)
-    uses = [one for one in places if not step.statement.contains(one)]
+    context, numpy, sent = program.context, str(program.context.array_module), step.send
+    name, given = step.result or "", argument(step, "sendobj", program) or ""
+    texts = combining(step, name, numpy)
+    uses = [o for o in occurrences(name, function, program) if not step.statement.contains(o)]
+    if step.receive is not None and sent is not None:
+        name, texts = step.receive.text, {}
+        for one in _STATISTICS:
+            texts |= dict.fromkeys((f"{numpy}.{one}({name})", f"{name}.{one}()"), one.upper())
+        uses = uses_of(name, function, program, step.statement)
     if len(uses) != 1 or name in function.returned or not on_all_ranks(function.visits(), visit):
         return
     if step.span in combined(program):
         return  # what is made of it goes on to all
-    texts = combining(step, name, str(context.array_module))
     calls = (one for one in ast.walk(tree_of(context.source)) if isinstance(one, ast.Call))
     for call in calls:
         place, operation = span_of(call, context.lines), texts.get(ast.unparse(call))
-        if operation is not None and place.contains(uses[0]):
-            given = argument(step, "sendobj", program) or ""
-            yield _combined(program, function, visit, step, operation, given, place)
+        if operation is None or not place.contains(uses[0]):
+            continue
+        if step.receive is not None and sent is not None:
+            given = f"{numpy}.{operation.lower()}({sent.text})"
+            if step.op is Op.GATHER and not _is_at_root(function, step, place):
+                return
+        yield _combined(program, function, visit, step, operation, given, place)
+
+
+def _is_at_root(function: SpmdFunction, step: Communicate, place: Span) -> bool:
+    """Return whether the root of a call alone gets to a place."""
+    there = (
+        one
+        for one in function.visits()
+        if one.step.span.start_line <= place.start_line <= one.step.span.end_line
+    )
+    root = step.root
+    return root is not None and any(root_only(one, step.communicator, root) for one in there)
 
 
 def _combined(
@@ -254,10 +227,8 @@ def _combined(
     operation: str,
     given: str,
     place: Span,
-    made: tuple[Compute, ...] = (),
-    own: tuple[Compute, ...] = (),
 ) -> ProgramProposal:
-    """Return the reduction of a number of each rank, which work of its own may make."""
+    """Return the reduction of a number of each rank."""
     sent, context = step.send, program.context
     assert sent is not None
     op = Op.REDUCE if step.op is Op.GATHER else Op.ALLREDUCE
@@ -284,8 +255,8 @@ def _combined(
         f"reduce each rank's part, do not gather for `{context.text(place)}`",
         "what all ranks have goes to one place for a single number, which each rank can make of"
         " its own part",
-        (step, *made),
-        (*own, combine),
+        (step,),
+        (combine,),
         argued,
         edits,
     )

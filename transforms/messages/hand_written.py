@@ -2,11 +2,10 @@
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
-(`Scatter`, `Bcast`), piece by piece too (`Gatherv`, `Scatterv`), or sends on what it added up
-(`Allreduce`), loops of messages of every rank with every rank, one by one, in turns or begun at
-once, pickled too or by a gather to each (`Alltoall`, `Allgather`), and a chain of blocking
-messages, or an exchange in turns, in which ranks wait for others although what they send is ready
-(`Sendrecv`).
+(`Scatter`, `Bcast`), piece by piece too (`Gatherv`, `Scatterv`), messages of every rank with every
+rank, one by one, in turns or begun at once, pickled too or by a gather to each (`Alltoall`,
+`Allgather`), and a chain of blocking messages, or an exchange in turns, in which ranks wait for
+others although what they send is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -42,8 +41,8 @@ they received; programs that would wait for ever as they stand.
 
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
 rank of the communicator has to call it, in the same order as all others: the two branches show
-that they do, but not what other files do. `Sendrecv` is safe. Where nothing is written, the
-finding says why: messages of each rank with each that were only tried, for 2 to 5 ranks, are shown.
+that they do, but not what other files do. Where nothing is written, the finding says why: messages
+of all ranks, which were only tried, for 2 to 5 ranks, and sums are shown.
 
 **Models used.** Lines (messages, collectives), and the interpreter's time for an iteration.
 
@@ -56,15 +55,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import Payload, PayloadKind, elements
+from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements, extent_of
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Allocate, Communicate, Loop, LoopKind, Op, Step, walk
+from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step, Visit, walk
+from advisor.ir.values import Point
 from advisor.source import Edit, Span
-from costdb.expr import free_symbols, num, substitute
-from costdb.records import replace
-from transforms.kit.memory import apart, fits, symbols_of, written_sizes
-from transforms.kit.names import argument, bound_names, is_simple, used_outside, words
-from transforms.kit.programs import ProgramRule, instead, offer, sent_text, shortened
+from costdb.expr import free_symbols, num, substitute, sym
+from costdb.records import dataclass, replace
+from transforms.kit.memory import (
+    by_rank,
+    fits,
+    may_be_written,
+    plain_array,
+    same_memory,
+    symbols_of,
+)
+from transforms.kit.names import BASE, argument, bound_in, is_name, is_simple, words
+from transforms.kit.programs import ProgramRule, collective, instead, offer, sent_text
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -72,24 +79,15 @@ from transforms.kit.rewrite import (
     fresh_name,
     in_place_of,
     indent_at,
-    line_of,
     span_of,
     starts_line,
     statement_at,
-    stretch,
-    suite_at,
     together,
 )
-from transforms.messages.buffers import Instead, at_root, carried, for_each, is_changed, shapes_of
-from transforms.messages.patterns import Kind, Pattern, patterns
+from transforms.messages.buffers import carried
+from transforms.messages.patterns import End, Pattern, patterns
 from transforms.messages.traced import traced
 
-_REASONS = {
-    Kind.EACH: "in a loop each exchange waits for its partner to come to it; a collective has all"
-    " messages under way, and costs one call from Python",
-    Kind.NEXT: "each rank waits for the one before it, although what it sends is ready: the last"
-    " one gets its message after all others; `Sendrecv` lets all messages go at once",
-}
 _REASON = (
     "the root handles one message after the other, and the time grows with the number of ranks"
 )
@@ -105,8 +103,6 @@ _ADDED = (
     "the same terms are added, in another order: floating-point sums agree to rounding; the root's"
     " own part is one of the terms"
 )
-_NEXT = "every rank sends and receives the same messages, and what it sends does not depend on what"
-_NEXT += " it receives"
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
@@ -116,87 +112,242 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         told = {end.step.span for one in every for end in (one.send, one.take)}
         for visit, step, loop, call in traced(program, function):
             if step.span not in told:
-                yield offer(
-                    function,
-                    visit,
-                    step.span,
-                    f"let one `{call.method}` exchange `{sent_text(step)}` with all ranks",
-                    _REASONS[Kind.EACH],
-                    (loop,),
-                    (call,),
-                    _EXCHANGED,
-                    "what all ranks are sent has no name together",
-                    conditions=("every rank knows how much comes from each",) * call.varying,
-                )
+                yield _of_all_ranks(function, visit, step, loop, call)
         for pattern in every:
-            if pattern.kind is Kind.NEXT:
-                yield from _exchange(program, function, pattern)
-                continue
             if pattern.send.pieces:
                 yield _instead_of_pieces(function, pattern)
                 continue
-            total = _total(program, pattern)
-            if total:
-                backs = (one for one in every if _follows(program, pattern, one, total))
-                yield _instead_of_sum(program, function, pattern, next(backs, None), total)
-                continue
-            each = pattern.kind is Kind.EACH
-            found = (for_each if each else at_root)(program, pattern)
+            found = _at_root(program, pattern)
             if found is not None:
-                yield (_instead_of_loops if each else _instead_of_fan)(
-                    program, function, pattern, found
-                )
+                yield _instead_of_fan(program, function, pattern, found)
+
+
+def _of_all_ranks(
+    function: SpmdFunction, visit: Visit, step: Communicate, loop: Loop, call: Communicate
+) -> ProgramProposal:
+    """Return the call that does what messages of all ranks do."""
+    title = f"let one `{call.method}` exchange `{sent_text(step)}` with all ranks"
+    reason = (
+        "in a loop each exchange waits for its partner to come to it; a collective has all"
+        " messages under way, and costs one call from Python"
+    )
+    if call.op is Op.SENDRECV:
+        title = "exchange by `Sendrecv`, not by messages that wait for one another"
+        reason = (
+            "each rank waits for the one before it, although what it sends is ready: the last one"
+            " gets its message after all others; `Sendrecv` lets all messages go at once"
+        )
+    return offer(
+        function,
+        visit,
+        step.span,
+        title,
+        reason,
+        (loop,),
+        (call,),
+        _EXCHANGED,
+        "what all ranks are sent has no name together"
+        if call.op is not Op.SENDRECV
+        else "at an end there is nobody",
+        conditions=("every rank knows how much comes from each",) * call.varying,
+    )
+
+
+# --- which collective it is: by what is sent, and where it comes to ------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Instead:
+    """The collective that a pattern stands for.
+
+    Attributes
+    ----------
+    call : Communicate
+    texts : tuple of str
+        Its arguments, at the root and elsewhere, or everywhere; none where they cannot be written.
+    added : Compute or None
+        How a root adds up what comes, which the collective does as well.
+    """
+
+    call: Communicate
+    texts: tuple[str, ...] = ()
+    added: Compute | None = None
+
+
+def _call(pattern: Pattern, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
+    call = replace(collective(pattern.send.step, op, send, receive), blocking=True, places={})
+    operation = "SUM" if op is Op.REDUCE else None
+    return replace(call, mode="", root=pattern.root, operation=operation)
+
+
+def _at_root(program: Program, pattern: Pattern) -> _Instead | None:
+    """Return what messages between a root and all others come to.
+
+    ====================================== =========
+    root                                   collective
+    ====================================== =========
+    receives the piece that its rank tells `Gather`
+    receives a buffer, added to another    `Reduce`
+    sends the piece that the rank tells    `Scatter`
+    sends the same to all                  `Bcast`
+    ====================================== =========
+    """
+    if pattern.inner.step.pickled:
+        return _of_objects(program, pattern)
+    gathers = pattern.gathers
+    sent, got = pattern.send.step.send, pattern.take.step.receive
+    given, taken = plain_array(sent), plain_array(got)
+    if sent is None or got is None or given is None or taken is None:
+        return None
+    if (sent.dtype, sent.count) != (got.dtype, got.count):
+        return None
+    mpi, inner, view = f"{program.mpi_module}.IN_PLACE", pattern.inner, taken if gathers else given
+    pieces, payload = _pieces(inner, view), got if gathers else sent
+    if pieces is None and gathers:
+        added = _added(inner)
+        target = None if added is None else added.target
+        if target is None or (target.count, target.dtype) != (sent.count, sent.dtype):
+            return None
+        total = replace(got, view=target)
+        return _Instead(_call(pattern, Op.REDUCE, sent, total), added=added)
+    if pieces is None:
+        if inner.loop is None or inner.loop.variable in symbols_of(given):
+            return None
+        if _varies(program, inner, sent):
+            return None
+        return _Instead(_call(pattern, Op.BCAST, sent, None), (sent.text, got.text))
+    text = _whole_text(inner, payload, pieces)
+    whole = replace(payload, view=pieces, count=pieces.count)
+    if gathers:
+        texts = (f"{mpi}, {text}", f"{sent.text}, None") if text else ()
+        return _Instead(_call(pattern, Op.GATHER, sent, whole), texts)
+    texts = (f"{text}, {mpi}", f"None, {got.text}") if text else ()
+    return _Instead(_call(pattern, Op.SCATTER, whole, got), texts)
+
+
+def _pieces(end: End, view: View) -> View | None:
+    """Return the pieces of all ranks together, if an end walks through them in their order."""
+    if end.loop is None or end.partner is None or not view.region:
+        return None
+    first, variable, partner = view.region[0], end.loop.variable, end.partner
+    if isinstance(first, Point) and first.at == partner:
+        view, partner = (
+            replace(view, region=(Point(sym(variable)), *view.region[1:])),
+            sym(variable),
+        )
+    size = end.step.communicator.size
+    if free_symbols(partner) != {variable}:
+        return None
+    return by_rank(view, variable, partner, size)
+
+
+def _whole_text(end: End, payload: Payload, whole: View) -> str | None:
+    """Return all pieces, as Python: what they are of, or its beginning."""
+    base, extents = BASE.fullmatch(payload.text.strip()), whole.buffer.extents
+    if base is None or "." in base[1] or whole.region is None or extents is None:
+        return None
+    stop, size = extent_of(whole.region[0]), end.step.communicator.size
+    if stop == extents[0]:
+        return base[1]
+    return f"{base[1]}[:{end.step.receiver}.Get_size()]" if stop == size else None
+
+
+def _added(end: End) -> Compute | None:
+    """Return how a root adds what comes to an array."""
+    got, steps = end.step.receive, () if end.loop is None else end.loop.body
+    if got is None or got.view is None or len(steps) != 2 or steps[0] != end.step:
+        return None
+    match steps[1]:
+        case Compute(operation="add", target=View() as total, reads=(_, _) as terms) as added:
+            if all(any(same_memory(term, one) for term in terms) for one in (got.view, total)):
+                return added
+    return None
+
+
+def _of_objects(program: Program, pattern: Pattern) -> _Instead | None:
+    """Return the lower-case collective that pickled messages of a known kind stand for.
+
+    Whether it should take arrays as they are in memory is another question, and another rule's.
+    """
+    sent, gathers = pattern.send.step.send, pattern.gathers
+    if sent is None:
+        return None
+    if sent.kind is PayloadKind.OBJECT:
+        # the same for all, where nothing else happens on the way
+        loop = pattern.inner.loop
+        node = None if loop is None else statement_at(loop.span, program.context)
+        if gathers or loop is None or not isinstance(node, ast.For) or len(node.body) > 1:
+            return None
+        if not is_name(sent.text):
+            return None  # made anew for each rank
+        if words(sent.text) & bound_in(program, loop):
+            return None
+        return _Instead(replace(_call(pattern, Op.BCAST, sent, None), method="bcast"))
+    if sent.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
+        return None
+    if sent.count is None or (not gathers and sent.view is None):
+        return None  # a number may be another one for each rank
+    if gathers:
+        op = Op.REDUCE if _adds(program, pattern.inner) else Op.GATHER
+    else:
+        op = Op.SCATTER if _varies(program, pattern.send, sent) else Op.BCAST
+    call = replace(_call(pattern, op, sent, None), method=op.value)
+    if op is Op.SCATTER:
+        size, kind = pattern.communicator.size, PayloadKind.OBJECT
+        call = replace(call, send=Payload(kind, sent.text, sent.span, parts=(sent,), length=size))
+    return _Instead(call)
+
+
+def _adds(program: Program, end: End) -> bool:
+    """Return whether a root adds the objects that come to a total, one by one."""
+    match None if end.loop is None else statement_at(end.loop.span, program.context):
+        case ast.For(body=[ast.AugAssign(op=ast.Add(), value=value)], orelse=[]):
+            return span_of(value, program.context.lines) == end.step.span
+    return False
+
+
+def _varies(program: Program, end: End, sent: Payload) -> bool:
+    """Return whether what is sent may be another thing for each rank.
+
+    It is named by what the loop binds, or made or written in the loop.
+    """
+    named = end.loop is not None and words(sent.text) & bound_in(program, end.loop)
+    return bool(named) or _is_changed(end, sent)
+
+
+def _is_changed(end: End, sent: Payload | None) -> bool:
+    """Return whether what is sent may be written to before its loop has ended."""
+    if sent is None or sent.view is None or end.loop is None:
+        return True
+    inside = walk(end.loop.body, into_calls=True)
+    return any(may_be_written(one.step, sent.view) for one in inside)
 
 
 # --- what is written ------------------------------------------------------------------------------
 
 
-def _instead_of_loops(
-    program: Program, function: SpmdFunction, pattern: Pattern, found: Instead
-) -> ProgramProposal:
-    first, last = pattern.steps[0], pattern.steps[-1]
-    ends = (pattern.send.step, pattern.take.step)
-    begins = min([first.span, *(end.statement for end in ends)])
-    place = stretch(begins, max([last.span, *(end.statement for end in ends)]))
-    method = found.call.method
-    edits: Edits | str = "what all ranks send, or receive, has no name, or the loop does more"
-    if found.texts:
-        line = f"{ends[0].receiver}.{method}({found.texts[0]})"
-        edits = instead(program, function, place, [line], [*ends, *pattern.steps])
-    return offer(
-        function,
-        pattern.visit,
-        ends[0].span,
-        f"let one `{method}` exchange with all ranks, not a loop over them",
-        _REASONS[Kind.EACH],
-        pattern.steps,
-        (found.call,),
-        _EXCHANGED,
-        edits,
-    )
-
-
 def _instead_of_fan(
-    program: Program, function: SpmdFunction, pattern: Pattern, found: Instead
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
 ) -> ProgramProposal:
     call, root, other = found.call, pattern.inner, pattern.outer.step
     loop = root.loop
     assert loop is not None
-    gathers, method = pattern.kind is Kind.FROM_ALL, call.method
+    gathers, method = pattern.gathers, call.method
     edits: Edits | str = "pieces may have other lengths, or no name together"
-    if root.step.pickled:
+    if call.op is Op.REDUCE:
+        edits = "what is added up has another name at the root"
+    elif root.step.pickled:
         edits = _edits_of_objects(program, pattern, call)
     elif found.texts and fits(other.send or other.receive):
         edits = _edits_of_buffers(program, function, pattern, found)
 
     # branch and loop may do more: a message is held against its part of the call
     alone: tuple[Step, ...] = (other if gathers and root.step.pickled else root.step,)
-    alone += () if found.handled is None else (found.handled,)
-    after: tuple[Step, ...] = (shapes_of(call), call) if call.varying else (call,)
+    alone += () if found.added is None else (found.added,)
     does = f"let one `{method}` {'receive from' if gathers else 'send to'} all ranks,"
     does += " not a loop over them"
     if call.op is Op.REDUCE:
-        does = "let `Reduce` add up what the root receives and adds one by one"
+        does = f"let `{method}` add up what the root receives and adds one by one"
     return offer(
         function,
         pattern.visit,
@@ -204,99 +355,16 @@ def _instead_of_fan(
         does,
         _REASON,
         (replace(loop, body=alone),),
-        after,
+        (call,),
         _ADDED if call.op is Op.REDUCE else _COLLECTED,
         edits,
-    )
-
-
-def _follows(program: Program, pattern: Pattern, back: Pattern, total: str) -> bool:
-    """Return whether messages to all bring them the sum, next to those that brought its terms."""
-    sent, context = back.send.step.send, program.context
-    if back.kind is not Kind.TO_ALL or sent is None or sent.text != total:
-        return False
-    ends = [(one.inner.loop or one.inner.step, one.outer.step) for one in (pattern, back)]
-    for first, second in zip(*ends, strict=True):
-        places = (getattr(one, "statement", one.span) for one in (first, second))
-        found = [suite_at(place, context) or ([], 0) for place in places]
-        (nodes, at), (others, other) = found
-        if nodes != others or other != at + 1:
-            return False
-    return True
-
-
-def _total(program: Program, pattern: Pattern) -> str:
-    """Return the name to which a root adds, one by one, the objects that come; empty for none."""
-    loop, step = pattern.inner.loop, pattern.inner.step
-    if pattern.kind is not Kind.FROM_ALL or loop is None or not step.pickled:
-        return ""
-    match statement_at(loop.span, program.context):
-        case ast.For(
-            body=[ast.AugAssign(target=ast.Name(name), op=ast.Add(), value=value)], orelse=[]
-        ) if span_of(value, program.context.lines) == step.span:
-            return name
-    return ""
-
-
-def _instead_of_sum(
-    program: Program, function: SpmdFunction, pattern: Pattern, back: Pattern | None, total: str
-) -> ProgramProposal:
-    """Return the reduction for what a root adds up, and perhaps sends to all others."""
-    sent, step, before = pattern.send.step.send, pattern.inner.step, list[Step]()
-    assert sent is not None
-    for one in (pattern, *((back,) if back is not None else ())):
-        assert one.inner.loop is not None
-        message = replace(one.inner.step, comes=sent)
-        before.append(replace(one.inner.loop, body=(message,)))
-    op = Op.REDUCE if back is None else Op.ALLREDUCE
-    numbers = sent.kind is PayloadKind.SCALAR
-    shape = () if numbers else (elements(sent),)
-    call = replace(carried(step, op, sent.dtype, shape), root=pattern.root, operation="SUM")
-    if numbers:
-        call = replace(call, method=op.value, pickled=True, send=sent, receive=None)
-    return offer(
-        function,
-        pattern.visit,
-        step.span,
-        f"let `{call.method}` add up `{shortened(sent.text)}`, not the root one by one",
-        _REASON,
-        tuple(before),
-        (call,),
-        _ADDED,
-        _edits_of_sum(program, pattern, back, total) if numbers else "arrays may have other types",
-    )
-
-
-def _edits_of_sum(
-    program: Program, pattern: Pattern, back: Pattern | None, total: str
-) -> Edits | str:
-    """Return the edits that let ranks add up numbers, and all of them get the sum."""
-    context, step, other = program.context, pattern.inner.step, pattern.outer.step
-    assert pattern.inner.loop is not None and other.send is not None
-    last = pattern.inner.loop if back is None else back.inner.loop
-    nodes = [statement_at(one.span, context) for one in (pattern.inner.loop, last) if one]
-    places = [span_of(node, context.lines) for node in nodes if node is not None]
-    method, to = ("allreduce", "") if back else ("reduce", f", root={pattern.outer.text}")
-    here, there = (
-        f"{end.receiver}.{method}({text}, op={program.mpi_module}.SUM{to})"
-        for end, text in ((step, total), (other, other.send.text))
-    )
-    ends = [other] if back is None else [other, back.outer.step]
-    text, call = (context.text(place) for place in (ends[-1].statement, ends[-1].span))
-    place = stretch(places[0], places[-1])
-    if text.count(call) != 1 or program.mpi_module is None or not starts_line(place, context):
-        return "a message shares its statement"
-    theirs = stretch(other.statement, ends[-1].statement)
-    return together(
-        in_place_of(place, [f"{total} = {here}"], context),
-        in_place_of(theirs, [text.replace(call, there)], context),
     )
 
 
 def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramProposal:
     """Return the collective for messages piece by piece between a root and each other rank."""
     root, other, loop = pattern.inner, pattern.outer, pattern.inner.loop
-    step, gathers = pattern.send.step, pattern.kind is Kind.FROM_ALL
+    step, gathers = pattern.send.step, pattern.gathers
     sent = pattern.send.step.send or pattern.take.step.receive
     if sent is None or sent.count is None:
         # it is a number, at least
@@ -316,7 +384,7 @@ def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramPropo
         sizes = (name for one in sent.view.buffer.extents or () for name in free_symbols(one))
         known = {*sizes, *(inner.variable for inner in root.pieces)}
         same = symbols_of(sent.view) <= known and loop.variable not in known | free_symbols(trips)
-        op = Op.BCAST if same and not is_changed(root, sent) else op
+        op = Op.BCAST if same and not _is_changed(root, sent) else op
     varying = op is not Op.BCAST
     call = carried(replace(step, root=pattern.root), op, sent.dtype, shape, varying=varying)
     return offer(
@@ -334,7 +402,7 @@ def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramPropo
 
 
 def _edits_of_buffers(
-    program: Program, function: SpmdFunction, pattern: Pattern, found: Instead
+    program: Program, function: SpmdFunction, pattern: Pattern, found: _Instead
 ) -> Edits | str:
     """Return the edits of a root and of all others, or why there are none."""
     context, root, other = program.context, pattern.inner.step, pattern.outer.step
@@ -342,44 +410,14 @@ def _edits_of_buffers(
     assert loop is not None
     if program.mpi_module is None or not (is_simple(root, program) and is_simple(other, program)):
         return "a message shares its statement"
-    node = statement_at(loop.span, context)
-    if not isinstance(node, ast.For) or node.orelse or not starts_line(loop.span, context):
-        return "the loop does not stand alone"
     here, there = (
         f"{end.receiver}.{found.call.method}({text}, {to})"
         for end, text in zip((root, other), found.texts, strict=True)
     )
-    gone = [root.statement, *([found.handled.span] if found.handled is not None else [])]
-    names = bound_names([node.target])
-    if found.handled is not None and root.receive is not None:
-        names |= words(root.receive.text)
-    kept = used_outside(names, span_of(node, context.lines), function, program)
-    if kept is not None:
-        return f"`{kept}` is used elsewhere"
-    inner = node.body[0].body if isinstance(node.body[0], ast.If) else node.body
-    held = [*inner, *node.body[1:]] if inner is not node.body else inner
-    if found.handled is not None:
-        made = [one.span for one in loop.body if isinstance(one, Allocate)]
-        places = [span_of(one, context.lines) for one in held]
-        gone += (place for place in places for one in made if place.contains(one))
-    place, there_ = span_of(node, context.lines), in_place_of(other.statement, [there], context)
-    if all(span_of(one, context.lines) in gone for one in held):
-        return together(in_place_of(place, [here], context), there_)
-    received = root.receive
-    if received is None or found.handled is not None or not _stays_in_piece(held, received.text):
-        return "the loop does more than with the piece that came"
-    line, message = f"{here}\n{indent_at(place, context)}", root.statement
-    gone_ = line_of(message.start_line, message.end_line)
-    return together(lambda: (Edit(before(place), line), Edit(gone_, "")), there_)
-
-
-def _stays_in_piece(nodes: list[ast.stmt], piece: str) -> bool:
-    """Return whether statements use of an array nothing but a piece."""
-    text = ast.unparse(ast.parse(piece.strip()))
-    parts = [part for node in nodes for part in ast.walk(node)]
-    uses = [p for p in parts if isinstance(p, ast.Name) and p.id == text.partition("[")[0]]
-    pieces = [p for p in parts if isinstance(p, ast.Subscript) and ast.unparse(p) == text]
-    return len(uses) == len(pieces)
+    edits = instead(program, function, loop, [here], root)
+    if isinstance(edits, str):
+        return edits
+    return together(edits, in_place_of(other.statement, [there], context))
 
 
 def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> Edits | str:
@@ -393,7 +431,7 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
         return "the loop stands on one line, or the root is another one"
     if comments_within(root.span, context.source) or comments_within(other.span, context.source):
         return "a comment stands within a message"
-    place, gathers = span_of(loop, context.lines), pattern.kind is Kind.FROM_ALL
+    place, gathers = span_of(loop, context.lines), pattern.gathers
     here, there = (f"{end.receiver}.{call.method}({{}}, root=0)" for end in (root, other))
     outer = other if gathers else root
     if context.text(outer.statement) != context.text(outer.span):
@@ -402,13 +440,12 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
     ahead, behind = f"{pieces} = {here.format('None')}", ""
     at_call, theirs = f"{pieces}[{argument(root, 'source', program)}]", [there.format(sent.text)]
     if not gathers:
-        into = _received(program, other)
-        if into is None:
+        if other.result is None or not is_simple(other, program):
             return "the message shares its statement"
-        theirs = [f"{into[0]} = {there.format('None')}", *into[1]]
+        theirs = [f"{other.result} = {there.format('None')}"]
         ahead, behind = f"{pieces} = [None]", here.format(pieces)
         # what is pickled at once stays as it is
-        copied = sent.view is not None and is_changed(pattern.inner, sent)
+        copied = sent.view is not None and _is_changed(pattern.inner, sent)
         at_call = f"{pieces}.append({f'({sent.text}).copy()' if copied else sent.text})"
     there_ = in_place_of(other.statement, theirs, context)
     if call.op is Op.BCAST:
@@ -423,75 +460,6 @@ def _edits_of_objects(program: Program, pattern: Pattern, call: Communicate) -> 
         return (Edit(before(place), f"{ahead}\n{indent}"), Edit(root.span, at_call), *last)
 
     return together(edits, there_)
-
-
-def _received(program: Program, step: Communicate) -> tuple[str, list[str]] | None:
-    """Return the name of what other ranks than the root receive, and what follows."""
-    node = statement_at(step.statement, program.context)
-    match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value):
-            ended = []
-        case ast.Return(value=ast.Call() as value):
-            name = fresh_name("received", program.context.identifiers)
-            ended = [f"return {name}"]
-        case _:
-            return None
-    return (name, ended) if span_of(value, program.context.lines) == step.span else None
-
-
-# --- an exchange with neighbours ------------------------------------------------------------------
-
-
-def _exchange(
-    program: Program, function: SpmdFunction, pattern: Pattern
-) -> Iterator[ProgramProposal]:
-    """Yield an exchange for a chain whose messages do not depend on one another."""
-    send, receive = pattern.send.step, pattern.take.step
-    sent, got = send.send, receive.receive
-    if function.weight(pattern.visit) == 0 or sent is None or got is None:
-        return
-    if sent.view is None or got.view is None or sent.count is None or sent.count != got.count:
-        return
-    if not apart(sent.view, got.view, written_sizes(program)):
-        return
-    exchange = replace(
-        send,
-        op=Op.SENDRECV,
-        method="Sendrecv",
-        receive=got,
-        source=receive.source,
-    )
-    waits = pattern.waits
-    one_after_another = Loop(LoopKind.COUNTED, "", num(0), waits, 1, waits, (send,), send.span)
-    given, nobody = [], f"{program.mpi_module}.PROC_NULL"
-    for end, payload, names in (
-        (pattern.send, sent, ("", "dest", "sendtag")),
-        (pattern.take, got, ("recvbuf=", "source", "recvtag")),
-    ):
-        tag = argument(end.step, "tag", program)
-        given += [f"{names[0]}{payload.text}", f"{names[1]}={end.text.format(nobody=nobody)}"]
-        given += [] if tag is None else [f"{names[2]}={tag}"]
-    ends = [v.step for v in walk(pattern.steps) if isinstance(v.step, Communicate)]
-    nodes, at = suite_at(pattern.steps[0].span, program.context) or ([], 0)
-    last = nodes[at : at + len(pattern.steps)][-1:]
-    place = stretch(pattern.steps[0].span, max(end.statement for end in ends))
-    place = stretch(place, max([place, *(span_of(one, program.context.lines) for one in last)]))
-    edits: Edits | str = "a part of an array, or MPI, has no name"
-    if program.mpi_module is not None and sent.view.region is not None:
-        line = f"{send.receiver}.Sendrecv({', '.join(given)})"
-        edits = instead(program, function, place, [line], ends)
-    yield offer(
-        function,
-        pattern.visit,
-        send.span,
-        "exchange by `Sendrecv`, not by messages that wait for one another",
-        _REASONS[Kind.NEXT],
-        (one_after_another,),
-        (exchange,),
-        _NEXT,
-        edits,
-        safe=True,
-    )
 
 
 TRANSFORM = ProgramRule("ADV607", "hand-written-collective", __doc__, propose)

@@ -69,7 +69,7 @@ from costdb.records import dataclass, replace
 from transforms.kit.memory import carried, disjoint, may_share, written
 from transforms.kit.names import is_name
 from transforms.kit.programs import ProgramRule, offer
-from transforms.kit.ranks import ALL, Move, moves_of
+from transforms.kit.ranks import Move, moves_of
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
@@ -345,7 +345,7 @@ def _is_neighbour(step: Communicate) -> bool:
         dims = communicator.dims
         return dims is not None and sum(extent != num(1) for extent in dims) == 1
     beside = (Move(1, num(1)), Move(1, num(-1)))
-    moves = set(moves_of(partner.rank, communicator, ALL, there=False))
+    moves = set(moves_of(partner.rank, communicator, there=False))
     return partner.kind is PartnerKind.RANK and moves <= set(beside)
 
 

@@ -3,7 +3,7 @@
 **What it does.** Finds arrays that go through mpi4py's lower-case methods again and again, and
 proposes the upper-case ones, which take memory as it is. Both ends of a message change in one
 edit, and the memory that is received into is allocated. An array that is sent as a list of its
-elements is sent as an array first; lists of numbers that all exchange are shown.
+elements is shown, as are lists of numbers that all exchange.
 
 **Why it costs.** Lower-case methods take any Python object. They turn it into bytes, send how many
 there are, send them, and make a new object of them. For an array that is two copies and an
@@ -57,10 +57,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.finding import Applicability
-from advisor.ir.spmd.memory import Order, Payload, PayloadKind, View
+from advisor.ir.spmd.memory import Payload, PayloadKind, View
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Copy, Op, PartnerKind, Visit, Wait
+from advisor.ir.spmd.steps import Communicate, Compute, Copy, Op, PartnerKind, Visit, Wait, walk
 from advisor.source import Edit, Span
+from costdb.expr.nodes import Num
 from transforms.kit.memory import (
     INTEGERS,
     SENDABLE,
@@ -71,12 +72,11 @@ from transforms.kit.memory import (
     written,
 )
 from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
-from transforms.kit.programs import ProgramRule, offer, sent_text
+from transforms.kit.programs import ProgramRule, offer, sent_text, shortened
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks
 from transforms.kit.rewrite import (
     Edits,
     before,
-    fresh_name,
     in_place_of,
     indent_at,
     span_of,
@@ -84,9 +84,8 @@ from transforms.kit.rewrite import (
     statement_at,
     together,
 )
-from transforms.messages.buffers import LISTS, Writer, as_buffers, told_first
+from transforms.messages.buffers import LISTS, Writer, as_buffers, carried, shapes_of, told_first
 from transforms.messages.combined_parts import combined
-from transforms.messages.listed_arrays import listed_arrays, listed_numbers
 from transforms.messages.message_loops import End, meetings
 
 _MAYBE = (
@@ -106,6 +105,9 @@ _REASON = (
     " an upper-case one sends its memory as it is"
 )
 _MOVED = "the same elements come to the same ranks"
+_KEEPS = frozenset({Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV, Op.SEND})
+"""Calls that bring what they are given: a reduction joins lists."""
+_LISTED = ".tolist()"
 _UNWRITTEN = "; the memory to receive into cannot be written from here"
 
 
@@ -116,8 +118,8 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         for visit, step in function.operations():
             if not step.pickled or not step.blocking or step.span in others:
                 continue
-            yield from listed_arrays(program, function, visit, step)
-            yield from listed_numbers(function, visit, step)
+            yield from _listed_arrays(function, visit, step)
+            yield from _listed_numbers(function, visit, step)
             if not on_all_ranks(function.visits(), visit):
                 continue
             view = array_payload(step.send)
@@ -246,7 +248,9 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
         absent = [
             end.partner.text
             for end in receives
-            if end.partner is not None and not _is_somebody(end, program)
+            if end.partner is not None
+            and end.partner.kind is not PartnerKind.ANY
+            and named_rank(end.partner) is None
         ]
         if absent:
             words += f"; if `{absent[0]}` is never PROC_NULL, from which `recv` gives None"
@@ -299,14 +303,9 @@ def _receiving(program: Program, end: End, view: View) -> Edits | None:
     step, context = end.step, program.context
     if not step.blocking or step.receive is not None or "status" in step.places:
         return None
-    numpy, lines, ended = context.array_module, list[str](), list[str]()
-    into, target = _stored(end, view, program)
-    if target is not None and not is_stretch(target) and numpy is not None:
-        # what is received into is one stretch of memory
-        name = fresh_name("received", context.identifiers)
-        lines, ended = [f"{name} = {numpy}.empty_like({into})"], [f"{into} = {name}"]
-        into = name
-    elif target is None:
+    numpy, lines = context.array_module, list[str]()
+    into = _stored(end, view, program)
+    if not into:
         shape = shape_text(view, end.function, program, step.span)
         if not (is_simple(step, program) and shape and numpy and step.result):
             return None
@@ -314,7 +313,7 @@ def _receiving(program: Program, end: End, view: View) -> Edits | None:
         lines = [f"{into} = {numpy}.empty({shape}, dtype={view.dtype!r})"]
     given = ", ".join([into, *keywords(step, ("source", "tag"), program)])
     lines.append(f"{step.receiver}.Recv({given})")
-    return in_place_of(step.statement, [*lines, *ended], context)
+    return in_place_of(step.statement, lines, context)
 
 
 def _changes(end: End, view: View) -> bool:
@@ -330,30 +329,17 @@ def _changes(end: End, view: View) -> bool:
     return False
 
 
-def _is_somebody(end: End, program: Program) -> bool:
-    """Return whether the other end is surely a rank, or a branch around sees to it."""
-    partner = end.partner
-    if partner is None or named_rank(partner) is not None or partner.kind is PartnerKind.ANY:
-        return True
-    asked = f"{partner.text} != {program.mpi_module}.PROC_NULL"
-    return any(
-        first and asked in branch.condition.text.split(" and ")
-        for branch, first in end.visit.branches
-    )
-
-
-def _stored(end: End, view: View, program: Program) -> tuple[str, View | None]:
-    """Return where an object is stored as it comes, if it is as large: its text, and which view."""
+def _stored(end: End, view: View, program: Program) -> str:
+    """Return the text of the stretch of memory that an object is stored to as it comes."""
     visit, context = end.visit, program.context
     match visit.block[visit.position + 1 : visit.position + 2]:
         case (Copy(target=target, span=span),) if end.step.statement.contains(span):
             into, equals, call = context.text(end.step.statement).partition("=")
             same = (target.shape, target.dtype) == (view.shape, view.dtype)
-            in_order = is_stretch(target) or target.order is Order.C
             alone = call.strip() == context.text(end.step.span)
-            if same and equals and in_order and alone and "#" not in into:
-                return into.strip(), target
-    return "", None
+            if same and equals and is_stretch(target) and alone and "#" not in into:
+                return into.strip()
+    return ""
 
 
 # --- shapes first -------------------------------------------------------------------------------
@@ -366,22 +352,18 @@ def announced(
     part = _part(step)
     if part is None or "status" in step.places:
         return
-    alike = step.op is Op.ALLTOALL and _are_alike(program, step, part)
-    title = f"tell the shapes of `{sent_text(step)}` first, then send them as buffers"
-    if alike:
-        title = f"exchange `{sent_text(step)}` as one buffer, by `Alltoall`"
     yield offer(
         function,
         visit,
         step.span,
-        title,
+        f"tell the shapes of `{sent_text(step)}` first, then send them as buffers",
         "a lower-case method serialises every array, and makes new ones of the bytes at the other"
         " end; an upper-case one sends memory as it is",
         (step,),
-        told_first(step, step.op, part)[2 * alike :],
+        told_first(step, step.op, part),
         "the same elements come to the same ranks, in arrays of the same shapes, if all are of the"
         " element type that the source shows",
-        _edits(program, step, part, alike=alike) or "the statement is of another kind",
+        _edits(program, step, part) or "the statement is of another kind",
     )
 
 
@@ -401,21 +383,6 @@ def _part(step: Communicate) -> Payload | None:
     return first if alike else None
 
 
-def _are_alike(program: Program, step: Communicate, part: Payload) -> bool:
-    """Return whether a list is written out as equal pieces, one for each rank."""
-    sent = step.send
-    if sent is None or sent.length != step.communicator.size or part.view is None:
-        return False
-    if part.view.shape is None or not is_uniform(program, part.view.shape):
-        return False
-    node = ast.parse(sent.text.strip(), mode="eval").body
-    if isinstance(node, ast.ListComp):
-        return len(node.generators) == 1 and not node.generators[0].ifs
-    # equal pieces, or an error
-    split = f"{program.context.array_module}.split"
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == split
-
-
 def _may_be_nothing(text: str) -> bool:
     """Return whether a list may hold something else than arrays: a choice is made for each."""
     try:
@@ -428,7 +395,7 @@ def _may_be_nothing(text: str) -> bool:
     )
 
 
-def _edits(program: Program, step: Communicate, part: Payload, *, alike: bool) -> Edits | None:
+def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
     """Return what tells shapes before a statement, and uses what came in the place of its call."""
     context, place, numpy = program.context, step.statement, program.context.array_module
     text = argument(step, "sendobj", program) or argument(step, "obj", program)
@@ -440,17 +407,8 @@ def _edits(program: Program, step: Communicate, part: Payload, *, alike: bool) -
         name = str(step.result)
     own = text if text.isidentifier() else writer.name("sent")
     lines = [] if own == text else [f"{own} = {flat}"]
-    if alike:
-        sent, joined = writer.name("sent"), writer.name("joined")
-        lines = [
-            f"{sent} = {numpy}.array({flat})",
-            f"{joined} = {numpy}.empty_like({sent})",
-            writer.call("Alltoall", sent, joined),
-            f"{name} = list({joined})",
-        ]
-    else:
-        root, others = writer.told(own, name)
-        lines += writer.branch(root, others) if others else root
+    root, others = writer.told(own, name)
+    lines += writer.branch(root, others) if others else root
     node = statement_at(place, context)
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return | ast.Expr):
         return None
@@ -474,6 +432,75 @@ def _comes_first(node: ast.stmt, call: Span, lines: list[str]) -> bool:
             return False
     others = [one for one in ast.walk(node) if isinstance(one, ast.Call) and one not in around]
     return all(call.contains(span_of(one, lines)) or span_of(one, lines) > call for one in others)
+
+
+# --- lists of numbers ---------------------------------------------------------------------------
+
+
+def _listed_arrays(
+    function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield the array in the place of the list of its elements."""
+    sent, made = step.send, _listing(visit, step)
+    if sent is None or made is None or step.op not in _KEEPS or sent.kind is not PayloadKind.OBJECT:
+        return
+    view = made.reads[0]
+    if view.dtype is None or view.count is None or sent.text.count(_LISTED) != 1:
+        return
+    if step.op is not Op.SEND and not on_all_ranks(function.visits(), visit):
+        return
+    array = Payload(PayloadKind.ARRAY, view.text, sent.span, view, view.dtype, view.count)
+    array_text = shortened(sent.text.partition(_LISTED)[0])
+    yield offer(
+        function,
+        visit,
+        step.span,
+        f"send `{array_text}` as an array, not as a list of its elements",
+        "a list is an object for each element, each of which is made, serialised and made again",
+        (made, step),
+        (replace(step, send=array),),
+        "the same elements come as an array",
+        "what comes has to be used as an array, too",
+    )
+
+
+def _listed_numbers(
+    function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield an exchange of arrays for one of lists with as many numbers as data say."""
+    sent = step.send
+    if step.op is not Op.ALLTOALL or sent is None or len(sent.parts) != 1:
+        return
+    (each,) = sent.parts
+    if each.kind is not PayloadKind.OBJECT or len(each.parts) != 1 or each.length is None:
+        return
+    (item,) = each.parts
+    numbers = item.parts if item.kind is PayloadKind.OBJECT else (item,)
+    known = all(one.kind is PayloadKind.SCALAR for one in numbers) and bool(numbers)
+    if isinstance(each.length, Num) or not known or not on_all_ranks(function.visits(), visit):
+        return
+    call = carried(step, step.op, "float64", (each.length * len(numbers),), varying=True)
+    yield offer(
+        function,
+        visit,
+        step.span,
+        f"exchange arrays by `Alltoallv`, not `{shortened(sent.text)}` as lists of numbers",
+        "a list is an object for each number, each of which is serialised and made again",
+        (step,),
+        (shapes_of(call), call),
+        "the same numbers come to the same ranks, a column for each where items have several",
+        "what makes the lists, and what comes of them, has to be arrays as well",
+    )
+
+
+def _listing(visit: Visit, step: Communicate) -> Compute | None:
+    """Return the step that makes the list that a call sends."""
+    for one in [inner.step for inner in walk(visit.block[: visit.position])][::-1]:
+        if isinstance(one, Compute) and one.what == "tolist":
+            return one if step.statement.contains(one.span) or one.span == step.statement else None
+        if isinstance(one, Communicate):
+            return None
+    return None
 
 
 TRANSFORM = ProgramRule("ADV601", "pickled-array", __doc__, propose)

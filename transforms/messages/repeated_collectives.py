@@ -7,7 +7,7 @@ of it, and a second loop does what comes behind.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
@@ -20,9 +20,7 @@ from advisor.ir.spmd.steps import (
     LoopKind,
     Op,
     Step,
-    walk,
 )
-from advisor.source import Span
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import INTEGERS, SENDABLE, new_array, payload_of
@@ -42,7 +40,6 @@ from transforms.kit.rewrite import (
     in_place_of,
     span_of,
     starts_line,
-    tree_of,
     with_calls,
 )
 from transforms.messages.iterations import REDUCTIONS, REMOTE, Parts, Talk, in_parts
@@ -58,15 +55,12 @@ _ROUNDED = "; sums of floating-point numbers are collected in another order, and
 _ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
 _OF_OBJECTS = {"MAX": "maximum", "MIN": "minimum"}
 """NumPy's functions for operations that do not go element by element through arrays of objects."""
-_COMPREHENDED = REDUCTIONS | {Op.BCAST, Op.GATHER, Op.ALLGATHER}
 _SENT = ("sendobj", "obj", "sendbuf", "buf", "origin")
 _PARTNERS = ("root", "op", "dest", "sendtag", "source", "recvtag")
 
 
-def repeated_collectives(
-    program: Program, function: SpmdFunction, told: Collection[Span]
-) -> Iterator[ProgramProposal]:
-    """Yield one call for each that a loop makes in every iteration, unless it is `told` of.
+def repeated_collectives(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield one call for each that a loop makes in every iteration.
 
     Of loops around one another the outermost, unless only an inner one can be written.
     """
@@ -79,39 +73,12 @@ def repeated_collectives(
             continue
         if not on_all_ranks(function.visits(), visit):
             continue
-        every = [*in_parts(program, function, visit), *_comprehended(program, loop)]
-        for parts in every:
-            written: list[str] | str = "the calls stand in an expression"
-            if parts.node.body:
-                written = _lines(parts, function, program)
+        for parts in in_parts(program, function, visit):
+            written = _lines(parts, function, program)
             key = parts.talks[0].at.span
-            if key in told:
-                continue
             if key not in found or not isinstance(written, str):
                 found[key] = _collected(program, function, visit.loops, parts, written)
     yield from found.values()
-
-
-def _comprehended(program: Program, loop: Loop) -> Iterator[Parts]:
-    """Yield a comprehension around a call, of which each element is what one call brings."""
-    steps = [one.step for one in walk(loop.body, into_calls=True)]
-    talks = [one for one in steps if isinstance(one, Communicate)]
-    if len(talks) != 1 or talks[0] not in loop.body or not talks[0].blocking:
-        return
-    (step,), lines = talks, program.context.lines
-    around = [
-        node
-        for node in ast.walk(tree_of(program.context.source))
-        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp)
-        and span_of(node, lines).contains(step.span)
-    ]
-    if not around or len(around[-1].generators) > 1 or step.op not in _COMPREHENDED:
-        return
-    node, (over,) = around[-1], around[-1].generators
-    text = " ".join(argument(step, name, program) or "" for name in _SENT)
-    if words(text) & bound_names([over.target]) and not over.ifs:
-        like = ast.copy_location(ast.For(over.target, over.iter, [], []), node)
-        yield Parts(like, loop, [Talk(step, step, (loop,))])
 
 
 # --- what takes their place -----------------------------------------------------------------------
@@ -256,27 +223,19 @@ class _Once:
 
 
 def _has_form(program: Program, talk: Talk) -> bool:
-    """Return whether a call has a form that takes what all iterations send."""
+    """Return whether a call is of numbers, of which it takes a list as well."""
     step, sent, loop = talk.step, talk.step.send, talk.loops[0]
-    if talk.at is not step or step not in loop.body or step.varying or sent is None:
+    if talk.at is not step or step not in loop.body or not step.pickled or not _is_number(step):
         return False
     if step.op is Op.SENDRECV:
-        alike = loop.trips is not None and is_uniform(program, [loop.trips])
-        if not (step.pickled and alike and step.receive is None):
+        if loop.trips is None or not is_uniform(program, [loop.trips]) or step.receive is not None:
             return False
-    elif step.op is not Op.BCAST and step.op not in REDUCTIONS:
+    elif step.op not in (Op.BCAST, Op.ALLREDUCE):
         return False
-    sizes = [one for one in (sent.count, step.root) if one is not None]
-    if any(loop.variable in free_symbols(size) for size in sizes) or sent.count is None:
+    if step.root is not None and loop.variable in free_symbols(step.root):
         return False
-    if sent.kind is PayloadKind.ARRAY:
-        known = sent.view is not None and sent.view.shape is not None
-        if not known or sent.described or sent.datatype is not None:
-            return False
-    elif sent.kind is not PayloadKind.SCALAR:
-        return False  # nobody knows how to copy other objects, or whether they change
     # which of a number and NaN is the larger depends on who compares
-    orders = step.pickled and step.operation in _OF_OBJECTS
+    orders = step.operation in _OF_OBJECTS
     return _dtype(sent) in SENDABLE and not (orders and _dtype(sent) not in INTEGERS)
 
 
@@ -289,24 +248,12 @@ def _once(program: Program, parts: Parts, talk: Talk, taken: set[str]) -> _Once 
     call, text = places.get(step.statement), _text(program, step)
     if text is None or "#" in context.text(step.statement):
         return None
-    if step.pickled:
-        alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
-        if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
-            return None
-        own = ast.unparse(ast.parse(context.text(step.span).strip(), mode="eval"))
-        used = with_calls(call, {own: one})
-    else:
-        received = step.send if step.op is Op.BCAST else step.receive
-        if not isinstance(call, ast.Expr) or received is None or not received.text.isidentifier():
-            return None
-        into = received.text
-        # memory that the loop makes is another one each time
-        made = {
-            ast.unparse(t) for n in parts.before if isinstance(n, ast.Assign) for t in n.targets
-        }
-        used = f"{into if into in made else f'{into}[...]'} = {one}"
-    given = keywords(step, _PARTNERS, program)
-    return _Once(step, text, one, sent, got, given, ast.parse(used).body)
+    alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
+    if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
+        return None
+    own = ast.unparse(ast.parse(context.text(step.span).strip(), mode="eval"))
+    used = ast.parse(with_calls(call, {own: one})).body
+    return _Once(step, text, one, sent, got, keywords(step, _PARTNERS, program), used)
 
 
 def _is_ordered(parts: Parts, calls: list[_Once], lines: list[str]) -> bool:
@@ -349,7 +296,7 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
     if not parts.whole:
         return "other calls stay in the loop"
     if not all(_has_form(program, one) for one in parts.talks):
-        return "one call of this kind has no form that takes a list"
+        return "one call of this kind takes no list, or not of arrays"
     taken = {*program.context.identifiers}
     found = [_once(program, parts, one, taken) for one in parts.talks]
     calls = [one for one in found if one is not None]
@@ -362,27 +309,11 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
         inner = " " * (node.body[0].col_offset - node.col_offset)
         lines = [f"{one.all_sent} = []" for one in calls]
         lines += [f"{parts.header}:", *_body(parts.before, parts, program)]
-        for one in calls:
-            copied = one.step.send is None or one.step.send.kind is not PayloadKind.SCALAR
-            if copied and one.step.op is Op.BCAST and one.step.pickled:
-                return "on other ranks than the root there may be nothing to copy"
-            text = f"{_grouped(one.sent)}.copy()" if copied else one.sent
-            lines.append(f"{inner}{one.all_sent}.append({text})")
+        lines += [f"{inner}{one.all_sent}.append({one.sent})" for one in calls]
     else:
         lines = [f"{one.all_sent} = [{one.sent} {parts.header}]" for one in calls]
-    for one in calls:
-        call = _one_call(one, program)
-        if call is None:
-            return "one call of this kind has no form that takes a list"
-        lines += call
+    lines += [_one_call(one, program) for one in calls]
     return [*lines, *_used(parts, calls, program)]
-
-
-def _grouped(text: str) -> str:
-    """Return an expression as an operand of any operator."""
-    node = ast.parse(f"({text})", mode="eval").body
-    alone = isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
-    return text if alone and "\n" not in text else f"({text})"
 
 
 def _body(nodes: list[ast.stmt], parts: Parts, program: Program) -> list[str]:
@@ -396,42 +327,20 @@ def _body(nodes: list[ast.stmt], parts: Parts, program: Program) -> list[str]:
     return texts
 
 
-def _one_call(once: _Once, program: Program) -> list[str] | None:
+def _one_call(once: _Once, program: Program) -> str:
     """Return the call of what a loop sends, from the list of it."""
-    step, sent, numpy = once.step, once.step.send, program.context.array_module
-    if sent is None:
-        return None
-    listed, got, given = once.all_sent, once.received, "".join(f", {one}" for one in once.given)
-    match step.op:
-        case Op.SENDRECV | Op.BCAST if step.pickled:
-            nobody = f" or [None] * len({listed})" * (step.op is Op.SENDRECV)
-            return [f"{got} = {step.receiver}.{step.method}({listed}{given}){nobody}"]
-        case Op.ALLREDUCE if sent.kind is PayloadKind.SCALAR:
-            if step.operation in _OF_OBJECTS:
-                given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
-            # numbers stay what they were: NumPy's of one type, or Python's, or of several kinds
-            kind = ", dtype=object" if sent.dtype in {*_ELEMENT, "bool"} else ""
-            numbers = f"{numpy}.array({listed}{kind})"
-            return [f"{got} = {step.receiver}.allreduce({numbers}{given})"]
-        case Op.ALLREDUCE | Op.BCAST if _one_shape(sent, program):
-            own = f"{program.mpi_module}.IN_PLACE, " * (step.op is Op.ALLREDUCE)
-            return [
-                f"{got} = {numpy}.array({listed}, dtype={_dtype(sent)!r})",
-                f"{step.receiver}.{step.op.capitalize()}({own}{got}{given})",
-            ]
-    return None
-
-
-def _one_shape(sent: Payload, program: Program) -> bool:
-    """Return whether all iterations send arrays of one shape: rows of one, or of known sizes."""
-    view = sent.view
-    if view is None or not view.shape:
-        return False
-    extents = view.buffer.extents or ()
-    if len(extents) > len(view.shape) and extents[-len(view.shape) :] == view.shape:
-        return True
-    sizes = [program.sizes.get(name) for one in view.shape for name in free_symbols(one)]
-    return all(one is not None and (one.value or one.derived) for one in sizes)
+    step, numpy = once.step, program.context.array_module
+    given, kind = "".join(f", {one}" for one in once.given), ""
+    call = f"{step.receiver}.{step.method}"
+    if step.op is not Op.ALLREDUCE:
+        nobody = f" or [None] * len({once.all_sent})" * (step.op is Op.SENDRECV)
+        return f"{once.received} = {call}({once.all_sent}{given}){nobody}"
+    if step.operation in _OF_OBJECTS:
+        given = f", op={numpy}.{_OF_OBJECTS[step.operation]}"
+    # numbers stay what they were: NumPy's of one type, or Python's, or of several kinds
+    if step.send is not None and step.send.dtype in {*_ELEMENT, "bool"}:
+        kind = ", dtype=object"
+    return f"{once.received} = {call}({numpy}.array({once.all_sent}{kind}){given})"
 
 
 def _used(parts: Parts, calls: list[_Once], program: Program) -> list[str]:

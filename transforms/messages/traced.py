@@ -1,4 +1,4 @@
-"""Messages of each rank with each, whatever loops, branches and calls they are made of.
+"""Messages of each rank with each, or with the next, whatever loops and branches make them.
 
 Who sends what to whom is told from what each of a few ranks does in some steps, for several
 numbers of ranks. Nothing is rewritten for it: what is found is only shown.
@@ -15,31 +15,42 @@ from advisor.ir.spmd.steps import (
     Branch,
     Call,
     Communicate,
+    Interpret,
     Leave,
     Loop,
     LoopKind,
     Op,
+    Partner,
+    PartnerKind,
     Step,
     Unknown,
     Visit,
     walk,
 )
 from costdb.expr import Expr, free_symbols, num, substitute
+from costdb.expr.nodes import Mod
 from costdb.records import replace
-from transforms.kit.memory import may_be_written
-from transforms.kit.names import bound_in, bound_names, loaded_names, words
-from transforms.kit.ranks import on_all_ranks, same_communicator
+from transforms.kit.memory import apart, may_be_written, plain_array, written_sizes
+from transforms.kit.names import bound_in, bound_names, is_uniform, loaded_names, words
+from transforms.kit.ranks import Bound, on_all_ranks, same_communicator
 from transforms.kit.rewrite import span_of, stretch, tree_of
 from transforms.messages.buffers import carried
 from transforms.messages.patterns import is_clear
 
 _RANKS = (2, 3, 4, 5)
+_WAITS: Mapping[tuple[int, ...], Bound] = {
+    (1, 2, 3, 4): Bound(1, -1),
+    (2, 3, 4, 5): Bound(1, 0),
+    (2, 2, 2, 2): Bound(0, 2),
+}
+"""How many messages follow one another, in chains and in turns: on these ranks, and in general."""
 _MOST = 4
 """Steps with messages that are looked at together."""
-_TAKEN = frozenset({Op.SEND, Op.RECV, Op.GATHER, Op.SCATTER})
+_TAKEN = frozenset({Op.SEND, Op.RECV, Op.SENDRECV, Op.GATHER, Op.SCATTER})
 _SIMPLE = ast.Assign | ast.AugAssign | ast.Expr
 Found = tuple[Visit, Communicate, Loop, Communicate]
-_Acts = list[tuple[Communicate, int, int]]
+_Acts = list[tuple[Communicate, Op, int, int]]
+"""What a rank does: a call or one end of it, the rank at the other end, the tag."""
 
 
 class _Untold(Exception):
@@ -47,17 +58,22 @@ class _Untold(Exception):
 
 
 def traced(program: Program, function: SpmdFunction) -> Iterator[Found]:
-    """Yield messages of each rank with each: where, one of them, all, and the collective."""
+    """Yield messages of all ranks: where, one of them, all, and the call that does the same."""
     found: list[Step] = []
     for visit in function.visits():
         if not _acting((visit.step,)) or any(visit.step in _inside(one) for one in found):
             continue
         for last in range(visit.position, len(visit.block)):
             steps = visit.block[visit.position : last + 1]
-            if _acting(steps[-1:]) and _is_each(steps):
-                clear = on_all_ranks(function.visits(), visit) and is_clear(function, visit)
-                if clear and not _hangs_on_others(program, steps):
-                    yield visit, *_instead(program, steps)
+            runs = _runs(steps) if _acting(steps[-1:]) else ()
+            each = bool(runs) and all(map(_is_each, runs))
+            waits = _waits(program, steps, runs) if function.weight(visit) > 0 else None
+            if waits is not None or (each and not _hangs_on_others(program, steps)):
+                if on_all_ranks(function.visits(), visit) and is_clear(function, visit):
+                    if waits is not None:
+                        yield visit, *_exchange(steps, waits)
+                    else:
+                        yield visit, *_collective(program, steps, runs[-1])
                 found += steps
                 break
             if len([one for one in steps if _acting((one,))]) == _MOST:
@@ -78,7 +94,7 @@ def _acting(steps: tuple[Step, ...]) -> list[Communicate]:
 
 
 def _done(steps: tuple[Step, ...], here: Mapping[str, int], done: _Acts) -> str:
-    """Add what a rank sends and receives, the rank at the other end, the tag; return how it leaves.
+    """Add what a rank sends and receives; return how it leaves.
 
     Raises
     ------
@@ -90,9 +106,12 @@ def _done(steps: tuple[Step, ...], here: Mapping[str, int], done: _Acts) -> str:
         how = ""
         match step:
             case Communicate(op=op) if op in _TAKEN and "status" not in step.places:
-                partner = step.dest or step.source
-                other = _number(step.root if partner is None else partner.rank, here)
-                done.append((step, other, _number(step.tag, here)))
+                for end, partner in ((Op.SEND, step.dest), (Op.RECV, step.source)):
+                    other = None if partner is None else _other(step, partner, here)
+                    if other is not None:
+                        done.append((step, end, other, _number(step.tag, here)))
+                if step.root is not None:
+                    done.append((step, op, _number(step.root, here), 0))
             case Branch():
                 first = _number(step.condition.value, here)
                 how = _done(step.then if first else step.orelse, here, done)
@@ -119,31 +138,118 @@ def _number(expr: Expr | None, here: Mapping[str, int]) -> int:
     return found
 
 
-def _is_each(steps: tuple[Step, ...]) -> bool:
-    """Return whether every rank sends once to every other, and receives once from it."""
-    acting = _acting(steps)
-    communicator = acting[0].communicator
-    tagged = all("tag" in one.places for one in acting if one.op is Op.RECV)
+def _other(step: Communicate, partner: Partner, here: Mapping[str, int]) -> int | None:
+    """Return the rank at the other end; None for nobody."""
+    of, at = step.communicator, partner.rank
+    if partner.kind is PartnerKind.NOBODY:
+        return None
+    if partner.displacement is not None and of.periods in ((True,), (False,)):
+        at = of.rank + partner.displacement
+        at = Mod(at, of.size) if of.periods == (True,) else at
+    other = _number(at, here)
+    if 0 <= other < _number(of.size, here):
+        return other
+    if not partner.may_be_nobody:
+        raise _Untold
+    return None
+
+
+def _runs(steps: tuple[Step, ...]) -> tuple[list[_Acts], ...]:
+    """Return what each rank does, for a few numbers of ranks; none where more has to be known."""
+    communicator, runs = _acting(steps)[0].communicator, list[list[_Acts]]()
     names = [*free_symbols(communicator.rank), *free_symbols(communicator.size)]
     for size in _RANKS:
-        sent, got = list[tuple[int, ...]](), list[tuple[int, ...]]()
+        runs.append([])
         for rank in range(size):
             done: _Acts = []
             try:
                 left = _done(steps, dict(zip(names, (rank, size), strict=False)), done)
             except _Untold:
-                return False
-            for step, other, tag in done:
-                if left or not same_communicator(step.communicator, communicator):
-                    return False
-                pair = (rank, other) if step.op in (Op.SEND, Op.GATHER) else (other, rank)
-                message = [(*pair, tag * tagged)] * (rank != other)
-                sent += message if step.op is not Op.RECV else []
-                got += message if step.op is not Op.SEND else []
-        every = [(one, other) for one in range(size) for other in range(size) if one != other]
-        if sorted(sent) != sorted(got) or sorted(one[:2] for one in sent) != every:
-            return False
-    return True
+                return ()
+            others = (one.communicator for one, *_ in done)
+            if left or not all(same_communicator(one, communicator) for one in others):
+                return ()
+            runs[-1].append(done)
+    return tuple(runs)
+
+
+def _is_each(run: list[_Acts]) -> bool:
+    """Return whether every rank sends once to every other, and receives once from it."""
+    size, sent, got = len(run), list[tuple[int, ...]](), list[tuple[int, ...]]()
+    tagged = all("tag" in one.places for done in run for one, op, *_ in done if op is Op.RECV)
+    for rank, done in enumerate(run):
+        for _, op, other, tag in done:
+            pair = (rank, other) if op in (Op.SEND, Op.GATHER) else (other, rank)
+            message = [(*pair, tag * tagged)] * (rank != other)
+            sent += message if op is not Op.RECV else []
+            got += message if op is not Op.SEND else []
+    every = [(one, other) for one in range(size) for other in range(size) if one != other]
+    return sorted(sent) == sorted(got) and sorted(one[:2] for one in sent) == every
+
+
+# --- messages that wait for one another ---------------------------------------------------------
+
+
+def _waits(program: Program, steps: tuple[Step, ...], runs: tuple[list[_Acts], ...]) -> Expr | None:
+    """Return how many messages follow one another; None where they have to, or wait for ever."""
+    waits = _WAITS.get(tuple(map(_last, runs)))
+    if waits is None or not _is_ready(program, steps):
+        return None
+    return _acting(steps)[0].communicator.size * waits.ranks + waits.constant
+
+
+def _last(run: list[_Acts]) -> int:
+    """Return after how many messages the last one has come, of each rank's one to one and from one.
+
+    A message leaves at once; a rank waits for what it receives.
+    """
+    clocks, left = [0] * len(run), [list(done) for done in run]
+    under_way: dict[tuple[int, int, int], int] = {}
+    if any(len({op for _, op, *_ in done}) < len(done) for done in run):
+        return 0
+    for _ in range(2 * len(run)):
+        for rank, done in enumerate(left):
+            if not done:
+                continue
+            _, op, other, tag = done[0]
+            message = (rank, other, tag) if op is Op.SEND else (other, rank, tag)
+            if op is Op.SEND:
+                under_way[message] = clocks[rank] + 1
+            elif message in under_way:
+                clocks[rank] = max(clocks[rank], under_way.pop(message))
+            else:
+                continue
+            done.pop(0)
+    return 0 if any(left) or under_way else max(clocks)
+
+
+def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
+    """Return whether the arrays that ranks send are there before anything comes."""
+    inside, acting = [one for step in steps for one in _inside(step)], _acting(steps)
+    ends = (Op.SEND, Op.RECV)
+    plain = all(one.op in ends and one.blocking and not one.pickled for one in acting)
+    if not plain or not all(isinstance(one, Branch | Communicate | Interpret) for one in inside):
+        return False
+    sent = [plain_array(one.send) for one in acting if one.op is Op.SEND]
+    got = [plain_array(one.receive) for one in acting if one.op is Op.RECV]
+    sizes = written_sizes(program)
+    return all(
+        one is not None and other is not None and apart(one, other, sizes)
+        for one in sent
+        for other in got
+    )
+
+
+def _exchange(steps: tuple[Step, ...], waits: Expr) -> tuple[Communicate, Loop, Communicate]:
+    """Return a message, all that wait for one another, and the exchange."""
+    acting = _acting(steps)
+    send, receive = ([one for one in acting if one.op is op][-1] for op in (Op.SEND, Op.RECV))
+    call = replace(send, op=Op.SENDRECV, method="Sendrecv", receive=receive.receive)
+    chain = Loop(LoopKind.COUNTED, "", num(0), waits, 1, waits, (send,), send.span)
+    return send, chain, replace(call, source=receive.source)
+
+
+# --- messages of each with each -----------------------------------------------------------------
 
 
 def _hangs_on_others(program: Program, steps: tuple[Step, ...]) -> bool:
@@ -173,23 +279,26 @@ def _hangs_on_others(program: Program, steps: tuple[Step, ...]) -> bool:
     return any(may_be_written(one, view) for one in inside for view in views)
 
 
-# --- what takes their place ---------------------------------------------------------------------
-
-
-def _instead(program: Program, steps: tuple[Step, ...]) -> tuple[Communicate, Loop, Communicate]:
+def _collective(
+    program: Program, steps: tuple[Step, ...], run: list[_Acts]
+) -> tuple[Communicate, Loop, Communicate]:
+    """Return one of the messages, all of them, and the collective."""
     sends = ((one, one.send) for one in _acting(steps))
     step, sent = next((one, sent) for one, sent in sends if sent is not None)
     size = step.communicator.size
     loops = [one for step in steps for one in _inside(step) if isinstance(one, Loop)]
     ranks = {one.variable: step.communicator.rank for one in loops if one.variable}
-    count, trips = substitute(elements(sent), ranks), size - (step.op is Op.SEND)
+    count = substitute(elements(sent), ranks)
+    to_itself = any(rank == other for rank, done in enumerate(run) for _, _, other, _ in done)
+    trips = size - (not to_itself)
     array = sent.kind is PayloadKind.ARRAY
     each = replace(sent, view=None, count=count) if array else sent
     body = (replace(step, send=each, receive=None),)
     loop = Loop(LoopKind.COUNTED, "", num(0), trips, 1, trips, body, step.span)
     bound = frozenset[str]().union(*(bound_in(program, one) for one in loops))
     op = Op.ALLTOALL if words(sent.text) & bound else Op.ALLGATHER
-    call = carried(step, op, sent.dtype, (count,), varying=array)
+    varying = array and not is_uniform(program, [count])
+    call = carried(step, op, sent.dtype, (count,), varying=varying)
     if not array:
         listed = Payload(PayloadKind.OBJECT, sent.text, sent.span, parts=(sent,), length=size)
         given = listed if op is Op.ALLTOALL else sent

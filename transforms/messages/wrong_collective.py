@@ -53,7 +53,7 @@ from collections.abc import Iterator
 from advisor.ir.spmd.memory import Order, Payload, PayloadKind, View, extent_of
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
-from advisor.ir.values import Point, Range, Scalar
+from advisor.ir.values import Range, Scalar
 from costdb.expr import Expr, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
@@ -80,7 +80,7 @@ from transforms.kit.names import (
 )
 from transforms.kit.programs import ProgramRule, offer
 from transforms.kit.ranks import root_only
-from transforms.kit.rewrite import Edits, fresh_name, in_place_of
+from transforms.kit.rewrite import Edits, in_place_of
 from transforms.messages.combined_parts import combined_parts
 from transforms.messages.gathered_fields import gathered_fields
 from transforms.messages.needed_at_root import needed_at_root
@@ -88,7 +88,6 @@ from transforms.messages.needed_later import needed_later
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
 _UNWRITTEN = "the blocks of all ranks have no text that means them where the call stands"
-_AT_RANK = re.compile(r"(\w+)\[\s*([\w.]+(?:\(\))?)\s*(?:,\s*(?::\s*,?\s*)*|,\s*\.\.\.\s*)?\]")
 _ZEROED = re.compile(r"\w+\[(:|\.\.\.)\]\s*=\s*0(\.0*)?|\w+\.fill\(\s*0(\.0*)?\s*\)")
 
 
@@ -141,17 +140,17 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
         yield from needed_later(program, function)
 
 
+_LENGTHS = "where the array ends within a block, lengths differ, which takes `{}`"
 _SCATTERED = (
     "a broadcast sends the whole array to every rank, a scatter only what it uses",
     "within this function no rank but the root uses more of the array than its block, which nothing"
-    " writes to; a collective has to come in the same order on all ranks; where the array ends"
-    " within a block, lengths differ, which takes `Scatterv`",
+    f" writes to; a collective has to come in the same order on all ranks; {_LENGTHS}",
 )
 _REDUCED = (
     "an allreduce brings the whole result to every rank, a reduce-scatter only what it uses",
     "within this function no rank uses more of the result than its block; sums of floating-point"
-    " numbers are collected in another order, and the rest of the array stays as it was; where the"
-    " array ends within a block, lengths differ, which takes `Reduce_scatter` with counts",
+    " numbers are collected in another order, and the rest of the array stays as it was;"
+    f" {_LENGTHS}",
 )
 
 
@@ -166,12 +165,10 @@ def _by_blocks(
     got = step.receive if sums else sent
     if sent is None or sent.view is None or not (sums or step.op is Op.BCAST):
         return
-    if sums:
-        # another operation may hang on the order of its operands
-        if step.pickled or step.in_place or step.operation is None or not is_name(sent.text):
-            return
-        if not (_is_plain(sent) and _is_plain(got)) or _kind(sent) != _kind(got):
-            return
+    # another operation may hang on the order of its operands
+    plain = not step.pickled and step.operation is not None and is_name(sent.text)
+    if sums and not (plain and _is_plain(sent) and _is_plain(got)):
+        return
     used = _used(program, function, step, got)
     if used is None or sent.view.region is None:
         return
@@ -197,16 +194,16 @@ def _by_blocks(
         line = f"{step.receiver}.{method}({', '.join([all_of_it, own, *more])})"
         edits = in_place_of(step.statement, [line], program.context)
     does = f"reduce `{sent.text}` by blocks" if sums else f"scatter `{sent.text}`"
-    of_it = "the result" if sums else "it"
+    reason, argued = _REDUCED if sums else _SCATTERED
     yield offer(
         function,
         visit,
         step.span,
-        f"{does}: every rank uses `{used.shown}` of {of_it}",
-        (_REDUCED if sums else _SCATTERED)[0],
+        f"{does}: every rank uses `{used.shown}` of {'the result' if sums else 'it'}",
+        reason,
         (step,),
         (call,),
-        (_REDUCED if sums else _SCATTERED)[1],
+        argued.format("Reduce_scatter" if sums else "Scatterv"),
         edits,
     )
 
@@ -214,10 +211,6 @@ def _by_blocks(
 def _is_plain(payload: Payload | None) -> bool:
     view = plain_array(payload)
     return view is not None and view.is_whole and view.order is Order.C
-
-
-def _kind(payload: Payload | None) -> object:
-    return payload and payload.view and (payload.dtype, payload.view.shape)
 
 
 def _used(
@@ -375,39 +368,24 @@ def _is_zeroing(step: Step, view: View, program: Program) -> bool:
 def _gather_lines(
     program: Program, step: Communicate, given: Payload, block: View, length: Expr
 ) -> list[str] | None:
-    """Return the gather, with what a sum would leave behind the last block."""
+    """Return the gather, where blocks are slices of which none is cut, and zeros behind them."""
     got, view, size = step.receive, given.view, step.communicator.size
     if step.pickled or got is None or got.view is None or not is_name(got.text):
         return None
     if not is_simple(step, program) or program.mpi_module is None:
         return None
-    assert view is not None and view.region is not None
-    extent = extent_of(view.region[0])
-    if got.view.region != view.region or not blocks_fit(length, size, extent):
-        return None
-    text = _own_text(block, step, program)
-    if text is None or program.context.array_module is None:
+    assert view is not None and view.region is not None and block.region is not None
+    text, extent = program.context.text(block.span), extent_of(view.region[0])
+    if got.view.region != view.region or not isinstance(block.region[0], Range):
         return None
     sent = f"{program.mpi_module}.IN_PLACE" if step.in_place else text
     if extent == length * size:
         return [f"{step.receiver}.Allgather({sent}, {got.text})"]
-    end = fresh_name("gathered", program.context.identifiers)
-    lines = [
-        f"{end} = len({text}) * {step.receiver}.Get_size()",
-        f"{step.receiver}.Allgather({sent}, {got.text}[:{end}])",
-    ]
-    return lines if step.in_place else [*lines, f"{got.text}[{end}:] = 0"]
-
-
-def _own_text(block: View, step: Communicate, program: Program) -> str | None:
-    """Return the own block as a slice, which also one number has to be to be sent."""
-    text = program.context.text(block.span)
-    assert block.region is not None
-    own = block.region[0]
-    if not isinstance(own, Point):
-        return text
-    found = _AT_RANK.fullmatch(text) if own.at == step.communicator.rank else None
-    return None if found is None else f"{found[1]}[{found[2]} : {found[2]} + 1]"
+    if not blocks_fit(length, size, extent):
+        return None
+    end = f"len({text}) * {step.receiver}.Get_size()"
+    rest = [] if step.in_place else [f"{got.text}[{end} :] = 0"]
+    return [f"{step.receiver}.Allgather({sent}, {got.text}[: {end}])", *rest]
 
 
 TRANSFORM = ProgramRule("ADV604", "wrong-collective", __doc__, propose)

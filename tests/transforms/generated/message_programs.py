@@ -96,14 +96,6 @@ IDIOMS: dict[str, tuple[str, str, bool]] = {
             comm.Recv(y, source=0, tag={tag})""",
         False,
     ),
-    "all to all": (
-        "ADV607",
-        """\
-        whole += x
-        for k in range(size):
-            comm.Sendrecv(whole[k], dest=k, recvbuf=other[k], source=k)""",
-        False,
-    ),
     "numbers": (
         "ADV608",
         """\

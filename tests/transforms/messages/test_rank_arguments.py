@@ -27,7 +27,7 @@ from tests.spmd.reading import program
 from tests.transforms.messages.test_message_cases import CASES
 from tests.transforms.simulated_ranks import results
 from tests.transforms.spmd_running import proposals, rewritten
-from transforms.kit.ranks import ALL, Move, Ranks, move_of, ranks_where
+from transforms.kit.ranks import Move, Ranks, move_of, ranks_where
 
 EVERYWHERE = [(rank, size) for size in range(1, 65) for rank in range(size)]
 
@@ -95,7 +95,7 @@ def test_conditions_hold_on_the_ranks_that_are_named(seed: int, world: Communica
         said += 1
         for place in EVERYWHERE:
             assert holds_on(found, *place) == bool(values(condition)[place]), (condition, place)
-    assert said > 5
+    assert said >= 7
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -104,18 +104,14 @@ def test_partners_are_where_they_are_said_to_be(seed: int, world: Communicator) 
     moves: list[Move] = []
     for _ in range(40):
         partner = drawn_partner(source, world)
-        where = ranks_where(drawn_condition(source, world), world) if seed % 2 else ALL
-        if where is None:
-            continue
-        move = move_of(partner, world, where)
+        move = move_of(partner, world)
         if move is None:
             continue
         moves.append(move)
         for rank, size in EVERYWHERE:
-            if holds_on(where, rank, size):
-                there = values(partner)[rank, size]
-                assert there == (move.sign * rank + values(move.by)[rank, size]) % size
-    assert len(moves) > 5
+            there = values(partner)[rank, size]
+            assert there == (move.sign * rank + values(move.by)[rank, size]) % size
+    assert len(moves) >= 7
     ends = [
         {(r, p): (one.sign * r + values(one.by)[r, p]) % p for r, p in EVERYWHERE} for one in moves
     ]
@@ -165,9 +161,8 @@ def test_the_same_comes_to_the_same_places_on_any_number_of_ranks(name: str) -> 
         re.sub(r"\b(240|40|70000|range\(3\))", lambda found: shorter[found[1]], text)
         for text in both(name)
     )
-    # what goes round a ring takes as many rounds as there are ranks
-    sizes = [*range(1, 12), *(() if "circle" in name else (15, 16, 17, 32, 33, 63, 64))]
-    for size in sizes["line.Recv(whole[0]" in source :]:
+    sizes = [*range(1, 12), 15, 16, 17, 32, 33, 63, 64]
+    for size in sizes:
         assert same(results(source, size), results(after, size)), size
 
 
@@ -180,4 +175,4 @@ def same(one: object, other: object) -> bool:
 def test_other_programs_are_told_from_those_that_were_rewritten() -> None:
     source, after = both("ADV607_gather")
     assert not same(results(source, 5), results(after.replace("comm.Gather(x", "comm.Gather(y"), 5))
-    assert len(REWRITTEN) > 20
+    assert len(REWRITTEN) >= 7
