@@ -46,8 +46,11 @@ class SeenArray:
     strides_bytes : tuple of int or None
     made : str
         The line and the expression that make it, where the text of a call tells.
-    like : str
-        Arrays for which this is the same, and not empty, have one shape, known or not.
+    like : tuple of str
+        What the extents of several arrays are that have one shape, known or not, each in terms
+        that are the same for the same number. Empty where nothing tells.
+    chosen : bool
+        Whether it may have more dimensions, as far as its uses tell.
     """
 
     name: str
@@ -57,7 +60,8 @@ class SeenArray:
     shape: tuple[int, ...] | None = None
     strides_bytes: tuple[int, ...] | None = None
     made: str = ""
-    like: str = ""
+    like: tuple[str, ...] = ()
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +77,15 @@ class SeenNumber:
         Of a whole number that was seen.
     given : str
         The line of the call that gives it, where its text tells.
+    like : str
+        What it is, in the terms of the extents of arrays; empty where nothing tells.
     """
 
     name: str
     dtype: str
     value: int | None = None
     given: str = ""
+    like: str = ""
 
 
 What = SeenArray | SeenNumber | str
@@ -188,6 +195,16 @@ class Seen:
         """Return the same where arrays of the module are what is known of them."""
         arrays = tuple([constants.get(one.name, one) for one in self.arrays])
         return replace(self, arrays=arrays)
+
+    def wider(self) -> Seen:
+        """Return the same with one dimension more where nothing shows that there is none."""
+
+        def more(one: What) -> What:
+            return replace(one, ndim=one.ndim + one.chosen) if isinstance(one, SeenArray) else one
+
+        arrays = tuple(one for one in map(more, self.arrays) if isinstance(one, SeenArray))
+        bindings = tuple(replace(one, what=more(one.what)) for one in self.bindings)
+        return replace(self, arrays=arrays, bindings=bindings)
 
     @property
     def lists(self) -> frozenset[str]:

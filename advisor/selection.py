@@ -114,7 +114,7 @@ def kernel_of(variant: Variant, facts: Sequence[SeenArray | SeenNumber], *, loca
         source=variant.source,
         # a choice is made for calls of all shapes, of which these only tell which are the same
         arrays=tuple(
-            replace(fact, shape=None, like=fact.like or repr(fact.shape))
+            replace(fact, shape=None, like=fact.like or tuple(map(str, fact.shape or ())))
             for fact in facts
             if isinstance(fact, SeenArray)
         ),

@@ -310,7 +310,9 @@ def _known(name: str, part: Part) -> SeenArray | SeenNumber | None:
     if part.other or not part.number:
         return None
     dtype = "int64" if part.whole else "float64"
-    return SeenArray(name, dtype, part.least, "C") if part.least else SeenNumber(name, dtype)
+    if not part.least:
+        return SeenNumber(name, dtype)
+    return SeenArray(name, dtype, part.least, "C", chosen=part.chosen)
 
 
 def _as_bound(one: SeenArray | SeenNumber) -> SeenArray | SeenNumber:

@@ -301,7 +301,8 @@ class Calls(Generic[A]):
         door, found = self.door, self.door.type_of(operand)
         match name:
             case "conj" | "conjugate":
-                if kind_of_or_none(found.dtype) not in (None, Kind.COMPLEX):
+                # NumPy gives the array itself; floats may only be taken for real
+                if kind_of_or_none(found.dtype) in (Kind.INTEGER, Kind.BOOLEAN):
                     return operand
                 return self._applied("conjugate", operand)
             case "transpose":

@@ -284,7 +284,7 @@ def _kernel(
         kinds=cache(
             lambda: tuple(
                 _kind(replace(found, seen=other, kinds=()), reader, context)
-                for other in function.kinds
+                for other in (*function.kinds, *(() if seen is None else [seen.wider()]))
                 if other != seen
             )
         ),

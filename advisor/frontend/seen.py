@@ -86,7 +86,7 @@ def as_seen(
     held = held_in(seen, parameters.keys() - scope.declared.keys() - changed)
     items = {item.name for name in held for item in held[name]}
     sizes = sorted(n for n in _sizes(seen) & {*parameters, *items} if is_size(n))
-    known = {one.name: one.value for one in seen.numbers if one.name in sizes}
+    known = [one for one in seen.numbers if one.name in sizes]
     arrays = array_bindings(seen)
     inner = Span(function.line, 0, function.line, 0)
     places = {**dict.fromkeys(arrays, inner), **parameters}
@@ -183,7 +183,7 @@ def _declared(
     function: FoundKernel,
     places: Mapping[str, Span],
     once: Collection[str],
-    sizes: Mapping[str, int | None],
+    sizes: Iterable[SeenNumber],
 ) -> dict[str, DeclaredArray]:
     """Return arrays that were seen as declarations of arrays that are not distributed.
 
@@ -200,7 +200,7 @@ def _declared(
         Where each parameter stands.
     once : collection of str
         Names that the function binds once.
-    sizes : mapping of str to int or None
+    sizes : iterable of SeenNumber
         Its parameters that count something.
     """
     arrays = {array.name: array for array in given if array.name in places and _is_usable(array)}
@@ -211,14 +211,14 @@ def _declared(
             names.setdefault((name, then), names[name, first])
     # equal extents are one size, or a @ b could not be read: whether an edit holds for others is
     # asked of the kernel with an extent of its own for every dimension
-    equal: dict[int, str] = {}
-    for size, value in sizes.items():
-        if value is not None and value > _FEW:
-            equal.setdefault(value, size_of(size))
-    for (name, axis), size in names.items():
-        if (shape := arrays[name].shape) is not None:
-            equal.setdefault(shape[axis], size)
-    shared: dict[str, str] = {}
+    equal: dict[int | str, str] = {}
+    for size in sizes:
+        if size.value is not None and size.value > _FEW:
+            equal.setdefault(size.like or size.value, size_of(size.name))
+    for (name, axis), called in names.items():
+        if (what := _extent(arrays[name], axis)) is not None:
+            equal.setdefault(what, called)
+    shared: dict[tuple[str, ...], str] = {}
     found: dict[str, DeclaredArray] = {}
     for name, array in arrays.items():
         like = shared.setdefault(array.like, name) if array.like else name
@@ -241,11 +241,21 @@ def _declared(
     return found
 
 
-def _size(name: str, array: SeenArray, axis: int, equal: dict[int, str]) -> str:
+def _size(name: str, array: SeenArray, axis: int, equal: dict[int | str, str]) -> str:
     """Return what an extent is called: as an equal one is, 1 where it is broadcast."""
+    what = _extent(array, axis)
+    return name if what is None else "1" if what == 1 else equal.setdefault(what, name)
+
+
+def _extent(array: SeenArray, axis: int) -> int | str | None:
+    """Return how many there are along an axis, in the program's terms where these are known.
+
+    Two sizes of a program may be one number where it was looked at: that of a rank's last row, and
+    of all rows, on the last rank.
+    """
     if array.shape is None:
-        return name
-    return "1" if array.shape[axis] == 1 else equal.setdefault(array.shape[axis], name)
+        return None
+    return array.like[axis] if array.like and array.shape[axis] != 1 else array.shape[axis]
 
 
 def agreeing(

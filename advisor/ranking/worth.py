@@ -234,6 +234,9 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
         return _only_shown(finding, own, why)
     for other in kernel.kinds():
+        if kernel.assumed and getattr(rule, "moves", False):
+            # whatever is assumed instead
+            continue
         offers = [one for one in proposals_of(other, rule.propose) if one.span == proposal.span]
         alike = (
             _for_any(rule, other, one)
@@ -242,7 +245,8 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
         )
         same = next((one for one in alike if one.edits == own.edits), None)
         if same is None or (IF_NOT_EMPTY in same.legality and _may_be_empty(other)):
-            why = f"calls with {_difference(kernel, other)}, as in a run, do not allow it"
+            source = "which nothing rules out" if kernel.assumed else "as in a run"
+            why = f"calls with {_difference(kernel, other)}, {source}, do not allow it"
             return _only_shown(finding, own, why)
         if same.applicability is not Applicability.SAFE and same.legality not in own.legality:
             argument = (

@@ -134,3 +134,38 @@ def test_no_calm_about_a_slow_loop_that_no_rule_takes() -> None:
     (gap,) = [one for one in checked(text).coverage.not_understood if one.reason.endswith(NO_RULE)]
     assert gap.text == "for i in range(1, n + 1):"
     assert not checked(text.replace("4000000", "40")).coverage.not_understood
+
+
+FORCES = """
+
+def main(comm):
+    rank, size = comm.Get_rank(), comm.Get_size()
+    n = 360
+    field = pulls(n, rank * n // size, (rank + 1) * n // size, 5)
+    return float(comm.allreduce(field.sum(), op=MPI.SUM))
+
+
+def pulls(n, lo, hi, seed):
+    rng = np.random.default_rng(seed)
+    m = 150
+    px, py = rng.uniform(0, n, m), rng.uniform(0, n, m)
+    mass = rng.uniform(-1, 2, m)
+    field = np.zeros((hi - lo, n))
+    for i in range(hi - lo):
+        for k in range(m):
+            x = np.arange(n)
+            field[i] += mass[k] / (1.0 + (x - px[k]) ** 2 + (i + lo - py[k]) ** 2)
+    return field
+"""
+
+
+def test_sizes_that_are_one_number_on_some_rank_are_two(tmp_path: Path) -> None:
+    """On the last rank the last row of its own is that of all."""
+    before = f"{HEADER}{FORCES}{WHOLE}"
+    (found,) = checked(FORCES, "ADV504").findings
+    assert found.fix is not None and found.fix.applicability is Applicability.UNSAFE
+    after = apply_edits(before, found.fix.edits)
+    assert "hi - lo" in found.fix.edits[0].replacement
+    for ranks in (1, 2, 3):
+        programs = {"pulls": (before, after, 1e-9)}
+        assert run_side_by_side(tmp_path, programs, ranks) == {"pulls": "same"}

@@ -463,6 +463,14 @@ class PagedRule:
 
 @dataclass(frozen=True, slots=True)
 class KernelRule(PagedRule):
-    """A rule about kernels, as the entry-point group ``advise.transforms`` names it."""
+    """A rule about kernels, as the entry-point group ``advise.transforms`` names it.
+
+    Attributes
+    ----------
+    propose : callable
+    moves : bool
+        Whether its edits compute the same expressions elsewhere, whatever dimensions these have.
+    """
 
     propose: Callable[[Kernel], Iterable[Proposal]]
+    moves: bool = False

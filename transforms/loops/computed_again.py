@@ -326,4 +326,4 @@ def _wanted(node: ast.expr) -> str:
     return "shared"
 
 
-TRANSFORM = KernelRule("ADV506", "computed-again", __doc__ or "", propose)
+TRANSFORM = KernelRule("ADV506", "computed-again", __doc__ or "", propose, moves=True)

@@ -78,6 +78,7 @@ _ROUNDED = (
 )
 
 WHOLE = "if all that is made a whole number is finite and fits int64, like what is computed of it"
+_NO_NAN = "where no element is NaN, which an array's extreme passes on and a comparison passes over"
 
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
@@ -169,10 +170,7 @@ def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
         if part.operation not in exact:
             yield _ROUNDED.format(f"`{part.operation}` on {dtype}")
     if extremes:
-        yield (
-            "results are equal where no element is NaN, which an array's extreme passes on and a"
-            " comparison passes over, and no zero has a sign"
-        )
+        yield f"results are equal {_NO_NAN}, and no zero has a sign"
     operation = overflows(store.value, kernel)
     if operation:
         yield (
@@ -219,10 +217,7 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
     if operation in ("maximum", "minimum"):
         if named != {dtype} or dtype != "float64":
             return None
-        return unsafe(
-            "results are equal where no element is NaN, which an array's extreme passes on and a"
-            " comparison passes over"
-        )
+        return unsafe(f"results are equal {_NO_NAN}")
     if total != dtype:
         # in half precision most sums overflow or lose their terms
         told = (
@@ -230,10 +225,13 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
         )
         argument = f"{told} agree only to the rounding of {total}"
         return None if total == "float16" else unsafe(argument)
-    return unsafe(
+    told = (
         "the terms come in another order: floating-point sums are not associative, so results"
         " agree only to rounding"
     )
+    found = (part for part, _ in _computed(term) if not part.called)
+    extremes = (part for part in found if part.operation in ("minimum", "maximum"))
+    return unsafe(f"{told}, and {_NO_NAN}" if any(extremes) else told)
 
 
 def _summed(value: Value) -> Iterator[Read]:

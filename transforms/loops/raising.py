@@ -411,7 +411,9 @@ def is_of_python(value: Value) -> bool | None:
             return True if dtype in (PYTHON_INTEGER, PYTHON_FLOAT) else None
         case Copy():
             return value.of_python
-        case Elementwise("where", (_, *ways)):
+        case Elementwise("where", (_, *ways)) | Elementwise(
+            "minimum" | "maximum", ways, called=False
+        ):
             kinds = {is_of_python(one) for one in ways if one != Scalar("0", PYTHON_INTEGER)}
             return kinds.pop() if len(kinds) == 1 else None
         case Elementwise(_, parts, called=False):

@@ -31,7 +31,8 @@ def edits_of(
 ) -> tuple[Edit, ...]:
     """Return the edit that writes values of a statement otherwise; none where one has no words.
 
-    What stands in the statement keeps its own words; so does what stands `elsewhere`.
+    What stands in the statement keeps its own words, those of the place that is written anew
+    before others; so does what stands `elsewhere`.
     """
     context = kernel.context
     places = [one for one in (elsewhere, span) if one is not None]
@@ -40,7 +41,8 @@ def edits_of(
     made: list[Edit] = []
     for at, value in stated:
         if value in changes and span.contains(at) and not any(o.span.contains(at) for o in made):
-            words = _OwnWords(kernel, known, _subscript(context.text(at)))
+            own = {part: context.text(place) for place, part in stated if at.contains(place)}
+            words = _OwnWords(kernel, known | own, _subscript(context.text(at)))
             try:
                 loose = _is_free(at, kernel) or (_is_power(value) and _is_power(changes[value]))
                 text = words.text(changes[value], LOOSE if loose else TIGHT)

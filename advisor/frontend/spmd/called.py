@@ -114,7 +114,7 @@ def constants(file: Followed) -> dict[str, SeenArray]:
     )
     for name, value in _typed(run.home.frame.names).items():
         if bound[name] == 1 and isinstance(value, Array):
-            array = _array(name, value.view, "", run)
+            array = _array(name, value.view, (), run)
             if array is not None and array.shape is not None:
                 found[name] = array
     return found
@@ -199,7 +199,7 @@ def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | Non
     arrays: dict[str, SeenArray] = {}
     for name, value in values.items():
         if isinstance(value, Array):
-            alike = ", ".join(map(to_text, value.view.shape or ()))
+            alike = tuple(map(to_text, value.view.shape or ()))
             if (array := _array(name, value.view, alike, run)) is not None:
                 arrays[name] = array
     guesses: dict[str, SeenArray | SeenNumber] = {}
@@ -250,7 +250,7 @@ def _bound(name: str, value: Value | None, run: Run) -> SeenArray | SeenNumber |
     """Return what a statement binds a name to."""
     if isinstance(value, Number):
         return SeenNumber(name, value.dtype)
-    return _array(name, value.view, "", run) if isinstance(value, Array) else None
+    return _array(name, value.view, (), run) if isinstance(value, Array) else None
 
 
 def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
@@ -276,18 +276,20 @@ def _is_an_array_elsewhere(parameter: str, defined: Defined) -> bool:
     return any(isinstance(way.names.get(parameter), Array) for way in defined.entered)
 
 
-def _shapes(parameter: str, defined: Defined) -> str:
-    """Return the shapes that an argument has in all calls, in their terms."""
+def _shapes(parameter: str, defined: Defined) -> tuple[str, ...]:
+    """Return the extents that an argument has in all calls, in their terms."""
     first, *others = defined.entered
     # where ways differ, the first one is what they have in common
     ways = others if any(way.names != first.names for way in others) else [first]
     found = [way.names.get(parameter) for way in ways]
     shapes = [value.view.shape for value in found if isinstance(value, Array)]
-    told = [", ".join(map(to_text, shape)) for shape in shapes if shape is not None]
-    return "; ".join(told) if len(told) == len(ways) else ""
+    told = [tuple(map(to_text, shape)) for shape in shapes if shape is not None]
+    if len(told) < len(ways) or len({*map(len, told)}) > 1:
+        return ()
+    return tuple("; ".join(texts) for texts in zip(*told, strict=True))
 
 
-def _array(name: str, view: View, shapes: str, run: Run) -> SeenArray | None:
+def _array(name: str, view: View, like: tuple[str, ...], run: Run) -> SeenArray | None:
     """Return an argument; None where its element type or how it lies in memory is not known."""
     layout, shape = _layout(view), view.shape
     if layout is None or shape is None or view.dtype is None:
@@ -296,7 +298,7 @@ def _array(name: str, view: View, shapes: str, run: Run) -> SeenArray | None:
     extents = tuple(value for value in values if value is not None and value >= 0)
     known = extents if len(extents) == len(shape) else None
     dtype, made = dtype_of(view.dtype).name, _made(view, shape, run)
-    return SeenArray(name, dtype, len(shape), layout, known, None, made, shapes)
+    return SeenArray(name, dtype, len(shape), layout, known, None, made, like)
 
 
 def _layout(view: View) -> Layout | None:
@@ -325,4 +327,5 @@ def _number(name: str, value: Value, call: str, run: Run) -> SeenNumber:
     assert isinstance(value, Number)
     whole = value.dtype == "int" and not value.varies
     known = run.symbols.value(value.expr) if whole else None
-    return SeenNumber(name, dtype_of(value.dtype).name, known, call)
+    like = to_text(value.expr) if whole and value.expr is not None else ""
+    return SeenNumber(name, dtype_of(value.dtype).name, known, call, like)

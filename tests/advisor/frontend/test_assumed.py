@@ -680,3 +680,54 @@ def test_names_that_nothing_is_bound_to_have_nothing_in_common() -> None:
     """
     (seen,) = [one for one in assumed(dedent(source)) if one.function == "above"]
     assert {one.name: one.ndim for one in seen.arrays} == {"a": 3, "truth": 2}
+
+
+ELEMENTS = """
+    import numpy as np
+
+    def within(E, grid, radii):
+        X, Y = grid.axes()
+        I = np.abs(E) ** 2
+        out = []
+        for r in radii:
+            out.append(np.sum(I[np.sqrt(X ** 2 + Y ** 2) <= r]) / np.sum(I))
+        return np.array(out)
+"""
+
+
+def test_an_edit_that_goes_by_dimensions_needs_them_shown() -> None:
+    """What nothing subscripts may be a matrix, and then an axis more is one too few."""
+    (fix,) = [one.fix for one in checked(ELEMENTS).findings if one.code == "ADV504"]
+    assert fix is not None
+    assert any("axis=1" in one.replacement for one in fix.edits)
+    assert fix.applicability is Applicability.DISPLAY
+    assert "dimensions, which nothing rules out" in fix.legality
+
+
+def test_what_is_written_anew_keeps_the_words_of_its_place() -> None:
+    """Of numbers that are taken for real, a conjugate is not what it is the conjugate of."""
+    source = """
+    import numpy as np
+
+    def quench(H, psi0, times, obs):
+        w, U = np.linalg.eigh(H)
+        out = []
+        for t in times:
+            prop = U @ np.diag(np.exp(-1j * w * t)) @ U.conj().T
+            psi = prop @ psi0
+            out.append(np.vdot(psi, obs @ psi).real)
+        return np.array(out)
+    """
+    fixes = [one.fix for one in checked(source).findings if one.code == "ADV505"]
+    (fix,) = [one for one in fixes if one is not None]
+    random = np.random.default_rng(5)
+    matrix = random.normal(size=(6, 6)) + 1j * random.normal(size=(6, 6))
+    hermitian, times = matrix + matrix.conj().T, np.linspace(0.0, 1.0, 4)
+    given = hermitian, random.normal(size=6) + 0j, times, hermitian
+    made = []
+    for text in (dedent(source), apply_edits(dedent(source), fix.edits)):
+        names: dict[str, Any] = {}
+        exec(compile(text, "a.py", "exec"), names)
+        made.append(names["quench"](*given))
+    np.testing.assert_allclose(made[1], made[0], 1e-10)
+    assert apply_edits(dedent(source), fix.edits) != dedent(source)
