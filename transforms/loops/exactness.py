@@ -229,8 +229,8 @@ def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
         "the terms come in another order: floating-point sums are not associative, so results"
         " agree only to rounding"
     )
-    found = (part for part, _ in _computed(term) if not part.called)
-    extremes = (part for part in found if part.operation in ("minimum", "maximum"))
+    parts = (part for part, _ in _computed(term) if not part.called)
+    extremes = (part for part in parts if part.operation in ("minimum", "maximum"))
     return unsafe(f"{told}, and {_NO_NAN}" if any(extremes) else told)
 
 
