@@ -218,6 +218,8 @@ _FUNCTIONS = {
     ArrayOperation.REMAINDER,
 }  # fmt: skip
 _ROOTS = {ArrayOperation.ROOT, ArrayOperation.DIVIDE, ArrayOperation.DIVIDE_BY_ONE}
+_ALGORITHMS = {ArrayOperation.SORT, ArrayOperation.FFT}
+"""No compiler of loops has a faster one than the library."""
 
 
 def compiled(process: Process, *, waiting: bool) -> Process:
@@ -268,6 +270,8 @@ def _loop(operations: Expr) -> Process:
 
 def _inlined(call: ArrayCall) -> ArrayCall:
     """Return a call of the library as the loop that a compiler puts in its place."""
+    if call.operation in _ALGORITHMS:
+        return call
     each = num(FUNCTION if call.operation in _FUNCTIONS else 1)
     each = num(ROOT) if call.operation in _ROOTS else each
     if call.operation is ArrayOperation.MATMUL and call.length is not None:

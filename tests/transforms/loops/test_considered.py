@@ -391,3 +391,14 @@ def test_loops_that_compute_more_than_they_call_are_to_be_compiled(rows: int, to
     findings = check_source("f.py", source, options).findings
     (one,) = [found for found in findings if found.code == "ADV401"]
     assert told in one.title
+
+
+def test_a_loop_of_sorts_is_none_to_be_compiled() -> None:
+    """What sorts for a compiler of loops is no faster than what sorts for NumPy."""
+    body = (
+        "for i in range(len(x)):\n    s = np.sort(m[i])\n    out[i] = s[7] + np.tanh(out[i - 1])\n"
+    )
+    source = source_of(body).replace("m: f8[N, N]", "m: f8[N, M]")
+    options = Options("node2026", {"N": 1000, "M": 6000}, (), (), 1.0, everything=True)
+    findings = check_source("f.py", source, options).findings
+    assert not any(one.title.startswith("compile the loop") for one in findings)
