@@ -34,6 +34,8 @@ _MOST_CALLS = 200
 _COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _GRIDS = frozenset({"indices", "hanning", "hamming", "blackman", "vander", "tri", "triu_indices"})
 _THROUGH = frozenset({"all", "any", "sorted", "sum"})
+_NUMBERS = frozenset({"bool", "complex", "float", "int", "isinstance", "len", "repr", "str"})
+"""Of an array they make something that is none."""
 _VIEWS = frozenset({"reshape", "ravel", "transpose", "squeeze", "astype", "copy", "flatten"})
 
 
@@ -276,6 +278,8 @@ class _Reader:
                     return self._unless_again(
                         found[0], returned, lambda one: self.is_array(one.value, own)
                     )
+                if name in _NUMBERS and isinstance(func, ast.Name):
+                    return False
                 if name in REDUCTIONS:
                     return any(one.arg == "axis" for one in words) and any_of(given)
                 if name in ELEMENTWISE or not full.startswith("numpy."):

@@ -323,6 +323,11 @@ def test_it_is_left_out_as_its_rule_is() -> None:
     assert not findings(SHOWN.replace(line, f"{line}  # advise: ignore[ADV506]"))
 
 
+@pytest.mark.parametrize("number", ["len(x) * 2 - 1", "float(x[0]) + 1.0", "-int(x[0])"])
+def test_a_number_of_an_array_is_no_work(number: str) -> None:
+    assert not findings(SHOWN.replace("np.exp(x[1:] * 2.0)", number))
+
+
 INSTANCE = """\
 import numpy as np
 
