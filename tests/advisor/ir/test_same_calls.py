@@ -325,7 +325,9 @@ def test_it_is_left_out_as_its_rule_is() -> None:
 
 @pytest.mark.parametrize("number", ["len(x) * 2 - 1", "float(x[0]) + 1.0", "-int(x[0])"])
 def test_a_number_of_an_array_is_no_work(number: str) -> None:
-    assert not findings(SHOWN.replace("np.exp(x[1:] * 2.0)", number))
+    source = f"{SHOWN}\n\nrun(np.ones(9))\n"
+    assert findings(source)
+    assert not findings(source.replace("np.exp(x[1:] * 2.0)", number))
 
 
 INSTANCE = """\
