@@ -731,3 +731,25 @@ def test_what_is_written_anew_keeps_the_words_of_its_place() -> None:
         made.append(names["quench"](*given))
     np.testing.assert_allclose(made[1], made[0], 1e-10)
     assert apply_edits(dedent(source), fix.edits) != dedent(source)
+
+
+def test_of_none_that_a_condition_chooses_there_is_a_price() -> None:
+    """How many are chosen nobody knows, and of none a share would have no value."""
+    source = """
+    import numpy as np
+
+    def peaks(p, grid, n):
+        inner = (p[1:-1] > p[:-2]) & (p[1:-1] >= p[2:])
+        idx = np.nonzero(inner)[0] + 1
+        best = idx[np.argsort(p[idx])[::-1][:n]]
+        return np.sort(grid[best])
+
+    def main():
+        grid = np.linspace(-1.0, 1.0, 1601)
+        print(peaks(np.abs(np.sin(grid)), grid, 3))
+
+    main()
+    """
+    (found,) = [one for one in checked(source).findings if one.code == "ADV505"]
+    assert found.prediction is not None
+    assert 0 < found.prediction.low <= found.prediction.high
