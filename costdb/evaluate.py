@@ -325,7 +325,7 @@ def reduce_price(expr: Expr, sizes: Bindings, coefficients: frozenset[str]) -> R
 
 
 def extremes(
-    function: Callable[[Point], float], box: Box, independent: Iterable[str] = (), *, is_ratio: bool
+    function: Callable[[Point], float], box: Box, independent: Iterable[str], *, is_ratio: bool
 ) -> Interval:
     """Return the least value, the value at the middle, and the greatest value over `box`.
 

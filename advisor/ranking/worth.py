@@ -233,10 +233,9 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     if lists := kernel.given_as_lists & _changed(kernel, proposal.variant):
         why = f"{' and '.join(f'`{one}`' for one in sorted(lists))} may be a list"
         return _only_shown(finding, own, why)
-    for other in kernel.kinds():
-        if kernel.assumed and getattr(rule, "moves", False):
-            # whatever is assumed instead
-            continue
+    # what only moves does so whatever else is assumed
+    moves = kernel.assumed and getattr(rule, "moves", False)
+    for other in () if moves else kernel.kinds():
         offers = [one for one in proposals_of(other, rule.propose) if one.span == proposal.span]
         alike = (
             _for_any(rule, other, one)
