@@ -283,10 +283,6 @@ def price_known(process: Process, machine: Machine) -> Known:
     )
 
 
-_RARELY = 1e-6
-"""Stands for never: of so many there is still a part, of none a share has no value."""
-
-
 def _chances(time: Expr) -> dict[str, Quantity]:
     """Return what nothing tells in a time: the price of both ends of a probability is in it.
 
@@ -298,8 +294,7 @@ def _chances(time: Expr) -> dict[str, Quantity]:
     found = {name: replace(one, provenance=Provenance.ESTIMATED) for name, one in found.items()}
     for name in (name for name in names if name.startswith(CHANCE)):
         why = f"nothing says how often the condition in line {name.removeprefix(CHANCE)} holds:"
-        quantity = anywhere(f"{why} never, always or in between", Provenance.ESTIMATED)
-        found[name] = replace(quantity, low=_RARELY)
+        found[name] = anywhere(f"{why} never, always or in between", Provenance.ESTIMATED)
     return found
 
 

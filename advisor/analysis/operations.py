@@ -297,7 +297,7 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
                 # what does not lie in a row is copied into one
                 made.append(call(ArrayOperation.COPY, elements=elements))
         case "sort":
-            made = [call(ArrayOperation.SORT, elements=elements, length=last ** num(times))]
+            made = [call(ArrayOperation.SORT, elements=elements * times, length=last)]
         case "partition":
             made = [call(ArrayOperation.SORT, elements=elements * times, length=num(_PASSES))]
         case "products":
