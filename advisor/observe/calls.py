@@ -220,9 +220,11 @@ class Bindings:
         """Return the names of a function, which are looked up once."""
         found = self._names.get(code)
         if found is None:
-            found = self._names[code] = NOTHING
+            found = NOTHING
             with guarded("reading the source of a function"):
-                found = self._names[code] = names_of(code)
+                found = names_of(code)
+            # not before: another thread may ask meanwhile
+            self._names[code] = found
         return found
 
     def begin(self, frame: FrameType, key: object, entry: Mapping[str, What]) -> None:
