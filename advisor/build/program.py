@@ -46,7 +46,7 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import Kind, kind_of
-from costdb.expr import ZERO, Expr
+from costdb.expr import ZERO, Expr, ceil_div, num
 from costdb.expr.nodes import Num
 from costdb.records import replace
 
@@ -118,8 +118,7 @@ class Chunked(Writer):
             ranks = literal(ranks_of(placement.mesh, dim.axes), self.module.sizes)
             if not self.module.is_own((extent,)):
                 raise NotBuiltError("an array whose length only a run tells")
-            length = self.text(extent)
-            found.append(f"-(-{bare(length)} // {ranks})" if ranks > 1 else length)
+            found.append(self.text(ceil_div(extent, num(ranks)) if ranks > 1 else extent))
         return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
 
     def spreads(self, placement: Placement) -> list[int]:

@@ -14,8 +14,7 @@ from advisor.ir.statements import Bind, Rename, walk
 from advisor.ir.values import Elementwise, Fill, Value
 from advisor.numpy_table import ROWS
 from advisor.source import Span
-from costdb.expr import ONE, ZERO, Expr, ExprError, evaluate, free_symbols, substitute, sym, to_text
-from costdb.expr.nodes import CeilDiv, Num
+from costdb.expr import ONE, ZERO, Expr, ExprError, evaluate, free_symbols, python_text, to_text
 from costdb.records import dataclass, field, replace
 
 OPERATORS: Final = {
@@ -46,57 +45,12 @@ class NotBuiltError(Exception):
         self.why, self.span = why, span
 
 
-def number(expr: Expr) -> int | None:
-    """Return the value of a constant; None of anything else."""
-    return int(expr.value) if isinstance(expr, Num) and expr.value == int(expr.value) else None
-
-
 def python(expr: Expr, names: Mapping[str, str]) -> str:
     """Return a whole number as Python has it, with other names for some symbols."""
-    renamed = {name: sym(names[name]) for name in free_symbols(expr) & names.keys()}
-    text = _of(substitute(expr, renamed) if renamed else expr)
-    try:
-        nodes = list(ast.walk(ast.parse(text, mode="eval")))
-    except SyntaxError as error:
-        raise NotBuiltError(f"an index that Python has no form for: {text}") from error
-    if any(
-        isinstance(node, ast.Div)
-        or (isinstance(node, ast.Constant) and not isinstance(node.value, int))
-        for node in nodes
-    ):
-        raise NotBuiltError(f"an index that may be no whole number: {text}")
-    called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    if called - {"max", "min"}:
-        raise NotBuiltError(f"an index that Python has no form for: {text}")
+    text = python_text(expr, {name: names.get(name, name) for name in free_symbols(expr)})
+    if text is None:
+        raise NotBuiltError(f"an index that Python has no form for: {to_text(expr)}")
     return text
-
-
-def _of(expr: Expr) -> str:
-    """Return the text of an expression whose rounded-up divisions Python writes in its way."""
-    found = next((one for one in _parts(expr) if isinstance(one, CeilDiv)), None)
-    if found is None:
-        return to_text(expr)
-    above, beneath = (_of(child) for child in found.children)
-    name = "ceil_"
-    while name in free_symbols(expr):
-        name += "_"
-    outer = _of(_replaced(expr, found, sym(name)))
-    return outer.replace(name, f"(-(-({above}) // ({beneath})))")
-
-
-def _parts(expr: Expr) -> Iterator[Expr]:
-    for child in expr.children:
-        if isinstance(child, Expr):
-            yield from _parts(child)
-    yield expr
-
-
-def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
-    from advisor.ir.kernel import with_part  # values hold expressions, not the other way round
-
-    if expr == old:
-        return new
-    return with_part(expr, old, new)
 
 
 def literal(expr: Expr, sizes: Mapping[str, int | float]) -> int:

@@ -58,7 +58,6 @@ from costdb.work import (
 )
 from costdb.work import Statement as Computed
 
-_OF = ArrayOperation
 RIMS, FETCHED, COPIES, PLACES, WRITTEN = (
     "exchange of rims",
     "fetched elements",

@@ -27,4 +27,5 @@ from costdb.expr.nodes import floor as floor
 from costdb.expr.nodes import floor_div as floor_div
 from costdb.expr.nodes import num as num
 from costdb.expr.parse import parse as parse
+from costdb.expr.parse import python_text as python_text
 from costdb.expr.parse import to_text as to_text

@@ -8,7 +8,7 @@ library is imported when it is first needed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -500,3 +500,50 @@ def _product(expr: Mul) -> tuple[str, int]:
 
 def _factor(factor: Expr) -> str:
     return _at_least(factor, _SIGN)
+
+
+def python_text(expr: Expr, texts: Mapping[str, str]) -> str | None:
+    """Return Python source for a whole-number expression; None where a size has no name there.
+
+    Parameters
+    ----------
+    expr : Expr
+    texts : mapping of str to str
+        Source text for each symbol.
+    """
+    try:
+        return _python(expr, texts)
+    except LookupError:
+        return None
+
+
+def _python(expr: Expr, texts: Mapping[str, str]) -> str:
+    """Return a whole-number expression; a `LookupError` says that a part of it has no words."""
+
+    def joined(between: str, *parts: Expr) -> str:
+        inner = ((part, _python(part, texts)) for part in parts)
+        return between.join(
+            text if isinstance(part, Sym | Num | Max | Min) else f"({text})" for part, text in inner
+        )
+
+    match expr:
+        case Num(int(value)):
+            return str(value)
+        case Sym(name):
+            return texts[name]
+        case Add(terms, int(constant)):
+            parts = [_python(one, texts) for one in terms] + [str(constant)] * bool(constant)
+            return " + ".join(parts).replace(" + -", " - ")
+        case Mul(factors, int(coefficient)):
+            sign = {1: "", -1: "-"}.get(coefficient, f"{coefficient} * ")
+            return f"{sign}{joined(' * ', *factors)}"
+        case FloorDiv(dividend, divisor):
+            return joined(" // ", dividend, divisor)
+        case CeilDiv(dividend, divisor):
+            return f"-(-{joined(' // ', dividend, divisor)})"
+        case Mod(dividend, divisor):
+            return joined(" % ", dividend, divisor)
+        case Max() | Min():
+            name = "max" if isinstance(expr, Max) else "min"
+            return f"{name}({', '.join(_python(part, texts) for part in expr.children)})"
+    raise LookupError

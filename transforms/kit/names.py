@@ -12,10 +12,10 @@ from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.steps import Branch, Communicate, Communicator, Loop
 from advisor.source import Span
-from costdb.expr import Expr, free_symbols
+from costdb.expr import Expr, free_symbols, python_text
 from costdb.records import IDENTIFIER, NAME_PART, dataclass, field
 from transforms.kit.ranks import root_arms
-from transforms.kit.rewrite import python_text, span_of, stands_alone, statement_at, tree_of
+from transforms.kit.rewrite import span_of, stands_alone, statement_at, tree_of
 
 _WORD = re.compile(rf"(?<!{NAME_PART})(?<!\.){IDENTIFIER}")
 _LIKE = re.compile(r"\b(?:(?:empty|zeros|ones|full)_like|len)\(\s*$")

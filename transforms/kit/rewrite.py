@@ -1,4 +1,4 @@
-"""Writing source: fresh names, size expressions as Python, lines in the place of others."""
+"""Writing source: fresh names, lines in the place of others."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from advisor.ir.kernel import SourceContext, lines_of
 from advisor.source import Edit, Span, walked
 from advisor.source import span_of as span_of
 from advisor.source import tree_of as tree_of
-from costdb.expr import Expr
-from costdb.expr.functions import Max, Min
-from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Sym
 
 Edits = Callable[[], tuple[Edit, ...]]
 """Builds edits when somebody looks at them."""
@@ -28,53 +25,6 @@ def fresh_name(wanted: str, taken: Iterable[str]) -> str:
         number += 1
         name = f"{wanted}_{number}"
     return name
-
-
-def python_text(expr: Expr, texts: Mapping[str, str]) -> str | None:
-    """Return Python source for a whole-number expression; None where a size has no name there.
-
-    Parameters
-    ----------
-    expr : Expr
-    texts : mapping of str to str
-        Source text for each symbol.
-    """
-    try:
-        return _python(expr, texts)
-    except LookupError:
-        return None
-
-
-def _python(expr: Expr, texts: Mapping[str, str]) -> str:
-    """Return a whole-number expression; a `LookupError` says that a part of it has no words."""
-
-    def joined(between: str, *parts: Expr) -> str:
-        inner = ((part, _python(part, texts)) for part in parts)
-        return between.join(
-            text if isinstance(part, Sym | Num | Max | Min) else f"({text})" for part, text in inner
-        )
-
-    match expr:
-        case Num(int(value)):
-            return str(value)
-        case Sym(name):
-            return texts[name]
-        case Add(terms, int(constant)):
-            parts = [_python(one, texts) for one in terms] + [str(constant)] * bool(constant)
-            return " + ".join(parts).replace(" + -", " - ")
-        case Mul(factors, int(coefficient)):
-            sign = {1: "", -1: "-"}.get(coefficient, f"{coefficient} * ")
-            return f"{sign}{joined(' * ', *factors)}"
-        case FloorDiv(dividend, divisor):
-            return joined(" // ", dividend, divisor)
-        case CeilDiv(dividend, divisor):
-            return f"-(-{joined(' // ', dividend, divisor)})"
-        case Mod(dividend, divisor):
-            return joined(" % ", dividend, divisor)
-        case Max() | Min():
-            name = "max" if isinstance(expr, Max) else "min"
-            return f"{name}({', '.join(_python(part, texts) for part in expr.children)})"
-    raise LookupError
 
 
 # --- where statements stand ---------------------------------------------------------------------

@@ -83,7 +83,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, Kind
 from advisor.source import Edit
-from costdb.expr import ZERO, free_symbols, num
+from costdb.expr import ZERO, free_symbols, num, python_text
 from costdb.expr.nodes import Mod
 from transforms.kit.kernels import (
     KernelRule,
@@ -101,7 +101,6 @@ from transforms.kit.rewrite import (
     first_line,
     fresh_name,
     indent_at,
-    python_text,
     replace_statement,
     stands_alone,
 )

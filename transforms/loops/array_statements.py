@@ -41,14 +41,13 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import Kind
 from advisor.source import Edit, Span
-from costdb.expr import ONE, free_symbols
+from costdb.expr import ONE, free_symbols, python_text
 from costdb.expr.nodes import Num, Sym
 from costdb.expr.polynomials import affine_in
 from transforms.kit.kernels import offered, proofs, safe, unsafe, with_statement
 from transforms.kit.rewrite import (
     first_line,
     nodes_of,
-    python_text,
     replace_statement,
     span_of,
     stands_alone,

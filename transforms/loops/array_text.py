@@ -40,11 +40,10 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_INTEGER, Kind
 from advisor.source import Span
-from costdb.expr import ONE, Expr, to_text
+from costdb.expr import ONE, Expr, python_text, to_text
 from costdb.expr.nodes import Add, Num, Sym
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import ZERO, mapped, type_of
-from transforms.kit.rewrite import python_text
 from transforms.loops.axes import chain, kept_axis
 from transforms.loops.lift import METHODS
 from transforms.loops.masked import filled, in_list

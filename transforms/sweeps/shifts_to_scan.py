@@ -56,13 +56,12 @@ from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Value
 from advisor.numpy_table import Kind, promote
 from advisor.source import Edit
-from costdb.expr import Expr, maximum, minimum, num, sym
+from costdb.expr import Expr, maximum, minimum, num, python_text, sym
 from costdb.records import dataclass
 from transforms.kit.kernels import KernelRule, along, offered, replaced, safe, unsafe
 from transforms.kit.rewrite import (
     first_line,
     fresh_name,
-    python_text,
     replace_statement,
     span_of,
     stands_alone,

@@ -143,3 +143,11 @@ def test_what_has_no_form_is_refused_by_name(name: str, why: str) -> None:
     with pytest.raises(NotBuiltError, match=why) as error:
         build(str(path), [kernel], {"N": 8, "M": 6, "P": 2}, to=DASK)
     assert error.value.span is not None
+
+
+def test_chunks_of_a_sum_of_sizes_are_parts_of_all_of_it(tmp_path: Path) -> None:
+    head = HEAD.replace("a: f8[N, N]", "a: f8[N + 2, N]")
+    path = tmp_path / "kernel.py"
+    path.write_text(f"{head}    a[1:-1, :] = 2 * a[:-2, :]\n")
+    (kernel,) = read_kernels(str(path), path.read_text())
+    assert "(-(-(N + 2) // 3), N)" in build(str(path), [kernel], {"N": 13}, to=DASK)
