@@ -267,6 +267,13 @@ ELEMENTWISE: Final = {name: name for name in ROWS if name != "clip"} | {
     "pow": "power",
 }
 """What NumPy's functions are called in the intermediate forms."""
+SIGNS: Final = {
+    **{"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//"},
+    **{"remainder": "%", "power": "**", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"},
+    **{"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<="},
+    **{"greater": ">", "greater_equal": ">="},
+}
+"""Python's operators, by the functions of two operands that they are."""
 
 _BY_RELEASE = frozenset({"floor", "ceil", "trunc"})
 _NO_BOOLEANS = frozenset(["negative", "positive", "sign", "subtract", "angle", "gcd", "lcm"])
@@ -415,6 +422,12 @@ SCANS: Final = {
         for name in ("maximum", "minimum", "fmax", "fmin")
     },
 }
+REDUCED: Final = {
+    REDUCTIONS[name].operation: name
+    for name in ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
+}
+SCANNED: Final = {SCANS[name].operation: name for name in ("cumsum", "cumprod")}
+"""What operations of the intermediate forms are written as; of the first, arrays have methods."""
 
 
 @dataclass(frozen=True, slots=True)

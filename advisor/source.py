@@ -228,6 +228,16 @@ def imports_of(tree: ast.Module) -> dict[str, str]:
     return found
 
 
+def fresh_name(wanted: str, taken: Iterable[str]) -> str:
+    """Return `wanted`, or the first of ``wanted_2``, ``wanted_3`` ... that nobody uses."""
+    used = set(taken)
+    name, number = wanted, 1
+    while name in used:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
 # --- notebook -------------------------------------------------------------------------------------
 # Notebooks as Python: code cells in order, each below a comment that names it.
 #

@@ -14,6 +14,7 @@ from advisor.build.work import Lowered, interpreted, rim
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Loop, written
+from advisor.source import fresh_name
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
 from costdb.work import Process
@@ -96,11 +97,8 @@ class Scope:
 
     def fresh(self, wish: str, *, own: bool = False) -> str:
         """Return a name that the function does not have yet, nor its source but for its own."""
-        name, tried = wish, 1
-        avoided = self.own_names if own else self.own_names | self.identifiers
-        while name in avoided or name in self.module.taken:
-            tried += 1
-            name = f"{wish}_{tried}"
+        avoided = frozenset() if own else self.identifiers
+        name = fresh_name(wish, avoided | self.own_names | self.module.taken)
         self.own_names.add(name)
         return name
 

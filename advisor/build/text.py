@@ -12,28 +12,11 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim, MeshSpec, NotDist
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Rename, walk
 from advisor.ir.values import Elementwise, Fill, Value
-from advisor.numpy_table import ROWS
-from advisor.source import Span
+from advisor.numpy_table import ROWS, SIGNS
+from advisor.source import Span, fresh_name
 from costdb.expr import ONE, ZERO, Expr, ExprError, evaluate, free_symbols, python_text, to_text
 from costdb.records import dataclass, field, replace
 
-OPERATORS: Final = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
-    "remainder": "%", "power": "**", "equal": "==", "not_equal": "!=", "less": "<",
-    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
-    "bitwise_or": "|", "bitwise_xor": "^",
-}  # fmt: skip
-"""NumPy's functions of two operands that Python has a sign for."""
-AUGMENTED: Final = frozenset(OPERATORS) - {
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-}  # fmt: skip
-REDUCED: Final = {
-    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "mean": "mean",
-    "logical_or": "any", "logical_and": "all", "count_nonzero": "count_nonzero",
-    "argmax": "argmax", "argmin": "argmin",
-}  # fmt: skip
-"""The reductions that are written out: those of which nothing but the operand matters."""
-SCANNED: Final = {"add": "cumsum", "multiply": "cumprod"}
 _PLAIN_FILLS: Final = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
 
 
@@ -81,8 +64,8 @@ def between(low: str, high: str, step: int = 1) -> str:
 def applied(value: Elementwise, parts: list[str]) -> str:
     """Return an operation on operands, as a sign where Python has one."""
     name = function_of(value)
-    if name in OPERATORS and len(parts) == 2:
-        return f"({parts[0]} {OPERATORS[name]} {parts[1]})"
+    if name in SIGNS and len(parts) == 2:
+        return f"({parts[0]} {SIGNS[name]} {parts[1]})"
     if name == "negative":
         return f"(-{parts[0]})"
     return f"np.{name}({', '.join(map(bare, parts))})"
@@ -118,7 +101,7 @@ def operators(node: ast.expr) -> str:
     """Return source of a number, with operators for the names that they have in between."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         one, other = map(operators, node.args)
-        return f"({one} {OPERATORS[node.func.id]} {other})"
+        return f"({one} {SIGNS[node.func.id]} {other})"
     return f"({ast.unparse(node)})" if isinstance(node, ast.BinOp) else ast.unparse(node)
 
 
@@ -283,10 +266,7 @@ class Module:
 
     def fresh(self, wish: str) -> str:
         """Return a name that nothing has yet, as near to a wish as may be."""
-        name, tried = wish, 1
-        while name in self.taken or name in self.avoided or name in self.sizes:
-            tried += 1
-            name = f"{wish}_{tried}"
+        name = fresh_name(wish, {*self.taken, *self.avoided, *self.sizes})
         self.taken.add(name)
         return name
 

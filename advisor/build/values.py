@@ -11,9 +11,6 @@ from advisor.analysis.owners import local
 from advisor.analysis.placement import Placement
 from advisor.build.scope import NeedsMessages, Scope
 from advisor.build.text import (
-    OPERATORS,
-    REDUCED,
-    SCANNED,
     SINGLE,
     Axis,
     Frame,
@@ -66,10 +63,11 @@ from advisor.ir.values import (
     Value,
     Windows,
 )
-from advisor.numpy_table import reduced_dtype
+from advisor.numpy_table import REDUCED, SCANNED, SIGNS, reduced_dtype
 from costdb.expr import ONE, ZERO, Expr
 from costdb.expr.nodes import Num
 
+_REDUCED = REDUCED | {"count_nonzero": "count_nonzero"}
 _UFUNCS = {"count_nonzero": "add", "mean": "add"}
 
 
@@ -480,7 +478,7 @@ class Values(Scope):
         text = bare(text)
         match value:
             case Reduction(operand, axis, operation, dtype, _):
-                if operation not in REDUCED:
+                if operation not in _REDUCED:
                     raise NotBuiltError(f"no form of the reduction `{operation}`")
                 along = "" if axis is None else f", axis={axis}"
                 if operation in ("add", "multiply", "mean"):
@@ -489,7 +487,7 @@ class Values(Scope):
                         describe(operand, self.typed).dtype,
                     )
                     along += "" if own == dtype else f", dtype={dtype!r}"
-                return f"np.{REDUCED[operation]}({text}{along})"
+                return f"np.{_REDUCED[operation]}({text}{along})"
             case Sort(_, axis):
                 return f"np.sort({text}, {axis})"
             case Fourier(_, axis, _, inverse, _):
@@ -552,7 +550,7 @@ class Values(Scope):
                         else self.applied(value, self.value(operand, frame))
                     )
                     return inner, left
-                if operation not in REDUCED or operation.startswith("arg"):
+                if operation not in _REDUCED or operation.startswith("arg"):
                     raise NotBuiltError(f"no form of `{operation}` over ranks")
                 if value.fused:
                     text = f"combined({bare(self.product(value, frame))}, np.add, {line})"
@@ -640,7 +638,7 @@ class _Numbers(ast.NodeTransformer):
                 return ast.Attribute(ast.Name("np"), node.attr)
             raise NotBuiltError(f"a number that is not known: {text}")
         if isinstance(node, ast.Call):
-            if not isinstance(node.func, ast.Name) or node.func.id not in OPERATORS:
+            if not isinstance(node.func, ast.Name) or node.func.id not in SIGNS:
                 raise NotBuiltError(f"a number that is computed: {text}")
             return ast.Call(node.func, [cast(ast.expr, self.visit(one)) for one in node.args], [])
         if isinstance(node, ast.Name):

@@ -21,8 +21,6 @@ from advisor.analysis.processes import works
 from advisor.build.loops import Loops
 from advisor.build.scope import Block, NeedsMessages
 from advisor.build.text import (
-    AUGMENTED,
-    OPERATORS,
     Axis,
     Frame,
     Module,
@@ -83,7 +81,7 @@ from advisor.ir.values import (
     Windows,
     parts_of,
 )
-from advisor.numpy_table import dtype_of
+from advisor.numpy_table import ROWS, SIGNS, dtype_of
 from costdb.expr import ZERO, Expr
 from costdb.records import dataclass
 from costdb.work import Message, Process, Sequential
@@ -400,13 +398,16 @@ class Writer(Loops):
         self.computed = frame
         held = list(self.held)
         self.held += [(spread, at) for spread, at in guards if (spread, at) not in held]
-        sign = "="
-        value = one.value
-        if one.in_place and isinstance(value, Elementwise) and value.operation in AUGMENTED:
-            first, second = value.operands
-            if first == Read(one.array, one.region) and all(axis.step == 1 for axis in frame):
-                sign = f"{OPERATORS[value.operation]}="
-                value = second
+        sign, value = "=", one.value
+        match value:
+            case Elementwise(operation, (first, second)) if (
+                one.in_place
+                and operation in SIGNS
+                and ROWS[operation].result == "same"
+                and first == Read(one.array, one.region)
+                and all(axis.step == 1 for axis in frame)
+            ):
+                sign, value = f"{SIGNS[operation]}=", second
         target = self.target(one.array, one.region, frame)
         if sign == "=" and not guards and self.only_moves(one):
             self.into = one.array, target.removesuffix("[...]")

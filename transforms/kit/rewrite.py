@@ -1,30 +1,21 @@
-"""Writing source: fresh names, lines in the place of others."""
+"""Writing source: lines in the place of others."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from io import StringIO
 from tokenize import COMMENT, generate_tokens
 
 from advisor.ir.kernel import SourceContext, lines_of
 from advisor.source import Edit, Span, walked
+from advisor.source import fresh_name as fresh_name
 from advisor.source import span_of as span_of
 from advisor.source import tree_of as tree_of
 
 Edits = Callable[[], tuple[Edit, ...]]
 """Builds edits when somebody looks at them."""
-
-
-def fresh_name(wanted: str, taken: Iterable[str]) -> str:
-    """Return `wanted`, or the first of ``wanted_2``, ``wanted_3`` ... that nobody uses."""
-    used = set(taken)
-    name, number = wanted, 1
-    while name in used:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 # --- where statements stand ---------------------------------------------------------------------

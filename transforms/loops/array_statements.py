@@ -39,7 +39,7 @@ from advisor.ir.values import (
     Windows,
     parts_of,
 )
-from advisor.numpy_table import Kind
+from advisor.numpy_table import REDUCED, Kind
 from advisor.source import Edit, Span
 from costdb.expr import ONE, free_symbols, python_text
 from costdb.expr.nodes import Num, Sym
@@ -57,7 +57,7 @@ from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.distances import CONDITION, with_products
 from transforms.loops.exactness import legality_of, tidied
-from transforms.loops.lift import METHODS, Raised
+from transforms.loops.lift import Raised
 from transforms.loops.masked import NotRaised, comprehended, edits_of, in_statement
 from transforms.loops.raising import WORD, raised, sequential, summed_apart
 from transforms.loops.searched import Passed, is_search, legality, passed, searched
@@ -483,5 +483,5 @@ def _kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:
             if isinstance(part, Reduction) and is_count(part, kernel):
                 return "a `count_nonzero` of arrays"
             if isinstance(part, Reduction):
-                return f"a `{METHODS[part.operation]}` of arrays"
+                return f"a `{REDUCED[part.operation]}` of arrays"
     return ""

@@ -38,33 +38,32 @@ from advisor.ir.values import (
     bounds_in,
     parts_of,
 )
-from advisor.numpy_table import PYTHON_INTEGER, Kind
+from advisor.numpy_table import PYTHON_INTEGER, REDUCED, SCANNED, SIGNS, Kind
 from advisor.source import Span
 from costdb.expr import ONE, Expr, python_text, to_text
 from costdb.expr.nodes import Add, Num, Sym
 from costdb.records import dataclass, replace
 from transforms.kit.kernels import ZERO, mapped, type_of
 from transforms.loops.axes import chain, kept_axis
-from transforms.loops.lift import METHODS
 from transforms.loops.masked import filled, in_list
 from transforms.loops.raising import combined
 
 LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, TIGHT = range(8)
+_LEVELS = {
+    **dict.fromkeys("+-", _SUM),
+    **dict.fromkeys(("*", "/", "//", "%"), _PRODUCT),
+    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), _COMPARED),
+    **{"&": _AND, "|": _OR},
+}
 _SIGNS = {
-    **{"add": ("+", _SUM), "subtract": ("-", _SUM)},
-    **{"multiply": ("*", _PRODUCT), "divide": ("/", _PRODUCT)},
-    **{"floor_divide": ("//", _PRODUCT), "remainder": ("%", _PRODUCT)},
-    **{"less": ("<", _COMPARED), "less_equal": ("<=", _COMPARED)},
-    **{"greater": (">", _COMPARED), "greater_equal": (">=", _COMPARED)},
-    **{"equal": ("==", _COMPARED), "not_equal": ("!=", _COMPARED)},
-    **{"bitwise_and": ("&", _AND), "bitwise_or": ("|", _OR)},
-    **{"logical_and": ("&", _AND), "logical_or": ("|", _OR)},
+    name: (sign, _LEVELS[sign])
+    for name, sign in {**SIGNS, "logical_and": "&", "logical_or": "|"}.items()
+    if sign in _LEVELS
 }
 _EXTREMES = ("maximum", "minimum")
 _PYTHONS = {Kind.INTEGER: "int", Kind.FLOATING: "float"}
 _CALLED = frozenset(["searchsorted", "repeat", "real", "imag", "linalg.solve", "polyfit"])
-_SCANS = {"add": "cumsum", "multiply": "cumprod"}
-_OF_ARRAYS = frozenset({*METHODS.values(), "std", "var"})
+_OF_ARRAYS = frozenset({*REDUCED.values(), "std", "var"})
 """Functions that are methods of arrays, too."""
 
 
@@ -225,7 +224,7 @@ class Words:
                     sign, value = f"{_SIGNS[operation][0]}=", other
                 elif alone and operation in _EXTREMES and isinstance(other, Reduction):
                     inner = self.text(other.operand, TIGHT)
-                    return f"{place} = {inner}.{METHODS[operation]}(initial={place})"
+                    return f"{place} = {inner}.{REDUCED[operation]}(initial={place})"
         text = self.text(value)
         if is_total(store) and _is_whole(value, self.kernel):
             # NumPy's number where Python's was is not what every reader of it takes
@@ -264,10 +263,10 @@ class Words:
                 return self._read(read, (axis,))
             case Expand(Expand(Read() as read, inside), axis):
                 return self._read(read, (inside, axis))
-            case Expand(Reduction(inside, _, operation), axis) if operation in METHODS and (
+            case Expand(Reduction(inside, _, operation), axis) if operation in REDUCED and (
                 kept_axis(value)
             ):
-                return self._along(METHODS[operation], inside, (axis,), "", kept=True)
+                return self._along(REDUCED[operation], inside, (axis,), "", kept=True)
             case Expand(Along(function, inside, _, _, options), axis) if kept_axis(value):
                 return self._along(function, inside, (axis,), options, kept=True)
             case Expand(operand, axis):
@@ -303,8 +302,8 @@ class Words:
             case Reduction(condition, axis) if is_count(value, kernel):
                 along = "" if axis is None else f", axis={axis}"
                 return f"{self.module}.count_nonzero({self.text(condition)}{along})"
-            case Reduction(_, _, operation, _, fused=False) if operation in METHODS:
-                return self._along(METHODS[operation], *chain(value), "")
+            case Reduction(_, _, operation, _, fused=False) if operation in REDUCED:
+                return self._along(REDUCED[operation], *chain(value), "")
             case Along(function, operand, axes, kept, options):
                 return self._along(function, operand, axes, options, kept=kept)
             case Windows():
@@ -431,7 +430,7 @@ class Words:
             case Fourier():
                 name = "fft.ifft" if value.inverse else "fft.fft"
             case _:
-                name = _SCANS.get(value.operation, f"{value.operation}.accumulate")
+                name = SCANNED.get(value.operation, f"{value.operation}.accumulate")
         rank = self.rank(operand)
         last = axis == rank - 1 and (isinstance(value, Sort | Fourier) or rank == 1)
         along = "" if last else f", axis={axis}"

@@ -49,6 +49,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import (
     PYTHON_FLOAT,
     PYTHON_INTEGER,
+    REDUCED,
     REDUCTIONS,
     SCANS,
     Kind,
@@ -66,12 +67,6 @@ from transforms.loops.masked import NotRaised, quiet
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 """What NumPy calls the reductions by these operations."""
-
-METHODS = {
-    REDUCTIONS[name].operation: name
-    for name in ("sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin")
-}
-"""What NumPy calls reductions along an axis."""
 
 _SCANNED = {row.operation: row.result for row in SCANS.values()}
 _PARTS = ("real", "imag")
@@ -173,8 +168,8 @@ class Lift:
         match value:
             case Scan(operand, _, operation, dtype):
                 result = _SCANNED[operation]
-            case Reduction(operand, _, operation, dtype, fused=False) if operation in METHODS:
-                result = REDUCTIONS[METHODS[operation]].result
+            case Reduction(operand, _, operation, dtype, fused=False) if operation in REDUCED:
+                result = REDUCTIONS[REDUCED[operation]].result
             case _:
                 return True
         return dtype == reduced_dtype(result, type_of(operand, self.kernel).dtype)
