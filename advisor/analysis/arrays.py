@@ -37,7 +37,7 @@ from advisor.analysis.placement import (
 from advisor.distribution import NotDistributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
-from advisor.ir.statements import SET, Scatter, Store, is_total
+from advisor.ir.statements import SET, Bind, ScalarBind, Scatter, Store, is_total
 from advisor.ir.values import (
     Along,
     Called,
@@ -131,6 +131,18 @@ class Arrays:
             found = self.type_of(name)
             extents = local_extents(placement, found.extents, self.facts)
             yield calls.product(extents) * itemsize_of(found.dtype)
+
+    def changed(self, statement: Bind | Store | ScalarBind | Scatter) -> list[Process]:
+        """Return the work of a statement that is no loop."""
+        match statement:
+            case Bind(name, value, _):
+                return self.bound(name, value)
+            case Store():
+                return self.stored(statement)
+            case ScalarBind(_, value, _, combined):
+                return self.number(value, combined=combined)
+            case Scatter():
+                return self.scattered(statement)
 
     def bound(self, name: str, value: Value) -> list[Process]:
         """Return the work of binding a name to a fresh array."""

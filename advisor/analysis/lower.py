@@ -410,12 +410,8 @@ class _Lowering:
 
     def statement(self, statement: Statement) -> list[Process]:
         match statement:
-            case Bind(name, value, _):
-                made = self.arrays.bound(name, value)
-            case Store():
-                made = self.arrays.stored(statement)
-            case ScalarBind(_, value, _, combined):
-                made = self.arrays.number(value, combined=combined)
+            case Bind() | Store() | ScalarBind() | Scatter():
+                made = self.arrays.changed(statement)
             case Loop():
                 return self._loop(statement)
             case Choice(probability, then, orelse, _):
@@ -427,8 +423,6 @@ class _Lowering:
                 return []
             case Return():
                 return []
-            case Scatter():
-                made = self.arrays.scattered(statement)
             case Unknown(reason=reason):
                 raise NotPriced(reason)
             case Unrolled(body, _):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TypeVar
 
 from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
 from advisor.ir.dependence import Sign, non_negative_within, sign
@@ -344,9 +343,6 @@ def owners(low: Expr, high: Expr, region: Along) -> Expr:
     """Return how many ranks own some of ``low <= i < high``, which is not empty."""
     pieces = floor_div(high - 1, region.piece) - floor_div(low, region.piece) + 1
     return minimum(region.ranks, pieces) if isinstance(region.dim, CyclicDim) else pieces
-
-
-_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)

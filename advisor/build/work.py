@@ -9,7 +9,7 @@ how many calls an interpreter makes in the definitions that lines call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from advisor.analysis.arrays import Arrays
@@ -43,13 +43,10 @@ from costdb.work import (
     Interpretation,
     Leaf,
     Message,
-    Parallel,
-    ParLoop,
     PrefixScan,
     Process,
     Region,
     RemoteGroup,
-    SeqLoop,
     Sequential,
     Unknown,
     Visit,
@@ -90,19 +87,11 @@ def lowered(
     one: Statement, kernel: Kernel, placed: Mapping[str, Placement], facts: Facts
 ) -> Lowered:
     """Return a statement's work, what it computes apart from what comes from other ranks."""
+    if not isinstance(one, Bind | Store | ScalarBind | Scatter):
+        return Lowered()
     arrays = Arrays(kernel, placed, facts, Halos(), in_calls=not kernel.context.is_compiled)
     try:
-        match one:
-            case Bind(name, value, _):
-                made = arrays.bound(name, value)
-            case Store():
-                made = arrays.stored(one)
-            case ScalarBind(_, value, _, combined):
-                made = arrays.number(value, combined=combined)
-            case Scatter():
-                made = arrays.scattered(one)
-            case _:
-                return Lowered()
+        made = arrays.changed(one)
     except (NotPriced, ShapeConflict, ExprError) as error:
         text = kernel.context.lines[one.span.start_line - 1].strip()
         return Lowered((Leaf(Unknown(one.span.start_line, text, str(error))),))
@@ -110,33 +99,20 @@ def lowered(
     for fetch in arrays.halos.fetched:
         moved[fetch.name] = (*moved.get(fetch.name, ()), *fetch.sent)
     named = {work for sent in moved.values() for part in sent for work in works(part)}
-    others = (_only(part, moves=True, but=named) for part in made)
-    moved[""] = tuple(part for part in others if part != NOTHING)
-    return Lowered(tuple(_only(part, moves=False) for part in made), moved)
+    brings = [_only(part, lambda work: _is_moved(work) and work not in named) for part in made]
+    moved[""] = tuple(part for part in brings if any(True for _ in works(part)))
+    return Lowered(tuple(_only(part, lambda work: not _is_moved(work)) for part in made), moved)
 
 
-def _only(part: Process, *, moves: bool, but: Iterable[object] = ()) -> Process:
-    """Return of a process what brings elements of others, or all the rest."""
+def _only(part: Process, kept: Callable[[Work], bool]) -> Process:
+    return of_work(part, lambda work: Leaf(work) if kept(work) else NOTHING)
 
-    def kept(one: Process) -> Process:
-        match one:
-            case Leaf(work):
-                away = isinstance(work, Message | RemoteGroup) or (
-                    isinstance(work, Collective) and work.kind in _MOVES
-                )
-                return one if away == moves and work not in but else NOTHING
-            case Sequential(parts) | Parallel(parts):
-                left = tuple(each for each in map(kept, parts) if each != NOTHING)
-                return replace(one, parts=left) if left else NOTHING
-            case SeqLoop(body=body) | ParLoop(body=body):
-                inner = kept(body)
-                return NOTHING if inner == NOTHING else replace(one, body=inner)
-            case Branch(condition, then, orelse):
-                ways = kept(then), kept(orelse)
-                return NOTHING if ways == (NOTHING, NOTHING) else Branch(condition, *ways)
-        return one
 
-    return kept(part)
+def _is_moved(work: Work) -> bool:
+    """Return whether it brings elements of other ranks."""
+    return isinstance(work, Message | RemoteGroup) or (
+        isinstance(work, Collective) and work.kind in _MOVES
+    )
 
 
 def as_fetched(found: Lowered, array: str, counts: Sequence[Expr], into: str) -> Lowered:

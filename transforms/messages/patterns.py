@@ -31,20 +31,14 @@ from costdb.expr.polynomials import expand
 from costdb.records import dataclass, replace
 from transforms.kit.memory import is_counted
 from transforms.kit.ranks import (
-    END,
-    FIRST,
     Bound,
-    Interval,
-    Ranks,
     named_rank,
     root_arms,
     same_communicator,
 )
 
 ROOT = num(0)
-_NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
 _LAST = Bound(1, -1)
-_NOT_LAST: Ranks = (Interval(FIRST, _LAST),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from advisor.ir.spmd.memory import Buffer, Order, Payload, View
-from advisor.ir.values import Elementwise, MatMul, Point, Reduction, Value
+from advisor.ir.values import Elementwise, Point, Value
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.records import dataclass, field
@@ -278,13 +278,6 @@ class Compute:
     def operation(self) -> str:
         """NumPy's name of an elementwise operation: ``"add"``, ``"sqrt"``."""
         return self.value.operation if isinstance(self.value, Elementwise) else ""
-
-    @property
-    def is_product(self) -> bool:
-        """Whether it multiplies matrices or vectors."""
-        return isinstance(self.value, MatMul) or (
-            isinstance(self.value, Reduction) and self.value.fused
-        )
 
 
 @dataclass(frozen=True, slots=True)
