@@ -16,10 +16,10 @@ from advisor.build.scope import Block
 from advisor.build.text import (
     Frame,
     Module,
-    bare,
     literal,
     natural,
     placements,
+    tidy,
     whole_along,
     whole_axes,
 )
@@ -237,9 +237,9 @@ class Chunked(Writer):
             inside[read.array, tuple(read.region)] = f"{self.name(read.array)}[{', '.join(parts)}]"
         frame, _ = self.axes_of(one.array, one.region)
         self.inside = inside
-        text = bare(self.value(one.value, self.fitted(one.value, frame)))
+        text = self.value(one.value, self.fitted(one.value, frame))
         self.inside = {}
-        function = self.function_of(one.span.start_line, given, [f"return {text}"])
+        function = self.function_of(one.span.start_line, given, tidy(f"return {text}", _WIDTH))
         target = self.target(one.array, one.region, frame)
         index = target[len(self.name(one.array)) :].replace("[...]", "")
         names = [self.name(name) for name in given]
@@ -280,10 +280,10 @@ class Chunked(Writer):
         ):
             raise NotBuiltError("places that only the data know, other than counts of them")
         frame = whole_axes(self.extents(one.places))
-        places = bare(self.value(one.places, frame))
+        places = self.value(one.places, frame)
         counts = f"np.bincount({places}, minlength={self.text(found.extents[0])})"
         times = self.scalar(value.text)
-        more = counts if times == "1" else f"{times} * {counts}"
+        more = counts if value.text == "1" else f"{times} * {counts}"
         self.line(f"{self.name(one.array)}[...] += ({more}).astype({found.dtype!r})")
 
     def loop(self, one: Loop) -> None:

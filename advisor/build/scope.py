@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from advisor.analysis.placement import Facts, Placement
 from advisor.analysis.processes import ranks_together
@@ -17,10 +18,16 @@ from advisor.ir.statements import Loop, written
 from advisor.source import fresh_name
 from costdb.expr import ZERO, Expr, free_symbols
 from costdb.expr.nodes import Num
-from costdb.work import Process
+from costdb.work import Process, Region
 
 _WIDTH: Final = 100
 _DIMENSIONS: Final = {1: ("cells",), 2: ("rows", "columns")}
+
+
+_STATE = (
+    "names", "own_names", "exchanged", "fetched", "held", "dealt", "placed", "types", "room",
+    "last_line", "wanted", "computed", "faces", "turn", "lowered", "scanned_as",
+)  # fmt: skip
 
 
 class NeedsMessages(Exception):  # it is no error, but where another way is tried
@@ -92,6 +99,37 @@ class Scope:
     """The statement at hand."""
     scanned_as: str = ""
     """The type of running sums over ranks that the statement at hand makes."""
+    last_line: int = 0
+    """Of the source, up to which statements were written."""
+    faces: dict[str, Region] = field(default_factory=dict)
+    """Which part of an array is read of a neighbour."""
+    turn: tuple[Process, list[Process]] | None = None
+    """What ranks do one after another within the loop at hand, and what they hand on."""
+
+    def save(self) -> tuple[object, ...]:
+        """Return the state of what is written."""
+        blocks = [
+            (block, len(block.lines), dict(block.known), len(block.work)) for block in self.blocks
+        ]
+        rims = [(one, dict(one.behind), dict(one.ahead)) for one in self.dealt]
+        return blocks, rims, {name: copy.copy(getattr(self, name)) for name in _STATE}
+
+    def restore(self, kept: tuple[Any, ...]) -> None:
+        """Return to a state."""
+        blocks, rims, state = kept
+        for one, behind, ahead in rims:
+            one.behind, one.ahead = dict(behind), dict(ahead)
+        self.blocks = [block for block, *_ in blocks]
+        for block, count, known, work in blocks:
+            del block.lines[count:]
+            del block.work[work:]
+            block.known = dict(known)
+        room = state["room"]
+        for name, value in state.items():
+            if name != "room":
+                setattr(self, name, copy.copy(value))
+        self.room.clear()  # which passes share
+        self.room.update(room)
 
     # names and lines
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from advisor.analysis.owners import local, place, value_placement
-from advisor.analysis.placement import NotPriced, Placement, declared_placement
+from advisor.analysis.placement import Along, NotPriced, Placement, declared_placement, ranks_of
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, MeshSpec, NotDistributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Rename, walk
-from advisor.ir.values import Elementwise, Fill, Value
+from advisor.ir.values import Value
 from advisor.numpy_table import ROWS, SIGNS
 from advisor.source import Span, fresh_name
 from costdb.expr import ONE, ZERO, Expr, ExprError, evaluate, free_symbols, python_text, to_text
 from costdb.records import dataclass, field, replace
-
-_PLAIN_FILLS: Final = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
 
 
 class NotBuiltError(Exception):
@@ -61,48 +59,13 @@ def between(low: str, high: str, step: int = 1) -> str:
     return f"{'' if low == '0' else low}:{high}{end}"
 
 
-def applied(value: Elementwise, parts: list[str]) -> str:
+def applied(operation: str, parts: Sequence[str]) -> str:
     """Return an operation on operands, as a sign where Python has one."""
-    name = function_of(value)
-    if name in SIGNS and len(parts) == 2:
-        return f"({parts[0]} {SIGNS[name]} {parts[1]})"
-    if name == "negative":
-        return f"(-{parts[0]})"
-    return f"np.{name}({', '.join(map(bare, parts))})"
-
-
-def function_of(value: Elementwise) -> str:
-    """Return the name of NumPy's function for an operation."""
-    if value.operation not in ROWS:
-        raise NotBuiltError(f"no form of `{value.operation}`")
-    return value.operation
-
-
-def filled(value: Fill, shape: str, number: Callable[[str], str] = str) -> str:
-    """Return the making of an array of one constant."""
-    if value.value in _PLAIN_FILLS:
-        return f"np.{_PLAIN_FILLS[value.value]}({shape}, {value.dtype!r})"
-    return f"np.full({shape}, {number(value.value)}, {value.dtype!r})"
-
-
-def bare(text: str) -> str:
-    """Return text without parentheses around all of it."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return text
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0 and at < len(text) - 1:
-            return text
-    return text[1:-1]
-
-
-def operators(node: ast.expr) -> str:
-    """Return source of a number, with operators for the names that they have in between."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        one, other = map(operators, node.args)
-        return f"({one} {SIGNS[node.func.id]} {other})"
-    return f"({ast.unparse(node)})" if isinstance(node, ast.BinOp) else ast.unparse(node)
+    if operation not in ROWS:
+        raise NotBuiltError(f"no form of `{operation}`")
+    if operation in SIGNS and len(parts) == 2:
+        return f"({parts[0]} {SIGNS[operation]} {parts[1]})"
+    return f"(-{parts[0]})" if operation == "negative" else f"np.{operation}({', '.join(parts)})"
 
 
 def tidy(line: str, width: int) -> list[str]:
@@ -365,6 +328,10 @@ class Spread:
     def is_block(self) -> bool:
         """Whether each rank has one piece."""
         return isinstance(self.dim, BlockDim)
+
+    def owned(self, low: Expr, high: Expr) -> Along:
+        """Return how a range of the index space lies on the ranks."""
+        return Along(low, high, self.extent, ranks_of(self.mesh, self.dim.axes), self.dim)
 
     def shares(self, other: Spread) -> bool:
         """Return whether ranks differ along both."""

@@ -17,14 +17,11 @@ from advisor.build.text import (
     NotBuiltError,
     Spread,
     applied,
-    bare,
     between,
     constant,
-    filled,
     frame_of,
     in_blocks,
     natural,
-    operators,
     plus,
     spread_of,
     whole_along,
@@ -62,12 +59,15 @@ from advisor.ir.values import (
     Transpose,
     Value,
     Windows,
+    bounds_in,
+    step_of,
 )
 from advisor.numpy_table import REDUCED, SCANNED, SIGNS, reduced_dtype
 from costdb.expr import ONE, ZERO, Expr
 from costdb.expr.nodes import Num
 
 _REDUCED = REDUCED | {"count_nonzero": "count_nonzero"}
+_PLAIN_FILLS = {"": "empty", "0": "zeros", "0.0": "zeros", "1": "ones", "1.0": "ones"}
 _UFUNCS = {"count_nonzero": "add", "mean": "add"}
 
 
@@ -98,8 +98,9 @@ class Values(Scope):
                 return self.scalar(text)
             case Fill():
                 return self.filled(value, frame)
-            case Elementwise(_, parts):
-                return applied(value, [self.value(one, self.fitted(one, frame)) for one in parts])
+            case Elementwise(operation, parts):
+                texts = [self.value(one, self.fitted(one, frame)) for one in parts]
+                return applied(operation, texts)
             case Copy(operand, dtype):
                 inner = self.value(operand, frame)
                 same = describe(operand, self.typed).dtype == dtype
@@ -128,7 +129,7 @@ class Values(Scope):
                     raise NotBuiltError("places along several axes")
                 (extent,) = self.extents(operand)
                 table = self.value(operand, whole_axes((extent,)))
-                return f"{table}[{bare(self.value(places, frame))}]"
+                return f"{table}[{self.value(places, frame)}]"
             case Reduction() | Scan() | Sort() | Fourier():
                 found = self.inline(value, frame)
                 return found or self.value(self.hoisted(value), frame)
@@ -148,7 +149,7 @@ class Values(Scope):
         own = frame[axis]
         if own.spread is None and own.is_plain and own.count == self.extents(value)[axis]:
             inner = (*frame[:axis], Axis(None, ZERO, extent), *frame[axis + 1 :])
-            text = bare(self.value(value.operand, inner))
+            text = self.value(value.operand, inner)
             match value:
                 case Roll(_, _, amount):
                     return f"np.roll({text}, {self.text(amount)}, {axis})"
@@ -231,7 +232,7 @@ class Values(Scope):
     def unspread(self, array: str, d: int, one: Range | Strided, axis: Axis) -> str | None:
         """Return the subscript of a dimension that the rank has all of."""
         extent = self.typed(array).extents[d]
-        low, high, step = _steps(one)
+        (low, high), step = bounds_in(one), step_of(one)
         if axis.spread is None:
             end = "" if high == extent else self.text(high)
             return between(self.text(low), end, step)
@@ -360,7 +361,7 @@ class Values(Scope):
 
     def positions(self, one: Range | Strided, axis: Axis, who: str) -> str:
         """Return the indices of an array that a rank reads along an axis."""
-        low, high, step = _steps(one)
+        (low, high), step = bounds_in(one), step_of(one)
         if axis.spread is None:
             if axis.is_plain:
                 steps = f", {step}" if step != 1 else ""
@@ -383,7 +384,7 @@ class Values(Scope):
 
     def scalar(self, text: str) -> str:
         """Return a number that every rank has as source; `text` is how the source has it."""
-        return operators(self.known_number(ast.parse(text, mode="eval").body))
+        return f"({ast.unparse(self.known_number(ast.parse(text, mode='eval').body))})"
 
     def known_number(self, tree: ast.expr) -> ast.expr:
         """Return a number with the names that the built function has."""
@@ -414,7 +415,9 @@ class Values(Scope):
                 start, stop = self.part(axis.spread, axis.low, axis.count, ZERO)
                 counts.append(f"{stop} - {start}")
         shape = f"({', '.join(counts)}{',' if len(counts) == 1 else ''})"
-        return filled(value, shape, lambda text: bare(self.scalar(text)))
+        if value.value in _PLAIN_FILLS:
+            return f"np.{_PLAIN_FILLS[value.value]}({shape}, {value.dtype!r})"
+        return f"np.full({shape}, {self.scalar(value.value)}, {value.dtype!r})"
 
     # along an axis, or all of them
 
@@ -475,7 +478,6 @@ class Values(Scope):
 
     def applied(self, value: Reduction | Scan | Sort | Fourier, text: str) -> str:
         """Return NumPy's call for what is done along an axis."""
-        text = bare(text)
         match value:
             case Reduction(operand, axis, operation, dtype, _):
                 if operation not in _REDUCED:
@@ -534,7 +536,7 @@ class Values(Scope):
         """Return what ranks compute together, and where it then is."""
         match value:
             case Tally(places, weights, extent, _):
-                given = [bare(self.value(one, frame)) for one in (places, weights) if one]
+                given = [self.value(one, frame) for one in (places, weights) if one]
                 text = f"np.bincount({', '.join(given)}, minlength={self.text(extent)})"
                 line = self.line_along(placement, range(len(frame)))
                 text = f"combined({text}, np.add, {line})" if line else text
@@ -553,10 +555,10 @@ class Values(Scope):
                 if operation not in _REDUCED or operation.startswith("arg"):
                     raise NotBuiltError(f"no form of `{operation}` over ranks")
                 if value.fused:
-                    text = f"combined({bare(self.product(value, frame))}, np.add, {line})"
+                    text = f"combined({self.product(value, frame)}, np.add, {line})"
                 else:
                     ufunc, inner = _UFUNCS.get(operation, operation), self.value(operand, frame)
-                    inner = f"{inner} != 0" if operation == "count_nonzero" else bare(inner)
+                    inner = f"{inner} != 0" if operation == "count_nonzero" else inner
                     text = f"reduced({inner}, {axis}, np.{ufunc}, {dtype!r}, {line})"
                 if not kept:
                     text += "[()]"
@@ -571,9 +573,7 @@ class Values(Scope):
                 self.scanned_as = dtype
                 if operation not in SCANNED:
                     raise NotBuiltError(f"no form of running `{operation}`")
-                text = (
-                    f"scanned({bare(inner)}, {axis}, np.{operation}, {dtype!r}, {line}, {reverse})"
-                )
+                text = f"scanned({inner}, {axis}, np.{operation}, {dtype!r}, {line}, {reverse})"
                 return text, placement
             case _:
                 return self.applied(value, self.value(value.operand, frame)), placement
@@ -590,14 +590,6 @@ class Values(Scope):
         axes = [axis for d in dims for axis in placement.dims[d].axes]
         names = ", ".join(f'"{axis}"' for axis in axes)
         return f"{self.module.mesh(placement.mesh)}.line({names})" if axes else ""
-
-    def save(self) -> tuple[object, ...]:
-        """Return the state of what is written."""
-        raise NotImplementedError
-
-    def restore(self, kept: tuple[object, ...]) -> None:
-        """Return to a state."""
-        raise NotImplementedError
 
 
 def bound_value(scope: Scope, name: str) -> ast.expr:
@@ -640,15 +632,11 @@ class _Numbers(ast.NodeTransformer):
         if isinstance(node, ast.Call):
             if not isinstance(node.func, ast.Name) or node.func.id not in SIGNS:
                 raise NotBuiltError(f"a number that is computed: {text}")
-            return ast.Call(node.func, [cast(ast.expr, self.visit(one)) for one in node.args], [])
+            texts = [ast.unparse(self.visit(one)) for one in node.args]
+            return ast.parse(applied(node.func.id, [f"({one})" for one in texts]), mode="eval").body
         if isinstance(node, ast.Name):
             return ast.Name(self.scope.number_named(node.id))
         return self.generic_visit(node)
-
-
-def _steps(one: Range | Strided) -> tuple[Expr, Expr, int]:
-    """Return where a range begins and ends, and its step."""
-    return (one.low, one.high, 1) if isinstance(one, Range) else (one.start, one.stop, one.step)
 
 
 def _wish(value: Value) -> str:

@@ -16,13 +16,11 @@ from advisor.analysis.arrays import Arrays
 from advisor.analysis.calls import dense, product
 from advisor.analysis.halos import Halos
 from advisor.analysis.placement import (
-    Along,
     Facts,
     NotPriced,
     Placement,
     local_extents,
     pitches_bytes,
-    ranks_of,
 )
 from advisor.analysis.processes import of_work, works
 from advisor.build.text import Axis
@@ -278,10 +276,7 @@ def count_along(axis: Axis, facts: Facts) -> Expr:
     """Return how many elements of an axis the rank computes that has most of them."""
     if axis.spread is None:
         return axis.count
-    spread = axis.spread
-    ranks = ranks_of(spread.mesh, spread.dim.axes)
-    high = axis.low + axis.count * axis.step
-    found = Along(axis.low, high, spread.extent, ranks, spread.dim).count(facts)
+    found = axis.spread.owned(axis.low, axis.low + axis.count * axis.step).count(facts)
     return found if axis.step == 1 else found / axis.step
 
 
