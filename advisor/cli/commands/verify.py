@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from advisor.build.text import NotBuiltError
 from advisor.cli import options
 from advisor.cli.common import (
     FINDINGS,
@@ -18,27 +21,55 @@ from advisor.cli.common import (
     TEXT,
     Bar,
     complain,
+    names_in,
     parse_bindings,
     read_text,
+    tell_unused,
     text_style,
     write_out,
     write_result,
 )
 from advisor.cli.options import option
+from advisor.cli.scope import python_files
+from advisor.cli.subjects import kernels_in
 from advisor.config.files import CommandError, choose_machine, wrong_use
+from advisor.frontend.prefilter import may_hold_kernels
+from advisor.ir.kernel import Kernel, symbols_of
+from advisor.measure.pieces import (
+    HERE,
+    Effort,
+    Kept,
+    NoPiece,
+    Piece,
+    Subject,
+    of_case,
+    of_program,
+    of_script,
+    sampled,
+)
+from advisor.measure.predicted import Measurement, as_json, as_text, changes_between
+from advisor.ranking.findings import calibration_of
+from advisor.ranking.worth import as_one_process, is_distributed
+from advisor.report.pages import of_verification
 from advisor.report.style import json_text
 from advisor.source import SourceProblem
+from advisor.transform_registry import program_transforms, transforms
+from advisor.verify import running
+from advisor.verify.cases import Case, case_of, program_case
+from advisor.verify.verdict import (
+    Verdict,
+    as_table,
+    document_of,
+    in_words,
+    programs_in_words,
+    programs_table,
+)
+from costdb.calibration.section import Bystanders
+from costdb.expr import ExprError
+from costdb.launch.processes import CannotRunError
+from costdb.machines import Machine, default_machine, load_machine
 from costdb.records import counted, dataclass, nearest, replace
-
-if TYPE_CHECKING:
-    from advisor.ir.kernel import Kernel
-    from advisor.measure.pieces import Effort as Sampling
-    from advisor.measure.pieces import Subject
-    from advisor.measure.predicted import Measurement
-    from advisor.verify.cases import Case
-    from advisor.verify.running import Effort
-    from advisor.verify.verdict import Verdict
-    from costdb.machines import Machine
+from costdb.store.database import keep_result
 
 
 def verify(
@@ -57,18 +88,6 @@ def verify(
     output: options.ResultFile = None,
 ) -> int:
     """RUN kernels, MPI programs and their rewrites; compare predicted with measured times."""
-    from advisor.verify.running import Effort
-    from advisor.verify.verdict import (
-        as_table,
-        document_of,
-        in_words,
-        programs_in_words,
-        programs_table,
-    )
-    from costdb.calibration.section import Bystanders
-    from costdb.machines import load_machine
-    from costdb.store.database import keep_result
-
     given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
     sources = {path: read_text(path) for path in _paths(files, everything)}
@@ -79,17 +98,28 @@ def verify(
             "nothing of this is kept as evidence"
         )
     complain(f"advise: running the code of {', '.join(sources)}")
-    others, effort = Bystanders(), Effort(launches=repeat)
+    others, effort = Bystanders(), running.Effort(launches=repeat)
     kernels = list(_cases(sources, kernel, given, chosen, everything=everything))
     groups = list(_ran(kernels, effort, chosen))
     if ranks is not None:
         groups += _ran(_built(sources, kernel, given, ranks, chosen), effort, chosen)
+    rules = program_transforms()
     # a kernel that was asked for is no program
-    found = [] if kernel is not None else _programs(sources, given, ranks or 2, chosen)
-    programs = list(_ran(found, effort, chosen))
+    found = (
+        program_case(path, source, given, ranks or 2, chosen, rules)
+        for path, source in sources.items()
+        if kernel is None
+    )
+    programs = list(_ran([case for case in found if case is not None], effort, chosen))
     if not groups and not programs:
         raise wrong_use("there is no kernel to verify, nor a program that communicates")
-    document = document_of(groups, programs, _circumstances(chosen, others.busy_cores()))
+    circumstances = {
+        "machine": chosen.name,
+        "calibration": calibration_of(chosen),
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "others_busy_cores": others.busy_cores(),
+    }
+    document = document_of(groups, programs, circumstances)
     if chosen.may_be_here:
         keep_result(chosen.name, "verify", " ".join(files), document)
     told = in_words(groups) if groups else []
@@ -97,8 +127,6 @@ def verify(
     if output_format == JSON:
         text = json_text(document, ascii_only=False)
     elif output_format in PAGES:
-        from advisor.report.pages import of_verification
-
         text = of_verification(document, [*told, *of_programs], output_format)
     else:
         style = text_style(output)
@@ -114,8 +142,6 @@ def verify(
 
 def _tell_unused(sources: Mapping[str, str], given: Mapping[str, int | float]) -> None:
     """Say which names of ``-D`` no file has, before anything runs with other sizes than meant."""
-    from advisor.cli.common import names_in, tell_unused
-
     if given:
         known = (names_in(path, text, arguments=True) for path, text in sources.items())
         tell_unused(given, frozenset[str]().union(*known))
@@ -124,7 +150,6 @@ def _tell_unused(sources: Mapping[str, str], given: Mapping[str, int | float]) -
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    from advisor.cli.scope import python_files
 
     def refuse(error: CommandError) -> None:
         raise error
@@ -141,11 +166,6 @@ def _cases(
     everything: bool,
 ) -> Iterator[Case]:
     """Yield the kernels to run; of `everything`, those whose sizes have values."""
-    from advisor.cli.subjects import kernels_in
-    from advisor.transform_registry import transforms
-    from advisor.verify.cases import case_of
-    from costdb.expr import ExprError
-
     for path, source in sources.items():
         for kernel, sizes in kernels_in(path, source, name, given):
             try:
@@ -168,58 +188,32 @@ def _built(
 
     What cannot be built is said, with line and reason.
     """
-    from advisor.build.text import NotBuiltError
-    from advisor.cli.subjects import kernels_in
-    from advisor.ranking.worth import is_distributed
-    from advisor.transform_registry import transforms
-    from advisor.verify.running import distributed_case
-
     for path, source in sources.items():
         for kernel, sizes in kernels_in(path, source, name, given):
             if not is_distributed(kernel):
                 continue
             try:
-                yield distributed_case(path, source, kernel, sizes, machine, transforms(), ranks)
+                yield running.distributed_case(
+                    path, source, kernel, sizes, machine, transforms(), ranks
+                )
             except NotBuiltError as error:
                 line = error.span.start_line if error.span else kernel.span.start_line
                 complain(f"advise: {path}:{line}: `{kernel.name}` is not built: {error.why}")
 
 
-def _programs(
-    sources: Mapping[str, str], given: Mapping[str, int | float], ranks: int, machine: Machine
-) -> list[Case]:
-    """Return the SPMD programs among files.
-
-    Raises
-    ------
-    SourceProblem
-        A file does not parse.
-    """
-    from advisor.transform_registry import program_transforms
-    from advisor.verify.cases import program_case
-
-    rules = program_transforms()
-    cases = (
-        program_case(path, source, given, ranks, machine, rules) for path, source in sources.items()
-    )
-    return [case for case in cases if case is not None]
-
-
-def _ran(cases: Iterable[Case], effort: Effort, machine: Machine) -> Iterator[list[Verdict]]:
+def _ran(
+    cases: Iterable[Case], effort: running.Effort, machine: Machine
+) -> Iterator[list[Verdict]]:
     """Yield what came of each case, and keep it as evidence.
 
     Where there are no ranks to be had, none is run, which is said.
     """
-    from advisor.verify.running import measure
-    from advisor.verify.verdict import Verdict
-    from costdb.launch.processes import CannotRunError
-
     for case in cases:
         whose = f"{case.path}: {case.kernel}" if case.kernel else case.path
         on = f", on {case.ranks} ranks" if case.ranks > 1 else ""
         complain(f"advise: {whose}: {counted(len(case.variants), 'variant')}{on}")
         try:
-            measured = measure(case, effort)
+            measured = running.measure(case, effort)
         except CannotRunError as error:
             complain(f"advise: {error}; what runs on ranks is left out")
             return
@@ -229,23 +223,8 @@ def _ran(cases: Iterable[Case], effort: Effort, machine: Machine) -> Iterator[li
         yield group
 
 
-def _circumstances(machine: Machine, busy_cores: float | None) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
-    from advisor.ranking.findings import calibration_of
-
-    return {
-        "machine": machine.name,
-        "calibration": calibration_of(machine),
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "others_busy_cores": busy_cores,
-    }
-
-
 def _keep(group: Sequence[Verdict], machine: Machine) -> None:
     """Store what was measured as evidence, so that later predictions can refer to it."""
-    from advisor.verify.running import keep
-
     case, original = group[0].case, group[0].measured
     ran = [(one.variant, one.measured) for one in group[1:] if not one.measured.failure]
     found = [
@@ -254,7 +233,7 @@ def _keep(group: Sequence[Verdict], machine: Machine) -> None:
         if not original.failure and after.equal is not None
         if (kept := case.compared(variant, (after.beside or original).times_s, after.times_s))
     ]
-    keep(machine, case.ranks, found)
+    running.keep(machine, case.ranks, found)
 
 
 # --- measure --------------------------------------------------------------------------------------
@@ -285,14 +264,9 @@ def measure(
 ) -> None:
     """Time kernels, rewrites and scripts here in short stretches."""
     given = parse_bindings(define or (), only_sizes=False)
-    from advisor.measure.pieces import Effort
-    from advisor.measure.predicted import as_json, as_text
-
     ranks = ranks or RANKS
     groups = _groups(files, kernel, given, ranks)
     if not groups:
-        from advisor.cli.subjects import kernels_in
-
         found = (kernels_in(path, read_text(path), None, given) for path in files)
         known = [one.name for kernels in found for one, _ in kernels]
         raise wrong_use(f"there is no kernel `{kernel}`{nearest(str(kernel), known)}")
@@ -309,10 +283,6 @@ def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> N
 
     What is found is kept as evidence; a file that cannot be read is left to who reads it next.
     """
-    from contextlib import suppress
-
-    from advisor.measure.pieces import Effort
-
     groups: list[_Group] = []
     for path in files:
         with suppress(CommandError, SourceProblem):
@@ -339,11 +309,6 @@ def _groups(
     files: Sequence[str], kernel: str | None, given: Mapping[str, int | float], ranks: int
 ) -> list[_Group]:
     """Return kernels, and files without any as a whole, with their rewrites."""
-    from advisor.frontend.prefilter import may_hold_kernels
-    from advisor.measure.pieces import of_program, of_script
-    from advisor.transform_registry import program_transforms
-    from advisor.verify.cases import program_case
-
     machine = _calibrated()
     found: list[_Group] = []
     for path in files:
@@ -362,18 +327,13 @@ def _groups(
 
 def _shown(one: Subject) -> str:
     """Return what would run, below a line that says of what it is."""
-    from advisor.measure.pieces import NoPiece
-
     head = f"# {one.path} {one.name} {one.code}".rstrip()
     if isinstance(one.found, NoPiece):
         return f"{head}\n# not sampled: line {one.found.line}: {one.found.why}\n\n"
     return f"{head}\n{one.found[0].text}\n"
 
 
-def _measured(groups: Sequence[_Group], effort: Sampling, *, again: bool) -> list[Measurement]:
-    from advisor.measure.pieces import HERE, Kept, sampled
-    from advisor.measure.predicted import Measurement
-
+def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[Measurement]:
     machine = _calibrated()
     name = HERE if machine is None else machine.name
     bar = Bar()
@@ -409,8 +369,6 @@ def _over_sizes(
     at: Callable[[int], _Group], measured: Callable[[_Group], Measurement], budget_s: float
 ) -> list[Measurement]:
     """Measure at values far apart, as far as the budget goes, then where the faster way changes."""
-    from advisor.measure.predicted import changes_between
-
     made: dict[int, Measurement] = {}
     value, growth = _FIRST, float(_STEP)
     while value <= _LAST:
@@ -442,8 +400,6 @@ def _over_sizes(
 
 def _calibrated() -> Machine | None:
     """Return this machine, if it is calibrated; without, there are no predictions to hold it to."""
-    from costdb.machines import default_machine, load_machine
-
     found = load_machine(default_machine())
     return found if found.may_be_here else None
 
@@ -456,13 +412,6 @@ def _kernels(
     machine: Machine | None,
 ) -> Iterator[_Group]:
     """Yield the kernels of a file with their rewrites."""
-    from advisor.cli.subjects import kernels_in
-    from advisor.ir.kernel import symbols_of
-    from advisor.measure.pieces import of_case
-    from advisor.ranking.worth import as_one_process
-    from advisor.transform_registry import transforms
-    from advisor.verify.cases import case_of
-
     for kernel, sizes in kernels_in(path, text, name, given):
         free = sorted(symbols_of(as_one_process(kernel)) - sizes.keys())
         if len(free) > 1:
@@ -485,9 +434,6 @@ def _kernels(
 
 def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
     """Store what rewrites were measured to gain, so that findings can refer to it."""
-    from advisor.measure.pieces import Piece
-    from advisor.verify.running import keep
-
     before, *others = measured.found
     if not isinstance(before, Piece):
         return
@@ -497,4 +443,4 @@ def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
         # a speed-up of what is left of a kernel is none of the kernel
         if isinstance(after, Piece) and subject.complete
     )
-    keep(machine, case.ranks, filter(None, found), clock=STRETCHES)
+    running.keep(machine, case.ranks, filter(None, found), clock=STRETCHES)
