@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from statistics import median
@@ -16,7 +16,7 @@ from typing import Any, Final
 from advisor.evidence import Sizes
 from advisor.finding import Times
 from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
-from advisor.verify.cases import ORIGINAL, Case
+from advisor.verify.cases import Case
 from costdb.calibration.section import this_host
 from costdb.launch.processes import ONE_THREAD, THREADS, CannotRunError, JobFailedError, answers
 from costdb.records import dataclass, field
@@ -268,53 +268,23 @@ def _spread(times: Sequence[Times], unseen: float) -> Times:
 
 # What of a file can be sampled: its kernels, or all of it as a script, with their rewrites.
 
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Something to sample.
-
-    Attributes
-    ----------
-    path, name : str
-        File, and kernel; the name is empty for a whole file.
-    code, title : str
-        The rewrite; empty and ``as written`` for none.
-    found : (Sampled, Arguments) or NoPiece
-    predicted_s : float or None
-    """
-
-    path: str
-    name: str
-    code: str
-    title: str
-    found: tuple[Sampled, Arguments] | NoPiece
-    predicted_s: float | None = None
-
-    @property
-    def left_out(self) -> Sequence[tuple[int, str]]:
-        """What of it is not sampled, by line; nothing of it where all is not."""
-        return () if isinstance(self.found, NoPiece) else self.found[0].left_out
-
-    @property
-    def complete(self) -> bool:
-        """Whether all of it is sampled."""
-        return not isinstance(self.found, NoPiece) and not self.left_out
+Found = tuple[Sampled, Arguments] | NoPiece
+"""What is sampled of a way to write a kernel or a file, or why nothing is."""
 
 
-def of_case(case: Case) -> Iterator[Subject]:
-    """Yield a kernel and its rewrites, with the arguments that it states."""
-    name = case.kernel.rpartition(".")[2]
+def ways_of(case: Case, given: Sizes) -> Iterator[Found]:
+    """Yield what is sampled of each way to write a kernel, or a file whose names are `given`."""
     arrays = {one.name: asdict(one) for one in case.arrays}
     for variant in case.variants:
-        found: tuple[Sampled, Arguments] | NoPiece
         try:
+            if not case.kernel:
+                yield sampled_file(case.path, variant.source, given), {}
+                continue
+            name = case.kernel.rpartition(".")[2]
             program = sampled_function(case.path, variant.source, name)
-            found = program, dict(arguments_of(program, arrays, case.sizes))
+            yield program, dict(arguments_of(program, arrays, case.sizes))
         except Refused as refused:
-            found = NoPiece(refused.line, refused.why)
-        predicted = variant.predicted
-        predicted_s = predicted.mid if predicted is not None and predicted.complete else None
-        yield Subject(case.path, case.kernel, variant.code, variant.title, found, predicted_s)
+            yield NoPiece(refused.line, refused.why)
 
 
 def arguments_of(
@@ -332,50 +302,34 @@ def arguments_of(
             yield name, {"kind": program.kinds[name]}
 
 
-def of_script(path: str, source: str, sizes: Mapping[str, int | float]) -> Subject:
-    """Return all of a file."""
-    return Subject(path, "", "", ORIGINAL, _script(path, source, sizes))
-
-
-def _script(
-    path: str, source: str, sizes: Mapping[str, int | float]
-) -> tuple[Sampled, Arguments] | NoPiece:
-    try:
-        return sampled_file(path, source, sizes), {}
-    except Refused as refused:
-        return NoPiece(refused.line, refused.why)
-
-
-def of_program(case: Case, sizes: Mapping[str, int | float]) -> Iterator[Subject]:
-    """Yield a program of ranks and its rewrites, each of them as a whole."""
-    whole = case.variants[0].predicted
-    known = whole is not None and whole.complete
-    for one in case.variants:
-        found = _script(case.path, one.source, sizes)
-        predicted_s = case.predicted_s(one) if known else None
-        yield Subject(case.path, "", one.code, one.title, found, predicted_s)
+def left_out_of(found: Found) -> Sequence[tuple[int, str]]:
+    """Return what is not sampled, by line; nothing where all is not."""
+    return () if isinstance(found, NoPiece) else found[0].left_out
 
 
 def sampled(
-    subjects: Sequence[Subject],
+    ways: Sequence[Found],
     effort: Effort,
     kept: Callable[[Sampled, Arguments], Piece | None],
-    told: Callable[[Subject], object],
+    told: Callable[[int], object],
 ) -> list[Piece | NoPiece]:
-    """Return what is `kept` of subjects, and sample the others, taking turns."""
+    """Return what is `kept` of ways, and sample the others, taking turns.
+
+    `told` hears the number of each that is about to run.
+    """
     found: dict[int, Piece | NoPiece] = {}
     lacking: dict[int, tuple[Sampled, Arguments]] = {}
-    for number, one in enumerate(subjects):
-        if isinstance(one.found, NoPiece):
-            found[number] = one.found
-        elif (known := kept(*one.found)) is not None:
+    for number, one in enumerate(ways):
+        if isinstance(one, NoPiece):
+            found[number] = one
+        elif (known := kept(*one)) is not None:
             found[number] = known
         else:
-            lacking[number] = one.found
+            lacking[number] = one
     numbers = list(lacking)
-    made = sample([*lacking.values()], effort, lambda turn: told(subjects[numbers[turn]]))
+    made = sample([*lacking.values()], effort, lambda turn: told(numbers[turn]))
     found.update(zip(numbers, made, strict=True))
-    return [found[number] for number in range(len(subjects))]
+    return [found[number] for number in range(len(ways))]
 
 
 # Measured pieces in the store: found by their content, and between sizes that were measured.
@@ -438,14 +392,13 @@ class Kept:
             return ()
         return tuple((sizes, (low, mid, high)) for sizes, (low, mid, high) in document["points"])
 
-    def keep(self, subjects: Sequence[Subject], found: Iterable[object], sizes: Sizes) -> None:
+    def keep(self, ways: Sequence[Found], found: Sequence[Piece | NoPiece], sizes: Sizes) -> None:
         """Store what was measured now, and at which sizes."""
         new = {}
-        for subject, piece in zip(subjects, found, strict=True):
-            if isinstance(piece, NoPiece) or isinstance(subject.found, NoPiece):
+        for way, piece in zip(ways, found, strict=True):
+            if isinstance(piece, NoPiece) or isinstance(way, NoPiece):
                 continue
-            assert isinstance(piece, Piece)
-            program, arguments = subject.found
+            program, arguments = way
             key = key_of(program, arguments, self.where, self.ranks)
             if key in self.found:
                 continue

@@ -17,23 +17,24 @@ from advisor.evidence import between
 from advisor.files import read_source
 from advisor.finding import INTERPOLATED, MEASURED, MODULE, Times
 from advisor.ir.spmd.program import RANKS
-from advisor.measure.language import Refused, sampled_function
+from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
 from advisor.measure.local import ENTRY, NotLocalError, local_parts
 from advisor.measure.pieces import (
+    Arguments,
     Effort,
+    Found,
     Kept,
     NoPiece,
     Piece,
-    Subject,
     arguments_of,
-    of_script,
+    left_out_of,
     sampled,
 )
 from advisor.ranking.compare import ranks_of
 from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
 from advisor.report.style import Style, duration, ratio, table
 from advisor.source import SourceProblem
-from advisor.verify.cases import ORIGINAL, inputs_of, speed_up
+from advisor.verify.cases import ORIGINAL, Case, Variant, inputs_of, speed_up
 from costdb.calibration.section import this_host
 from costdb.choosing import Bound
 from costdb.choosing import Subject as Predicted
@@ -101,10 +102,9 @@ class Measurements:
             return self._of_rank(subject, sizes, ranks)
         program = sampled_function(path, read_source(path).text, kernel.name.rpartition(".")[2])
         arrays = {one.name: asdict(one) for one in inputs_of(kernel, sizes)}
-        given = dict(arguments_of(program, arrays, sizes))
-        one = Subject(path, kernel.name, "", ORIGINAL, (program, given))
+        one = program, dict(arguments_of(program, arrays, sizes))
         kept = Kept(self.machine.name, 1)
-        piece = self._piece(one, kept, sizes)
+        piece = self._piece(one, ORIGINAL, kept, sizes)
         if piece is not None:
             terms = _by_line(piece)
             return _whole(piece.times_s, terms, one, _modelled(subject, sizes))
@@ -140,9 +140,8 @@ class Measurements:
                 n: {**one, "below": below.get(part.whose[n], least)}
                 for n, one in part.arrays.items()
             }
-            found = program, dict(arguments_of(program, arrays, sizes))
-            one = Subject(subject.path, subject.kernel.name, "", f"a rank of {ranks}", found)
-            pieces.append(self._piece(one, Kept(self.machine.name, 1), {}, part.lines))
+            one, title = (program, dict(arguments_of(program, arrays, sizes))), f"a rank of {ranks}"
+            pieces.append(self._piece(one, title, Kept(self.machine.name, 1), {}, part.lines))
         if not pieces or None in pieces:
             return None
         slowest = max((one for one in pieces if one is not None), key=lambda one: one.mid_s)
@@ -175,29 +174,28 @@ class Measurements:
             self.refused[f"not measured: {ranks} ranks on {this_host().cores} cores"] = None
             return None
         named = {name: value for name, value in sizes.items() if name != RANKS}
-        one = of_script(subject.path, read_source(subject.path).text, named)
-        if isinstance(one.found, NoPiece):
-            raise Refused(one.found.line, one.found.why)
-        piece = self._piece(one, Kept(self.machine.name, ranks), named, ranks=ranks)
+        program = sampled_file(subject.path, read_source(subject.path).text, named)
+        one: tuple[Sampled, Arguments] = program, {}
+        piece = self._piece(one, ORIGINAL, Kept(self.machine.name, ranks), named, ranks=ranks)
         if piece is None:
             return None
         return _whole(piece.times_s, _by_line(piece), one, _modelled(subject, sizes))
 
     def _piece(
         self,
-        one: Subject,
+        one: tuple[Sampled, Arguments],
+        title: str,
         kept: Kept,
         sizes: Mapping[str, int | float],
         lines: Mapping[int, int] | None = None,
         ranks: int = 1,
     ) -> Piece | None:
-        """Return what is kept of a subject, or is sampled now if that was asked for."""
-        assert not isinstance(one.found, NoPiece)
-        known = kept.known(*one.found)
+        """Return what is kept of a program, or is sampled now if that was asked for."""
+        known = kept.known(*one)
         if known is not None or self.effort is None:
             return known
         effort = replace(self.effort, ranks=ranks, one_thread=lines is not None)
-        (found,) = sampled([one], effort, kept.known, lambda subject: self.told(subject.title))
+        (found,) = sampled([one], effort, kept.known, lambda number: self.told(title))
         if isinstance(found, NoPiece):
             line = found.line if lines is None else lines.get(found.line, 0)
             raise Refused(line, found.why)
@@ -221,19 +219,19 @@ def _by_line(piece: Piece) -> tuple[TermEstimate, ...]:
 def _whole(
     times: Times,
     terms: tuple[TermEstimate, ...],
-    what: Subject,
+    what: Found,
     modelled: Estimate | None,
 ) -> Estimate:
     low, mid, high = map(Seconds, times)
     return Estimate(
         low=low,
         mid=mid,
-        high=Seconds(math.inf) if what.left_out else high,
+        high=Seconds(math.inf) if left_out_of(what) else high,
         terms=terms,
         provenance=Provenance.MEASURED,
         in_range=True,
         remarks=() if modelled is None else (_as_modelled(modelled),),
-        omitted=tuple(Omission(*one, "left out of what was measured") for one in what.left_out),
+        omitted=tuple(Omission(*one, "left out of what was measured") for one in left_out_of(what)),
     )
 
 
@@ -267,10 +265,26 @@ class Measurement:
     `free` is the size, if any, that has no value of its own, so that it is measured at several.
     """
 
-    subjects: tuple[Subject, ...]
+    case: Case
+    ways: tuple[Found, ...]
     found: tuple[Piece | NoPiece, ...]
-    sizes: Mapping[str, int | float]
     free: str = ""
+
+    @property
+    def at(self) -> int | float:
+        """The value of the free size."""
+        return self.case.sizes[self.free]
+
+    @property
+    def each(self) -> Iterator[tuple[Variant, Found, Piece | NoPiece]]:
+        """Each way to write it, what of that is sampled, and what came of it."""
+        yield from zip(self.case.variants, self.ways, self.found, strict=True)
+
+    def predicted_s(self, way: Variant) -> float | None:
+        """Return what a way is predicted to take; None where some of that has no price."""
+        case = self.case
+        whole = way.predicted if case.kernel else case.variants[0].predicted
+        return case.predicted_s(way) if whole is not None and whole.complete else None
 
     @property
     def seconds(self) -> float | None:
@@ -281,8 +295,8 @@ class Measurement:
     def faster(self, code: str, title: str) -> bool | None:
         """Return whether a rewrite is faster here; None where that is not known."""
         before = self.found[0]
-        for subject, piece in zip(self.subjects[1:], self.found[1:], strict=True):
-            if (subject.code, subject.title) != (code, title):
+        for way, _, piece in self.each:
+            if (way.code, way.title) != (code, title):
                 continue
             if isinstance(before, Piece) and isinstance(piece, Piece):
                 return piece.mid_s < before.mid_s
@@ -291,7 +305,7 @@ class Measurement:
     @property
     def rewrites(self) -> tuple[tuple[str, str], ...]:
         """Rules and titles of its rewrites."""
-        return tuple((one.code, one.title) for one in self.subjects[1:])
+        return tuple((one.code, one.title) for one in self.case.rewrites)
 
 
 def changes_between(one: Measurement, other: Measurement) -> bool:
@@ -302,39 +316,39 @@ def changes_between(one: Measurement, other: Measurement) -> bool:
 def faster_from(made: Sequence[Measurement]) -> Iterator[str]:
     """Yield from which value of their free size on the rewrites of a kernel are faster."""
     first, name = made[0], made[0].free
-    at = ", ".join(f"{one.sizes[name]}" for one in made)
+    at = ", ".join(f"{one.at}" for one in made)
     for code, title in first.rewrites:
         said = [one.faster(code, title) for one in made]
-        where = f"{first.subjects[0].path}: {first.subjects[0].name}, {code}"
+        where = f"{first.case.path}: {first.case.kernel}, {code}"
         if None in said:
             continue
         slower = [number for number, faster in enumerate(said) if not faster]
         faster = [number for number, faster in enumerate(said) if faster]
         if not faster:
-            what = f"never faster for {name} up to {made[-1].sizes[name]}"
+            what = f"never faster for {name} up to {made[-1].at}"
         elif not slower:
             what = f"faster for every {name} tried"
         elif slower[-1] < faster[0]:
-            what = f"faster from {name} = {made[faster[0]].sizes[name]}"
+            what = f"faster from {name} = {made[faster[0]].at}"
         elif faster[-1] < slower[0]:
-            what = f"faster up to {name} = {made[faster[-1]].sizes[name]}"
+            what = f"faster up to {name} = {made[faster[-1]].at}"
         else:
-            values = ", ".join(f"{made[number].sizes[name]}" for number in faster)
+            values = ", ".join(f"{made[number].at}" for number in faster)
             what = f"faster at {name} = {values} only"
         yield f"{where}: {what} (measured at {at})"
 
 
 def as_text(made: Sequence[Measurement], style: Style) -> str:
     """Return a line for each statement of a script, and for each kernel and rewrite."""
-    text = "".join(_of_script(one, style) for one in made if not one.subjects[0].name)
-    compared = [one for one in made if one.subjects[0].name or len(one.subjects) > 1]
+    text = "".join(_of_script(one, style) for one in made if not one.case.kernel)
+    compared = [one for one in made if one.case.kernel or one.case.rewrites]
     if compared:
         heads = ("kernel", "rule", "predicted", "measured", "from", "to", "faster")
         text += table(heads, [row for one in compared for row in _rows(one)], 2, style)
     kernels: dict[tuple[str, str], list[Measurement]] = {}
     for one in compared:
         if one.free:
-            kernels.setdefault((one.subjects[0].path, one.subjects[0].name), []).append(one)
+            kernels.setdefault((one.case.path, one.case.kernel), []).append(one)
     notes = [line for of_kernel in kernels.values() for line in faster_from(of_kernel)]
     notes += dict.fromkeys(line for one in compared for line in _notes(one))
     return text + "".join(f"{line}\n" for line in notes)
@@ -342,14 +356,14 @@ def as_text(made: Sequence[Measurement], style: Style) -> str:
 
 def _rows(one: Measurement) -> Iterator[tuple[str, ...]]:
     before = one.found[0]
-    for subject, piece in zip(one.subjects, one.found, strict=True):
-        written = subject.title == ORIGINAL
-        name = f":{subject.name}" if subject.name else ""
-        name += f" {one.free}={one.sizes[one.free]}" if one.free else ""
+    for way, _, piece in one.each:
+        written, predicted_s = way.title == ORIGINAL, one.predicted_s(way)
+        name = f":{one.case.kernel}" if one.case.kernel else ""
+        name += f" {one.free}={one.at}" if one.free else ""
         yield (
-            f"{subject.path}{name}" if written else "",
-            subject.code or ORIGINAL,
-            "unknown" if subject.predicted_s is None else duration(subject.predicted_s),
+            f"{one.case.path}{name}" if written else "",
+            way.code or ORIGINAL,
+            "unknown" if predicted_s is None else duration(predicted_s),
             *(
                 ("-", "-", "-")
                 if isinstance(piece, NoPiece)
@@ -367,16 +381,16 @@ def _faster(before: Piece | NoPiece, after: Piece | NoPiece) -> str:
 
 
 def _notes(one: Measurement) -> Iterator[str]:
-    for subject, piece in zip(one.subjects, one.found, strict=True):
-        if not subject.name and subject.title == ORIGINAL:
+    for way, program, piece in one.each:
+        if not one.case.kernel and way.title == ORIGINAL:
             continue
-        name = f"{subject.path}: {subject.name or 'the file'}, {subject.code or subject.title}"
+        name = f"{one.case.path}: {one.case.kernel or 'the file'}, {way.code or way.title}"
         if isinstance(piece, NoPiece):
             yield f"{name}: not measured: line {piece.line}: {piece.why}"
             continue
-        for line, text in subject.left_out:
+        for line, text in left_out_of(program):
             yield f"{name}: left out: line {line}: {text}"
-        if piece.skipped and subject.title == ORIGINAL:
+        if piece.skipped and way.title == ORIGINAL:
             yield f"{name}: {_in_words(piece)}"
 
 
@@ -386,10 +400,10 @@ def _in_words(piece: Piece) -> str:
 
 
 def _of_script(one: Measurement, style: Style) -> str:
-    subject, piece = one.subjects[0], one.found[0]
+    path, piece, left_out = one.case.path, one.found[0], left_out_of(one.ways[0])
     if isinstance(piece, NoPiece):
-        return f"{subject.path}: not measured: line {piece.line}: {piece.why}\n"
-    lines = read_source(subject.path).text.splitlines()
+        return f"{path}: not measured: line {piece.line}: {piece.why}\n"
+    lines = read_source(path).text.splitlines()
     times = {line: mid for line, (_, mid, _) in piece.parts_s.items()}
     total = sum(times.values())
     most = sorted(times.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
@@ -398,13 +412,13 @@ def _of_script(one: Measurement, style: Style) -> str:
         for line, seconds in sorted(most)
         if seconds >= _SMALL * total
     ]
-    least = "at least " if subject.left_out else ""
+    least = "at least " if left_out else ""
     head = (
-        f"{subject.path}: {least}{duration(piece.mid_s)} ({duration(piece.low_s)} to"
+        f"{path}: {least}{duration(piece.mid_s)} ({duration(piece.low_s)} to"
         f" {duration(piece.high_s)}), measured in {duration(piece.spent_s)}\n"
     )
     notes = [_in_words(piece)] if piece.skipped else []
-    notes += [f"left out: line {line}: {text}" for line, text in subject.left_out]
+    notes += [f"left out: line {line}: {text}" for line, text in left_out]
     shown = table(("line", "statement", "time", "share"), rows, 2, style)
     return head + shown + "".join(f"{note}\n" for note in notes)
 
@@ -416,14 +430,14 @@ def as_json(made: Sequence[Measurement]) -> str:
 
 
 def _entries(one: Measurement) -> Iterator[dict[str, Any]]:
-    for subject, piece in zip(one.subjects, one.found, strict=True):
+    for way, program, piece in one.each:
         entry: dict[str, Any] = {
-            "path": subject.path,
-            "kernel": subject.name or None,
-            "code": subject.code or None,
-            "title": subject.title,
-            "sizes": dict(one.sizes),
-            "predicted_s": subject.predicted_s,
+            "path": one.case.path,
+            "kernel": one.case.kernel or None,
+            "code": way.code or None,
+            "title": way.title,
+            "sizes": dict(one.case.sizes),
+            "predicted_s": one.predicted_s(way),
         }
         if isinstance(piece, NoPiece):
             yield {**entry, "unknown": {"line": piece.line, "why": piece.why}}
@@ -432,8 +446,8 @@ def _entries(one: Measurement) -> Iterator[dict[str, Any]]:
             **entry,
             "measured_s": dict(zip(("low", "mid", "high"), piece.times_s, strict=True)),
             "provenance": "measured in stretches, on made-up arrays",
-            "complete": subject.complete,
+            "complete": not left_out_of(program),
             "statements_s": {str(line): mid for line, (_, mid, _) in piece.parts_s.items()},
             "iterations_not_run": {str(line): many for line, many in piece.skipped.items()},
-            "left_out": [{"line": line, "text": text} for line, text in subject.left_out],
+            "left_out": [{"line": line, "text": text} for line, text in left_out_of(program)],
         }

@@ -38,14 +38,13 @@ from advisor.ir.kernel import Kernel, symbols_of
 from advisor.measure.pieces import (
     HERE,
     Effort,
+    Found,
     Kept,
     NoPiece,
     Piece,
-    Subject,
-    of_case,
-    of_program,
-    of_script,
+    left_out_of,
     sampled,
+    ways_of,
 )
 from advisor.measure.predicted import Measurement, as_json, as_text, changes_between
 from advisor.ranking.findings import calibration_of
@@ -55,7 +54,7 @@ from advisor.report.style import json_text
 from advisor.source import SourceProblem
 from advisor.transform_registry import program_transforms, transforms
 from advisor.verify import running
-from advisor.verify.cases import Case, case_of, program_case
+from advisor.verify.cases import ORIGINAL, Case, Variant, case_of, program_case
 from advisor.verify.verdict import (
     Verdict,
     as_table,
@@ -271,7 +270,7 @@ def measure(
         known = [one.name for kernels in found for one, _ in kernels]
         raise wrong_use(f"there is no kernel `{kernel}`{nearest(str(kernel), known)}")
     if show:
-        write_out("".join(_shown(one) for group in groups for one in group.subjects))
+        write_out("".join(text for group in groups for text in _shown(group)))
         return
     made = _measured(groups, Effort(budget_s=budget, ranks=ranks), again=again)
     style = text_style(output)
@@ -287,7 +286,8 @@ def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> N
     for path in files:
         with suppress(CommandError, SourceProblem):
             groups += _groups([path], None, sizes, RANKS)
-    compared = [group for group in groups if group.case is not None]
+    # of a script nobody asked how long it takes
+    compared = [group for group in groups if group.case.kernel or group.case.ranks > 1]
     _measured(compared, Effort(BUDGET_S), again=False)
 
 
@@ -299,8 +299,8 @@ class _Group:
     the group where it has one.
     """
 
-    case: Case | None
-    subjects: list[Subject]
+    case: Case
+    ways: list[Found]
     free: str = ""
     at: Callable[[int], _Group] | None = None
 
@@ -319,18 +319,20 @@ def _groups(
             continue
         program = program_case(path, text, given, ranks, machine, program_transforms())
         if program is None:
-            found.append(_Group(None, [of_script(path, text, given)]))
-        else:
-            found.append(_Group(program, list(of_program(program, given))))
+            script = Variant("", ORIGINAL, text, True, None, None)
+            program = Case(path, "", {}, (), (script,))
+        found.append(_Group(program, list(ways_of(program, given))))
     return found
 
 
-def _shown(one: Subject) -> str:
-    """Return what would run, below a line that says of what it is."""
-    head = f"# {one.path} {one.name} {one.code}".rstrip()
-    if isinstance(one.found, NoPiece):
-        return f"{head}\n# not sampled: line {one.found.line}: {one.found.why}\n\n"
-    return f"{head}\n{one.found[0].text}\n"
+def _shown(group: _Group) -> Iterator[str]:
+    """Yield what would run, below a line that says of what it is."""
+    for way, one in zip(group.case.variants, group.ways, strict=True):
+        head = f"# {group.case.path} {group.case.kernel} {way.code}".rstrip()
+        if isinstance(one, NoPiece):
+            yield f"{head}\n# not sampled: line {one.line}: {one.why}\n\n"
+        else:
+            yield f"{head}\n{one[0].text}\n"
 
 
 def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[Measurement]:
@@ -339,20 +341,20 @@ def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[
     bar = Bar()
 
     def measured(group: _Group, share: float) -> Measurement:
-        case, subjects = group.case, group.subjects
-        at = f" {group.free} = {case.sizes[group.free]}" if group.free and case is not None else ""
+        case, ways = group.case, group.ways
+        at = f" {group.free} = {case.sizes[group.free]}" if group.free else ""
 
-        def told(one: Subject) -> None:
-            bar.show(f"{one.path} {one.name} {one.code}".rstrip() + at, share)
+        def told(number: int) -> None:
+            code = case.variants[number].code
+            bar.show(f"{case.path} {case.kernel} {code}".rstrip() + at, share)
 
         pieces = Kept(name, effort.ranks, again=again)
-        found = sampled(subjects, effort, pieces.known, told)
+        found = sampled(ways, effort, pieces.known, told)
         bar.clear()
-        sizes = {} if case is None else case.sizes
-        pieces.keep(subjects, found, sizes)
-        made = Measurement(tuple(subjects), tuple(found), sizes, group.free)
-        if case is not None and machine is not None:
-            _keep_evidence(case, made, machine)
+        pieces.keep(ways, found, case.sizes)
+        made = Measurement(case, tuple(ways), tuple(found), group.free)
+        if machine is not None:
+            _keep_evidence(made, machine)
         return made
 
     made: list[Measurement] = []
@@ -427,20 +429,20 @@ def _kernels(
         ) -> _Group:
             bound = sizes if value is None else {**sizes, free: value}
             case = case_of(path, text, kernel, bound, machine, transforms())
-            return _Group(case, list(of_case(case)), free)
+            return _Group(case, list(ways_of(case, {})), free)
 
         yield replace(group(_FIRST), at=group) if free else group(None)
 
 
-def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
+def _keep_evidence(measured: Measurement, machine: Machine) -> None:
     """Store what rewrites were measured to gain, so that findings can refer to it."""
-    before, *others = measured.found
+    (_, _, before), *others = measured.each
     if not isinstance(before, Piece):
         return
     found = (
-        case.compared(way, before.times_s, after.times_s)
-        for way, subject, after in zip(case.rewrites, measured.subjects[1:], others, strict=True)
+        measured.case.compared(way, before.times_s, after.times_s)
+        for way, program, after in others
         # a speed-up of what is left of a kernel is none of the kernel
-        if isinstance(after, Piece) and subject.complete
+        if isinstance(after, Piece) and not left_out_of(program)
     )
-    running.keep(machine, case.ranks, filter(None, found), clock=STRETCHES)
+    running.keep(machine, measured.case.ranks, filter(None, found), clock=STRETCHES)

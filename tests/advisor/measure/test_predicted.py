@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from advisor.cli.app import main
 from advisor.evidence import between
-from advisor.measure.pieces import NoPiece, Piece, Subject
+from advisor.measure.pieces import NoPiece, Piece
 from advisor.measure.predicted import Measurement, changes_between, faster_from
+from advisor.verify.cases import Case, Variant
 from costdb.documents import store_profile
 
 CALIBRATED = Path(__file__).parents[2] / "data" / "decisions" / "calibrated.json"
@@ -176,9 +177,10 @@ def test_nothing_lies_between_one_size() -> None:
 
 
 def measured(size: int, *times: float) -> Measurement:
-    ways = [Subject("f.py", "f", code, title, NoPiece(0, "")) for code, title in WAYS]
+    ways = [Variant(code, title, "", True, None, None) for code, title in WAYS]
+    case = Case("f.py", "f", {"N": size}, (), tuple(ways))
     pieces = [Piece(time, time, time, {}, {}, 0.0) for time in times]
-    return Measurement(tuple(ways), tuple(pieces), {"N": size}, "N")
+    return Measurement(case, (NoPiece(0, ""),) * len(ways), tuple(pieces), "N")
 
 
 WAYS = [("", "as written"), ("ADV1", "one"), ("ADV2", "other")]
