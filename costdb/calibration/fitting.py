@@ -33,31 +33,25 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Columns = Mapping[str, Vector]
 
-# No memory or network moves a byte faster than a terabyte a second: a fit that finds less has
-# explained the bytes by something else.
-LEAST_US_PER_BYTE = 1e-6
+LEAST_US = 1e-6
+"""No memory or network moves a byte faster than a terabyte a second, and nothing else is shorter: a
+fit that finds less has explained it by something else."""
 
 TOO_FEW = "too few points were measured for a fit: give it more time"
-_QUANTILES = (0.04, 0.96)
 _LAUNCHES_HELD = 0.9
 
 
 def fit_above(
-    columns: Columns,
-    times_us: Vector,
-    floors: Mapping[str, float] | None = None,
-    known_us: Vector | float = 0.0,
+    columns: Columns, times_us: Vector, known_us: Vector | float = 0.0
 ) -> dict[str, float]:
-    """Return the coefficients, none below its floor, with the least relative squared errors.
+    """Return the coefficients, none below `LEAST_US`, with the least relative squared errors.
 
     Parameters
     ----------
     columns : mapping of str to array, shape (n,)
-        Units of each coefficient in each sample; a column of zeros gets its floor.
+        Units of each coefficient in each sample.
     times_us : array, shape (n,)
         Above zero.
-    floors : mapping of str to float, optional
-        0 where none is given.
     known_us : array, shape (n,), optional
         What is part of the times and explained already.
 
@@ -71,13 +65,17 @@ def fit_above(
     # scipy.optimize takes a third of a second to import.
     from scipy.optimize import nnls
 
-    names = list(columns)
-    matrix = np.stack([columns[name] for name in names], axis=-1) / times_us[:, np.newaxis]
-    least = np.array([(floors or {}).get(name, 0.0) for name in names])
+    matrix = np.stack([*columns.values()], axis=-1) / times_us[:, np.newaxis]
+    scaled, norms = _scaled(matrix)
+    found, _ = nnls(scaled, 1.0 - known_us / times_us - LEAST_US * matrix.sum(axis=1))
+    return dict(zip(columns, (found / norms + LEAST_US).tolist(), strict=True))
+
+
+def _scaled(matrix: Vector) -> tuple[Vector, Vector]:
+    """Return a matrix with columns of one length, and what they were divided by."""
     norms = np.linalg.norm(matrix, axis=0)
     norms[norms == 0] = 1.0
-    scaled, _ = nnls(matrix / norms, 1.0 - known_us / times_us - matrix @ least)
-    return dict(zip(names, (scaled / norms + least).tolist(), strict=True))
+    return matrix / norms, norms
 
 
 def predict(columns: Columns, coefficients: Mapping[str, float]) -> Vector:
@@ -126,12 +124,10 @@ def judged(operation: str, times_us: Vector, predicted_us: Vector) -> Quality:
     return Quality(operation, error, tuple(pairs))
 
 
-def fit_and_judge(
-    timings: Sequence[Timing], columns: Columns, floors: Mapping[str, float] | None = None
-) -> tuple[dict[str, float], Quality]:
+def fit_and_judge(timings: Sequence[Timing], columns: Columns) -> tuple[dict[str, float], Quality]:
     """Fit one operation to its points but for those that are kept, and judge it by these."""
     times, kept = typical_us(timings), held_out(timings)
-    found = fit_above(part(columns, ~kept), times[~kept], floors)
+    found = fit_above(part(columns, ~kept), times[~kept])
     predicted = predict(part(columns, kept), found)
     return found, judged(timings[0].point.operation, times[kept], predicted)
 
@@ -155,12 +151,8 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
     """
     if not np.all(predicted_us > 0):
         raise ValueError(TOO_FEW)
-    ratios = ratios_of(timings, predicted_us.tolist())
-    # "lower" and "higher" take times that were seen, so that few of them do not narrow it
-    low = float(np.quantile(ratios, _QUANTILES[0], method="lower"))
-    high = float(np.quantile(ratios, _QUANTILES[1], method="higher"))
     note = "holds nine in ten launches' times of the points that were kept from the fit"
-    return measured(1.0, "1", min(low, 1.0), max(high, 1.0), note)
+    return quantity_of_ratios(1.0, "1", ratios_of(timings, predicted_us.tolist()), note)
 
 
 def ratios_of(timings: Sequence[Timing], predicted_us: Sequence[float]) -> list[float]:
@@ -212,22 +204,6 @@ def graded_columns(sizes: Vector, limits: Sequence[float], times: float = 1.0) -
     return columns
 
 
-def graded_floors(columns: Columns) -> dict[str, float]:
-    """Return what a byte takes at least, in each grade."""
-    return {name: LEAST_US_PER_BYTE for name in columns if name != "call_us"}
-
-
-def fit_graded(
-    sizes: Vector,
-    times_us: Vector,
-    limits: Sequence[float],
-    known_us: Vector | float = 0.0,
-) -> dict[str, float]:
-    """Fit a step that takes so long a call and a byte, by grade."""
-    columns = graded_columns(sizes, limits)
-    return fit_above(columns, times_us, graded_floors(columns), known_us)
-
-
 def graded_document(coefficients: Mapping[str, float], limits: Sequence[float]) -> dict[str, Json]:
     """Return a step with these coefficients as a profile states it."""
     pieces: list[Json] = [
@@ -253,7 +229,7 @@ _FOLDS = 10
 _ROUNDS = 8
 _NEAR_ERROR = 0.05
 """Relative errors below it count by their squares, larger ones by their size."""
-_ARRAY_QUANTILES = (0.05, 0.95)
+_QUANTILES = (0.05, 0.95)
 _FEW, _UNSURE = 6, (0.5, 2.0)
 """So few points may agree by chance: these ends count with theirs."""
 _TOGETHER = {APART_ELEMENT: ELEMENT, APART_LINE: LINE}
@@ -380,17 +356,13 @@ def _solved(matrix: Vector, times_us: Vector, growing: Vector) -> Vector:
     """Return the coefficients that fit best, shape (places,)."""
     from scipy.optimize import nnls
 
-    scaled = matrix @ growing / times_us[:, None]
-    scale = np.linalg.norm(scaled, axis=0)
-    told = scale > 0
-    scale[~told] = 1.0
-    scaled = scaled / scale
+    scaled, scale = _scaled(matrix @ growing / times_us[:, None])
     weight, solution = np.ones(len(scaled)), np.zeros(len(scale))
     for _ in range(_ROUNDS):
         solution, _ = nnls(scaled * weight[:, None], weight, maxiter=10_000)
         error = np.abs(scaled @ solution - 1)
         weight = 1 / np.sqrt(np.maximum(error, _NEAR_ERROR) / _NEAR_ERROR)
-    found: Vector = growing @ (solution * told / scale)
+    found: Vector = growing @ (solution / scale)
     return found
 
 
@@ -421,10 +393,12 @@ def _left_out(
     return tested, predicted
 
 
-def quantity_of_ratios(value: float, unit: str, ratios: Sequence[float]) -> Json:
+def quantity_of_ratios(
+    value: float, unit: str, ratios: Sequence[float], note: str | None = None
+) -> Json:
     """Return a coefficient whose ends hold nine in ten of measured over predicted."""
     low, high = _ends(ratios)
-    return measured(value, unit, value * min(low, 1.0), value * max(high, 1.0))
+    return measured(value, unit, value * min(low, 1.0), value * max(high, 1.0), note)
 
 
 def ends_of(timing: Timing) -> tuple[float, float, float]:
@@ -434,5 +408,7 @@ def ends_of(timing: Timing) -> tuple[float, float, float]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    low, high = (float(np.quantile(values, q)) for q in _ARRAY_QUANTILES)
+    # times that were seen, so that few of them do not narrow it
+    low = float(np.quantile(values, _QUANTILES[0], method="lower"))
+    high = float(np.quantile(values, _QUANTILES[1], method="higher"))
     return low, high

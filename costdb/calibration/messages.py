@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costdb.calibration.fitting import (
-    LEAST_US_PER_BYTE,
     TOO_FEW,
     Columns,
     Mask,
@@ -193,7 +192,7 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     line = LINE_BYTES
     by = _best_scale(regions, times, given, line)
     graded = columns_of(regions, by)
-    coefficients = _fit(part(graded, given), times[given])
+    coefficients = fit_above(part(graded, given), times[given])
     predicted = predict(graded, coefficients)
     stated = document(by, coefficients)
     tested = [timing for timing in timings if timing.point.held_out]
@@ -278,13 +277,8 @@ def _best_scale(regions: Sequence[Region], times: Vector, given: Mask, line: int
 
 
 def _left(columns: Columns, times: Vector) -> float:
-    errors = predict(columns, _fit(columns, times)) / times - 1
+    errors = predict(columns, fit_above(columns, times)) / times - 1
     return float(np.mean(errors**2))
-
-
-def _fit(columns: Columns, times: Vector) -> dict[str, float]:
-    floors = {name: LEAST_US_PER_BYTE for name in columns if name.endswith("us_per_byte")}
-    return fit_above(columns, times, floors)
 
 
 def _bytes(regions: Sequence[Region]) -> Vector:

@@ -26,11 +26,10 @@ from costdb.calibration.fitting import (
     Mask,
     Vector,
     feature,
+    fit_above,
     fit_and_judge,
-    fit_graded,
     graded_columns,
     graded_document,
-    graded_floors,
     held_out,
     judged,
     named,
@@ -143,7 +142,7 @@ def _steps_fitted(timings: Sequence[Timing], host: Host) -> Fitted:
         steps = float(evaluate(collective_steps(kind, ranks), {}))
         carried = feature(points, "bytes") * float(evaluate(pieces_in_a_step(kind, ranks), {}))
         columns = graded_columns(carried, STEP_LIMITS, steps)
-        found, quality = fit_and_judge(points, columns, graded_floors(columns))
+        found, quality = fit_and_judge(points, columns)
         stated[kind] = graded_document(found, STEP_LIMITS)
         qualities.append(quality)
     sizes = feature(kinds[CollectiveKind.PREFIX], "bytes")
@@ -272,11 +271,11 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     found: _Steps = {}
     for name in ("dump", "load", "combine"):
         sizes, times, given = _of(timings, f"pickle.{name}")
-        found[name] = fit_graded(sizes[given], times[given], LIMITS)
+        found[name] = fit_above(graded_columns(sizes[given], LIMITS), times[given])
     sizes, times, given = _of(timings, "pickle.message")
     both = _predicted(found, sizes, "dump", "load")
     known = np.minimum(both, times)[given]
-    found["transfer"] = fit_graded(sizes[given], times[given], LIMITS, known)
+    found["transfer"] = fit_above(graded_columns(sizes[given], LIMITS), times[given], known)
     factors = dict(_factors(timings, found))
     tested = [timing for timing in timings if timing.point.held_out and _is_call(timing)]
     predicted = np.array([_composed(timing, found, factors) for timing in tested])

@@ -55,8 +55,6 @@ _SEED = 5
 _PATTERNS = ("baseline", "coalesce", "vector", "local")
 _OF_MANY = ("coalesce", "vector")
 _KINDS = ("read", "write")
-# A word takes no less than this, whatever else explains the times: eight terabytes a second.
-_LEAST_US_PER_WORD = 1e-6
 
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
@@ -196,8 +194,7 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
         if np.count_nonzero(~held_out(points)) < 2 * len(columns):
             # fewer than twice as many points as coefficients fit nearly anything
             raise ValueError(TOO_FEW)
-        floors = {"word": _LEAST_US_PER_WORD}
-        found[pattern, kind], quality = fit_and_judge(points, columns, floors)
+        found[pattern, kind], quality = fit_and_judge(points, columns)
         fitted += points
         qualities.append(quality)
 

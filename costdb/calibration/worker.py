@@ -97,7 +97,8 @@ def launched_ranks(environment: Mapping[str, str] = os.environ) -> int:
 
 # Timing the points of a section: shuffled, warmed up, the slowest rank counting.
 
-Emit = Callable[[int, tuple[float, ...]], object]
+Visit = tuple[int, tuple[float, ...]]
+"""A visit: the index of the point, and the microseconds of each sample."""
 
 _WARM_UPS = 2
 _NANOSECONDS_PER_US = 1000
@@ -168,8 +169,7 @@ def measure(
     *,
     seconds: float,
     seed: int,
-    emit: Emit,
-) -> None:
+) -> Iterator[Visit]:
     """Time `points` until every one was visited as often as `pace` says, or time is up.
 
     Parameters
@@ -180,8 +180,6 @@ def measure(
         From now; what time remains is divided evenly over the visits that remain.
     seed : int
         Of the order; the same on every rank.
-    emit : callable
-        Takes the index of a point and the microseconds of a visit; called on rank 0 only.
     """
     deadline = time.monotonic() + seconds
     source = random.Random(seed)
@@ -208,8 +206,7 @@ def measure(
                     action.close()
                 if number == 0:
                     taken_s[index] = _agreed(world, time.monotonic() - begun)
-                if world.rank == 0:
-                    emit(index, taken)
+                yield index, taken
             if number == 0:
                 slow = {index for index, passed_s in taken_s.items() if passed_s > even_s}
                 slow_s = sum(taken_s[index] for index in slow)
@@ -267,9 +264,6 @@ def _no_collections() -> Iterator[None]:
 
 _BATCH_S = 1.0
 
-Visit = tuple[int, tuple[float, ...]]
-"""A visit in a message: the index of the point, and the samples."""
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -297,24 +291,13 @@ def work(job: Job, write: Write) -> None:
         write({"setting": setting})
     visits: list[Visit] = []
     due = time.monotonic() + _BATCH_S
-
-    def emit(index: int, taken: tuple[float, ...]) -> None:
-        nonlocal due
-        visits.append((index, taken))
-        if time.monotonic() >= due:
+    left_s = job.seconds - (time.monotonic() - begun)
+    for visit in measure(section, points, world, PACES[job.effort], seconds=left_s, seed=job.seed):
+        visits.append(visit)
+        if world.rank == 0 and time.monotonic() >= due:
             write({"visits": visits.copy()})
             visits.clear()
             due = time.monotonic() + _BATCH_S
-
-    measure(
-        section,
-        points,
-        world,
-        PACES[job.effort],
-        seconds=job.seconds - (time.monotonic() - begun),
-        seed=job.seed,
-        emit=emit,
-    )
     if world.rank == 0:
         write({"visits": visits})
 

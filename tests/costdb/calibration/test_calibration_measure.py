@@ -54,17 +54,8 @@ class Waits:
 
 
 def measured(pace: Pace, seconds: float, seed: int = 1, section: Waits | None = None):
-    found = []
-    measure(
-        section or Waits(),
-        POINTS,
-        World(EPYC),
-        pace,
-        seconds=seconds,
-        seed=seed,
-        emit=lambda index, taken: found.append((index, taken)),
-    )
-    return found
+    every = section or Waits()
+    return list(measure(every, POINTS, World(EPYC), pace, seconds=seconds, seed=seed))
 
 
 def test_time_is_kept_by_taking_fewer_samples(monkeypatch):
@@ -163,12 +154,9 @@ def test_the_slowest_rank_counts():
                 return [mine, 0.0]
             return [mine, [1e6] * len(mine)]
 
-    found = []
-    measure(
-        Waits(), POINTS[:1], World(EPYC, 0, 2, Pair()), Pace(1, 1, 2, 2), seconds=30, seed=1,
-        emit=lambda index, taken: found.append(taken),
-    )  # fmt: skip
-    assert found == [(1e6, 1e6)]
+    pace, world = Pace(1, 1, 2, 2), World(EPYC, 0, 2, Pair())
+    found = list(measure(Waits(), POINTS[:1], world, pace, seconds=30, seed=1))
+    assert found == [(0, (1e6, 1e6))]
 
 
 # What measures array calls has one BLAS thread: nothing loads NumPy before that is said.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from costdb.calibration.fitting import fit_above, residual_of, typical_us
+from costdb.calibration.fitting import LEAST_US, fit_above, residual_of, typical_us
 from costdb.calibration.messages import (
     SECTION,
     columns_of,
@@ -131,9 +131,9 @@ def bytes_of_point(point: Point) -> int:
 
 def test_a_floor_is_kept_and_the_rest_makes_up_for_it() -> None:
     ones, size = np.ones(4), np.array([1.0, 2.0, 3.0, 4.0])
-    found = fit_above({"alpha": ones, "beta": size}, np.full(4, 5.0), {"beta": 0.1})
-    assert found["beta"] >= 0.1
-    assert found["alpha"] == pytest.approx(5 - 0.1 * 2.5, rel=0.02)
+    found = fit_above({"alpha": ones, "beta": size}, np.full(4, 50 * LEAST_US))
+    assert found["beta"] >= LEAST_US
+    assert found["alpha"] == pytest.approx((50 - 2.5) * LEAST_US, rel=0.02)
 
 
 def test_the_interval_holds_nine_in_ten_launches() -> None:

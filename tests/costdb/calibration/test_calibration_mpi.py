@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from costdb.calibration import pickled, remote
-from costdb.calibration.fitting import fit_graded, graded_columns, predict
+from costdb.calibration.fitting import fit_above, graded_columns, predict
 from costdb.calibration.pickled import COLLECTIVES, LIMITS, STEP_LIMITS
 from costdb.calibration.section import Point
 from costdb.evaluate import Priced, evaluate_price
@@ -51,12 +51,13 @@ def test_graded_steps_are_recovered(seed: int) -> None:
     sizes = np.exp(draw.uniform(np.log(8), np.log(4e6), 60))
     rates = tuple(draw.uniform(1e-5, 1e-3, len(LIMITS) + 1))
     exact = np.array([graded(size, 4.0, rates, LIMITS) for size in sizes])
-    found = fit_graded(sizes, exact, LIMITS)
+    columns = graded_columns(sizes, LIMITS)
+    found = fit_above(columns, exact)
     assert found["call_us"] == pytest.approx(4.0)
     assert [found[f"pieces.{n}"] for n in range(len(rates))] == pytest.approx(rates)
-    noisy = fit_graded(sizes, exact * np.exp(0.05 * draw.standard_normal(60)), LIMITS)
+    noisy = fit_above(columns, exact * np.exp(0.05 * draw.standard_normal(60)))
     assert min(noisy.values()) > 0
-    errors = predict(graded_columns(sizes, LIMITS), noisy) / exact - 1
+    errors = predict(columns, noisy) / exact - 1
     assert np.median(np.abs(errors)) < 0.05
 
 
