@@ -293,26 +293,6 @@ def _tuple(parts: tuple[Expr, ...], names: Mapping[str, str]) -> str:
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
 
-def constant(source: str, name: str) -> ast.expr:
-    """Return the constant that a module gives a name.
-
-    Raises
-    ------
-    NotBuiltError
-        It gives it none, or several.
-    """
-    found = [
-        node
-        for node in ast.parse(source).body
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name) and target.id == name
-    ]
-    if len(found) != 1 or found[0].value is None:
-        raise NotBuiltError(f"the value of `{name}` is not known")
-    return found[0].value
-
-
 # Who owns what in a built program, and how the axes of what is computed lie on ranks.
 
 

@@ -18,7 +18,7 @@ from advisor.build.text import (
     Spread,
     applied,
     between,
-    constant,
+    definition_of,
     frame_of,
     in_blocks,
     natural,
@@ -28,7 +28,7 @@ from advisor.build.text import (
     whole_axes,
 )
 from advisor.build.work import as_fetched, brought, count_along, exchanged
-from advisor.ir.kernel import symbols
+from advisor.ir.kernel import Kernel, symbols
 from advisor.ir.shapes import ArrayType, describe, whole
 from advisor.ir.statements import walk
 from advisor.ir.values import (
@@ -398,7 +398,7 @@ class Values(Scope):
         if name in self.module.sizes:
             self.module.used.add(name)
             return name
-        found = bound_value(self, name)
+        found = bound_value(self.kernel, name)
         value = ast.unparse(self.known_number(found))
         made = self.fresh(name, own=True)
         self.names[name] = made
@@ -592,22 +592,25 @@ class Values(Scope):
         return f"{self.module.mesh(placement.mesh)}.line({names})" if axes else ""
 
 
-def bound_value(scope: Scope, name: str) -> ast.expr:
+def bound_value(kernel: Kernel, name: str) -> ast.expr:
     """Return what a number is set to, where that happens once: in the kernel, or outside."""
-    from advisor.build.text import definition_of
-
-    function = definition_of(scope.kernel)
-    found = [
+    function = definition_of(kernel)
+    inside = [
         node
         for node in ast.walk(function)
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
     ]
-    if not found:
-        return constant(scope.kernel.context.source, name)
-    for node in function.body:
-        if len(found) == 1 and isinstance(node, ast.Assign) and node.targets == found:
-            return node.value
-    raise NotBuiltError(f"`{name}` is set more than once, or in a loop")
+    values = [
+        node.value
+        for node in (function if inside else ast.parse(kernel.context.source)).body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and target.id == name
+    ]
+    if len(inside) > 1 or len(values) != 1 or values[0] is None:
+        why = f"`{name}` is set more than once, or in a loop"
+        raise NotBuiltError(why if inside else f"the value of `{name}` is not known")
+    return values[0]
 
 
 class _Numbers(ast.NodeTransformer):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.halos import Halos
-from advisor.analysis.lower import of_rank, pipelined, recurrence_of, side_by_side
+from advisor.analysis.lower import of_rank, pipelined, recurrence_of
 from advisor.analysis.placement import Bounds, Facts, least_sizes, local_extents, ranks_of
 from advisor.analysis.processes import in_turn, works
 from advisor.build.scope import Block, Dealt, NeedsMessages
@@ -632,9 +632,6 @@ class Writer(Values):
             self.turn = body, handed
             times = SeqLoop(f"{one.variable}.turn", ONE, ranks - 1, Sequential(tuple(handed)))
             return in_turn(Sequential((SeqLoop(one.variable, one.low, one.high - 1, body), times)))
-        shared = side_by_side(one, body, arrays) if one.step == 1 else None
-        if shared is not None:
-            return shared
         if one.variable not in symbols(body) or one.step != 1:
             body = rebuilt(body, lambda part: substitute(part, {one.variable: one.low}))
             trips = owned.count(self.facts)
