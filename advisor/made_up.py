@@ -6,6 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def copied(value: Any) -> Any:
+    """Return an array of its own with the same elements in the same order; others as they are."""
+    return value.copy("K") if is_array(value) else value
+
+
+def is_array(value: Any) -> bool:
+    """Return whether a value is an array, or a number of NumPy's."""
+    return hasattr(value, "dtype") and hasattr(value, "copy")
+
+
 def number(kind: str) -> int | float:
     """Return some number for an argument that no size names; its `kind` is ``int`` or ``float``."""
     return 7 if kind == "int" else 1.5

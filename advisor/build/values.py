@@ -440,27 +440,20 @@ class Values(Scope):
             if spreads[axis] or frame[axis].spread or not frame[axis].is_plain:
                 return None
             own = frame
-        found = self.by_itself(lambda: self.value(operand, own))
-        if found is None:
-            return None
-        if isinstance(value, Reduction) and value.fused:
-            return self.by_itself(lambda: self.product(value, own)) or self.applied(value, found)
-        return self.applied(value, found)
+        return self.by_itself(lambda: self.here(value, own))
 
-    def product(self, value: Reduction, frame: Frame) -> str:
-        """Return a product of vectors or matrices whose products are summed on the way."""
-        operand, last = value.operand, len(frame) - 1
-        if isinstance(operand, Elementwise) and operand.operation == "multiply":
-            left, right = operand.operands
-            if len(frame) == 1:
+    def here(self, value: Reduction | Scan | Sort | Fourier, frame: Frame) -> str:
+        """Return what a rank does with what it has; products that are summed on the way as such."""
+        match value:
+            case Reduction(Elementwise("multiply", (left, right)), fused=True) if len(frame) == 1:
                 return f"({self.value(left, frame)} @ {self.value(right, frame)})"
-            if isinstance(right, Expand) and value.axis == last == 1 and right.axis == 0:
-                one = self.value(left, frame)
-                return f"({one} @ {self.value(right.operand, frame[1:])})"
-            if isinstance(left, Expand) and value.axis == 0 and left.axis == 1:
-                one = self.value(left.operand, frame[:1])
-                return f"({one} @ {self.value(right, frame)})"
-        return self.applied(value, self.value(operand, frame))
+            case Reduction(Elementwise("multiply", (left, Expand(right, 0))), 1, fused=True) if (
+                len(frame) == 2
+            ):
+                return f"({self.value(left, frame)} @ {self.value(right, frame[1:])})"
+            case Reduction(Elementwise("multiply", (Expand(left, 1), right)), 0, fused=True):
+                return f"({self.value(left, frame[:1])} @ {self.value(right, frame)})"
+        return self.applied(value, self.value(value.operand, frame))
 
     def by_itself(self, write: Callable[[], str]) -> str | None:
         """Return what is written without messages; None, with nothing written, if any are."""
@@ -546,16 +539,11 @@ class Values(Scope):
                 line = self.line_along(placement, [d for d in range(len(frame)) if d not in kept])
                 left = _picked(placement, kept) if kept else local(())
                 if not line:
-                    inner = (
-                        self.product(value, frame)
-                        if value.fused
-                        else self.applied(value, self.value(operand, frame))
-                    )
-                    return inner, left
+                    return self.here(value, frame), left
                 if operation not in _REDUCED or operation.startswith("arg"):
                     raise NotBuiltError(f"no form of `{operation}` over ranks")
                 if value.fused:
-                    text = f"combined({self.product(value, frame)}, np.add, {line})"
+                    text = f"combined({self.here(value, frame)}, np.add, {line})"
                 else:
                     ufunc, inner = _UFUNCS.get(operation, operation), self.value(operand, frame)
                     inner = f"{inner} != 0" if operation == "count_nonzero" else inner
@@ -567,16 +555,16 @@ class Values(Scope):
                 return text, left
             case Scan(operand, axis, operation, dtype, reverse):
                 line = self.line_along(placement, [axis])
-                inner = self.value(operand, frame)
                 if not line:
-                    return self.applied(value, inner), placement
+                    return self.here(value, frame), placement
                 self.scanned_as = dtype
                 if operation not in SCANNED:
                     raise NotBuiltError(f"no form of running `{operation}`")
+                inner = self.value(operand, frame)
                 text = f"scanned({inner}, {axis}, np.{operation}, {dtype!r}, {line}, {reverse})"
                 return text, placement
             case _:
-                return self.applied(value, self.value(value.operand, frame)), placement
+                return self.here(value, frame), placement
 
     def count(self, operand: Value, axis: int | None) -> str:
         """Return how many elements a reduction combines."""

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from advisor.made_up import array, number
+from advisor.made_up import array, copied, is_array, number
 from advisor.measure.clock import Clock, NotSampledError, Times, Unfinished
 from costdb.launch.processes import begin
 
@@ -118,11 +118,12 @@ def _run(job: Mapping[str, Any], clock: Clock, runs: list[dict[str, Any]]) -> No
     exec(code, whole)
     function = whole[job["entry"]]
     given = {name: _made(one) for name, one in job["arguments"].items()}
-    fresh = {name: _copied(value) for name, value in given.items()}
+    fresh = {name: copied(value) for name, value in given.items()}
     began = time.perf_counter()
     while len(runs) < _MOST_RUNS:
         for name, value in fresh.items():
-            _restore(value, given[name])
+            if is_array(value):
+                value[...] = given[name]
         _kept(clock, runs, lambda: function(**fresh))
         runs[-1]["warm"] = len(runs) > 1
         spent = time.perf_counter() - began
@@ -202,12 +203,3 @@ def _made(one: Mapping[str, Any]) -> Any:
     if "kind" in one:
         return number(one["kind"])
     return array(np.random.default_rng(_SEED), one)
-
-
-def _copied(value: Any) -> Any:
-    return value.copy("K") if hasattr(value, "strides") else value
-
-
-def _restore(value: Any, given: Any) -> None:
-    if hasattr(value, "strides"):
-        value[...] = given

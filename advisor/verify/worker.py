@@ -28,6 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from advisor import made_up
+from advisor.made_up import copied, is_array
 from costdb.arrays.amounts import FRESH_BYTES
 from costdb.calibration.section import keep_as_with
 from costdb.launch.processes import begin, failed
@@ -85,8 +86,8 @@ def run(
     import numpy as np
 
     given = _arguments(function, job)
-    fresh = {name: _copied(value) for name, value in given.items()}
-    changes = [name for name, value in given.items() if _is_array(value)]
+    fresh = {name: copied(value) for name, value in given.items()}
+    changes = [name for name, value in given.items() if is_array(value)]
     samples: list[float] = []
     deadline = time.perf_counter() + float(job["seconds"])
     for number in range(int(job["repetitions"]) + 1):
@@ -108,7 +109,7 @@ def run(
     returned = function(**fresh)
     returned = returned if isinstance(returned, tuple) else (returned,)
     # last, as writing takes memory, and what it frees and keeps lies in the kernel's own heap
-    keep([value for value in (*returned, *fresh.values()) if _is_array(value)])
+    keep([value for value in (*returned, *fresh.values()) if is_array(value)])
     return samples
 
 
@@ -150,14 +151,6 @@ def _same(one: Any, other: Any) -> bool:
         np.array_equal(left[at : at + _PIECE_BYTES], right[at : at + _PIECE_BYTES])
         for at in range(0, left.size, _PIECE_BYTES)
     )
-
-
-def _copied(value: Any) -> Any:
-    return value.copy("A") if _is_array(value) else value
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype") and hasattr(value, "copy")
 
 
 # Programs on ranks.
@@ -329,7 +322,7 @@ def _case(case: Mapping[str, Any], job: Mapping[str, Any], comm: Any) -> list[di
 
     function = getattr(_loaded(case["source"], "as_written"), case["kernel"])
     given = _arguments(function, case)
-    whole = {name: _copied(value) for name, value in given.items()}
+    whole = {name: copied(value) for name, value in given.items()}
     returned = function(**whole) if comm.Get_rank() == 0 else None
     programs = [_loaded(text, f"built{number}") for number, text in enumerate(case["programs"])]
     equal = [_is_equal(one, case["kernel"], given, whole, returned) for one in programs]
@@ -354,10 +347,10 @@ def _again(function: Callable[..., Any], blocks: Mapping[str, Any], comm: Any) -
     """Return the seconds of a second call, on what the first one got, put back where it lies."""
     import numpy as np
 
-    before = {name: _copied(value) for name, value in blocks.items()}
+    before = {name: copied(value) for name, value in blocks.items()}
     function(*blocks.values())
     for name, value in before.items():
-        if _is_array(value):
+        if is_array(value):
             np.copyto(blocks[name], value)
     comm.Barrier()
     start = time.perf_counter()
