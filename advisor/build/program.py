@@ -24,7 +24,7 @@ from advisor.build.text import (
     whole_axes,
 )
 from advisor.build.text import NotBuiltError as NotBuiltError
-from advisor.build.writer import Function, Writer, write
+from advisor.build.writer import Function, Writer, write, written_by
 from advisor.distribution import CyclicDim, NotDistributed
 from advisor.ir.kernel import Kernel, symbols
 from advisor.ir.shapes import is_whole
@@ -48,7 +48,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import Kind, kind_of
 from costdb.expr import ZERO, Expr, ceil_div, num
 from costdb.expr.nodes import Num
-from costdb.records import replace
+from costdb.records import dataclass, field, replace
 
 # --- chunks ---------------------------------------------------------------------------------------
 # One kernel as a function of Dask's arrays, whose chunks are the blocks that ranks would own.
@@ -84,22 +84,16 @@ def write_chunks(kernel: Kernel, module: Module) -> Function:
         )
         for name, array in kernel.arrays.items()
     }
-    spread = placements(kernel)
-    return write(kernel.with_arrays(whole), module, partial(_chunked, spread))
+    kind = partial(Chunked, spread=placements(kernel))
+    return written_by(kind, kernel.with_arrays(whole), module)[1]
 
 
-def _chunked(spread: dict[str, Placement], *given: object) -> Chunked:
-    made = Chunked(*given)  # type: ignore[arg-type]
-    made.spread, made.inside = spread, {}
-    return made
-
-
+@dataclass()
 class Chunked(Writer):
-    """Writes statements of arrays in chunks."""
+    """Writes statements of arrays in chunks, which are `spread` as blocks of ranks would be."""
 
-    __slots__ = ("inside", "spread")
-    spread: dict[str, Placement]
-    inside: Mapping[tuple[str, tuple[Subscript, ...]], str]
+    spread: Mapping[str, Placement] = field(default_factory=dict)
+    inside: Mapping[tuple[str, tuple[Subscript, ...]], str] = field(default_factory=dict)
 
     # chunks
 

@@ -15,6 +15,7 @@ import ast
 import copy
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.halos import Halos
@@ -89,13 +90,14 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import ROWS, SIGNS, dtype_of
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, substitute, sym
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, field, replace
 from costdb.work import Message, ParLoop, Process, SeqLoop, Sequential
 
 _MOST_PASSES = 5
 _INDENT = "    "
 _WIDTH = 95
 _HALVES = frozenset(("float16",))
+_Writer = TypeVar("_Writer", bound="Writer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,15 @@ class Function:
     work: Process
 
 
-def write(kernel: Kernel, module: Module, kind: Callable[..., Writer] | None = None) -> Function:
-    """Return a kernel as a function of a rank, or what another kind of writer writes.
+def write(kernel: Kernel, module: Module) -> Function:
+    """Return a kernel as a function of a rank; raises as below."""
+    return written_by(Writer, kernel, module)[1]
+
+
+def written_by(
+    kind: Callable[..., _Writer], kernel: Kernel, module: Module
+) -> tuple[_Writer, Function]:
+    """Return what a kind of writer makes of a kernel, and that writer.
 
     Raises
     ------
@@ -149,23 +158,23 @@ def write(kernel: Kernel, module: Module, kind: Callable[..., Writer] | None = N
         # what is read beyond the own part is known when all has been written once
         own = copy.deepcopy(module)
         before = dict(room)
-        writer = (kind or Writer)(kernel, own, placements(kernel), {}, room)
+        writer = kind(kernel, own, placements(kernel), {}, room)
         found = writer.function(function)
         writer.share_room()
         if room == before:
-            for field in ("used", "meshes", "lines", "known", "taken"):
-                setattr(module, field, getattr(own, field))
-            return found
+            for name in ("used", "meshes", "lines", "known", "taken"):
+                setattr(module, name, getattr(own, name))
+            return writer, found
     raise NotBuiltError("how far it reads beyond its part does not settle", kernel.span)
 
 
+@dataclass()
 class Writer(Values):
     """Writes statements and loops."""
 
-    __slots__ = ("given_back", "renamed", "results")
-    given_back: dict[str, tuple[str, str]]
-    renamed: frozenset[str]
-    results: tuple[str, ...]
+    given_back: dict[str, tuple[str, str]] = field(default_factory=dict)
+    renamed: frozenset[str] = frozenset()
+    results: tuple[str, ...] = ()
 
     def function(self, tree: ast.FunctionDef) -> Function:
         """Return the function."""
@@ -187,9 +196,7 @@ class Writer(Values):
         self.renamed = frozenset(
             n for one in walk(self.kernel.body) if isinstance(one, Rename) for n in one.names
         )
-        self.given_back = {}
         begun = self.begun(arrays, changed)
-        self.results = ()
         body = self.kernel.body
         bound = {one.name for one in walk(body) if isinstance(one, Bind)}
         # what a rule puts between statements is declared, and made by nobody

@@ -20,7 +20,7 @@ from typing import Any, Final
 from advisor.analysis.placement import NotPriced, ranks_of
 from advisor.build.scope import NeedsMessages
 from advisor.build.text import Axis, Frame, Module, NotBuiltError, Spread, spread_of
-from advisor.build.writer import Function, Writer, write
+from advisor.build.writer import Function, Writer, written_by
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.ir.kernel import Kernel, at_sizes
 from advisor.ir.shapes import ShapeConflict
@@ -28,7 +28,7 @@ from advisor.ir.statements import Scatter
 from advisor.ir.values import Point, Subscript
 from costdb.expr import ZERO, Expr, ExprError, evaluate, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Num
-from costdb.records import dataclass, replace
+from costdb.records import dataclass, field, replace
 
 ENTRY: Final = "local_part"
 
@@ -118,33 +118,23 @@ def local_parts(
     made: dict[str, LocalPart] = {}
     try:
         for share in shares:
-            writers: list[Local] = []
             module = Module(sizes, set(), kernel.context.identifiers)
-            found = write(concrete, module, partial(_local, writers, sizes, share))
-            one = writers[-1].part_of_kernel(found)
+            writer, found = written_by(partial(Local, sizes=sizes, share=share), concrete, module)
+            one = writer.part_of_kernel(found)
             made[one.source] = one
     except (ExprError, NotPriced, ShapeConflict) as error:
         raise NotLocalError(str(error)) from error
     return tuple(made.values())
 
 
-def _local(
-    writers: list[Local], sizes: Mapping[str, int | float], share: float, *given: Any
-) -> Local:
-    made = Local(*given)
-    made.sizes, made.share, made.brought = sizes, share, {}
-    writers.append(made)
-    return made
-
-
+@dataclass()
 class Local(Writer):
-    """Writes what one rank does."""
+    """Writes what one rank does: the one at a share of all that have a full part."""
 
-    __slots__ = ("brought", "given", "share", "sizes")
-    given: set[str]
-    sizes: Mapping[str, int | float]
-    share: float
-    brought: dict[str, tuple[str, tuple[int, ...]]]
+    sizes: Mapping[str, int | float] = field(default_factory=dict)
+    share: float = 0.0
+    given: set[str] = field(default_factory=set)
+    brought: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
     def part_of_kernel(self, found: Function) -> LocalPart:
         """Return a function that was written, with what it is called with."""
