@@ -496,9 +496,9 @@ class _Writer:
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         match node:
-            case ast.Import() | ast.ImportFrom():
-                return []  # what is used of it is looked at where it is
-            case ast.Expr(value=ast.Constant()) | ast.Pass():
+            case ast.Import() | ast.ImportFrom() | ast.Pass() | ast.AnnAssign(value=None):
+                return []  # what is used of a module is looked at where it is
+            case ast.Expr(value=ast.Constant()):
                 return []
             case ast.FunctionDef() | ast.ClassDef() if node in self.known.functions.values():
                 return []
@@ -528,17 +528,15 @@ class _Writer:
                 name in self.sizes and node in self.known.statements
             ):
                 return [ast.Assign([ast.Name(self.name(name))], ast.Constant(self.sizes[name]))]
-            case ast.AnnAssign(value=None):
-                return []
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 return [self.copied(ast.Assign([target], value))]
             case ast.Expr() | ast.Assign() | ast.AugAssign() | ast.Return() | ast.Continue():
                 return [self.copied(node)]
+            case ast.Match():
+                return [self.copied(node)]
             case ast.If(test=test, body=then, orelse=orelse):
                 chosen = self.expression(test)
                 return [ast.If(chosen, self.way(then) or [ast.Pass()], self.way(orelse))]
-            case ast.Match(subject=subject, cases=cases):
-                return [ast.Match(self.expression(subject), self.part(cases))]
             case ast.For():
                 return self.loop(node)
             case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):

@@ -349,10 +349,11 @@ def circumstances() -> tuple[str, ...]:
     )
 
 
+@dataclass(slots=True)
 class Kept:
     """Pieces of a machine in the store.
 
-    Parameters
+    Attributes
     ----------
     machine : str
     ranks : int
@@ -361,16 +362,11 @@ class Kept:
         Whether nothing that was measured before counts.
     """
 
-    def __init__(
-        self,
-        machine: str,
-        ranks: int,
-        *,
-        again: bool = False,
-    ) -> None:
-        self.machine, self.ranks, self.again = machine, ranks, again
-        self.where = circumstances()
-        self.found: set[str] = set()
+    machine: str
+    ranks: int
+    again: bool = False
+    where: tuple[str, ...] = field(default_factory=circumstances)
+    found: set[str] = field(default_factory=set)
 
     def known(self, program: Sampled, arguments: Arguments) -> Piece | None:
         """Return what was measured before of a program with these arguments."""

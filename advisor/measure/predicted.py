@@ -28,7 +28,7 @@ from advisor.measure.pieces import (
     Piece,
     arguments_of,
     left_out_of,
-    sampled,
+    sample,
 )
 from advisor.ranking.compare import ranks_of
 from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
@@ -195,7 +195,7 @@ class Measurements:
         if known is not None or self.effort is None:
             return known
         effort = replace(self.effort, ranks=ranks, one_thread=lines is not None)
-        (found,) = sampled([one], effort, kept.known, lambda number: self.told(title))
+        (found,) = sample([one], effort, lambda number: self.told(title))
         if isinstance(found, NoPiece):
             line = found.line if lines is None else lines.get(found.line, 0)
             raise Refused(line, found.why)

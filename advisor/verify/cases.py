@@ -14,8 +14,8 @@ from advisor.finding import MODULE, Applicability, Times
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.kernel import Kernel, Proposal, Transform, at_sizes
 from advisor.ir.spmd.program import RANKS, Program, ProgramProposal, ProgramTransform
-from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
-from advisor.ir.values import Gather, Point, Read, Value, operands
+from advisor.ir.statements import Scatter, values_of, walk
+from advisor.ir.values import Gather, Point, Read, Value, parts_of
 from advisor.ranking.compare import Compared as Change
 from advisor.ranking.compare import Costed, compared, cost
 from advisor.ranking.programs import bind_program, cost_steps
@@ -326,17 +326,13 @@ def _limits(kernel: Kernel, sizes: Sizes) -> Iterator[tuple[str, int]]:
     for statement in walk(kernel.body):
         if isinstance(statement, Scatter):
             yield from _places(statement.places, kernel, statement.array, sizes)
-        if isinstance(statement, Bind | Store | ScalarBind | Scatter):
-            yield from _gathered(statement.value, kernel, sizes)
-
-
-def _gathered(value: Value, kernel: Kernel, sizes: Sizes) -> Iterator[tuple[str, int]]:
-    if isinstance(value, Gather) and isinstance(value.operand, Read):
-        kept = [d for d, one in enumerate(value.operand.region) if not isinstance(one, Point)]
-        for axis, places in zip(kept, value.all_places, strict=False):
-            yield from _places(places, kernel, value.operand.array, sizes, axis)
-    for part in operands(value):
-        yield from _gathered(part, kernel, sizes)
+        for value in values_of(statement):
+            for part in parts_of(value):
+                match part:
+                    case Gather(Read(array, region)):
+                        kept = [d for d, one in enumerate(region) if not isinstance(one, Point)]
+                        for axis, places in zip(kept, part.all_places, strict=False):
+                            yield from _places(places, kernel, array, sizes, axis)
 
 
 def _places(

@@ -236,17 +236,6 @@ def document(by: Scale, coefficients: dict[str, float]) -> dict[str, Any]:
     def stated(place: str, unit: str = "us") -> dict[str, Any]:
         return {place.rpartition(".")[2]: measured(coefficients[place], unit)}
 
-    staging: dict[str, Any] = {}
-    for key in ("call_us", "loop_us", "element_us"):
-        staging |= stated(f"staging.{key}")
-    staging |= stated("staging.copy_us_per_byte", "us/byte")
-    staging["lines"] = [
-        {
-            "max_bytes": grade.limit,
-            **stated(f"staging.lines.{number}.gamma_us_per_line", "us/line"),
-        }
-        for number, grade in enumerate(by.lines)
-    ]
     return {
         **stated("alpha_us"),
         "protocols": [
@@ -257,7 +246,19 @@ def document(by: Scale, coefficients: dict[str, float]) -> dict[str, Any]:
             {"max_bytes": grade.limit, **stated(f"bytes.{number}.beta_us_per_byte", "us/byte")}
             for number, grade in enumerate(by.bytes)
         ],
-        "staging": staging,
+        "staging": {
+            **stated("staging.call_us"),
+            **stated("staging.loop_us"),
+            **stated("staging.element_us"),
+            **stated("staging.copy_us_per_byte", "us/byte"),
+            "lines": [
+                {
+                    "max_bytes": grade.limit,
+                    **stated(f"staging.lines.{number}.gamma_us_per_line", "us/line"),
+                }
+                for number, grade in enumerate(by.lines)
+            ],
+        },
     }
 
 

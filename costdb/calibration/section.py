@@ -18,6 +18,7 @@ from statistics import fmean, median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from costdb.launch.processes import ONE_THREAD
 from costdb.machines import Json
 from costdb.records import dataclass, field
 
@@ -195,8 +196,6 @@ def _others_s() -> float | None:
 
 # NumPy with its matrix products on one thread, as a rank among others has it.
 
-_NAMES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-
 
 def blas_on_one_thread() -> None:
     """Have NumPy's library start no threads; it counts them once, when it is loaded.
@@ -204,8 +203,8 @@ def blas_on_one_thread() -> None:
     Who set the number of threads in the environment, or loaded NumPy already, is left alone.
     """
     if "numpy" not in sys.modules:
-        for name in _NAMES:
-            os.environ.setdefault(name, "1")
+        for name, one in ONE_THREAD.items():
+            os.environ.setdefault(name, one)
 
 
 # What the C library does with freed memory: kept for good, or as in a program of some size.
