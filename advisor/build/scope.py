@@ -230,15 +230,12 @@ class Scope:
         along = self.along(spread)
         more = "" if origin == ZERO else f", {self.text(origin)}"
         text = f"{along}.part({self.text(low)}, {self.text(low + count)}{more})"
-        found = self.define(text, self._pair, low, count, origin, spread.extent)
-        one, other = found.split(", ")
-        return one, other
+        return self._pair(text, low, count, origin, spread.extent)
 
     def range_of(self, spread: Spread, low: Expr, high: Expr) -> tuple[str, str]:
         """Return the names of the ends of the rank's part of a range, of which it owns a piece."""
         text = f"{self.along(spread)}.range({self.text(low)}, {self.text(high)})"
-        first, last = self.define(text, self._pair, low, high, spread.extent).split(", ")
-        return first, last
+        return self._pair(text, low, high, spread.extent)
 
     def turns(
         self, spread: Spread, low: Expr, high: Expr, step: int, offset: Expr, grows: bool
@@ -249,11 +246,17 @@ class Scope:
         own = f"np.array({self.along(spread)}.own({self.text(low)}, {self.text(high)}{more}), int)"
         return f"{own}.tolist()" if grows else f"({self.text(offset)} - {own}[::-1]).tolist()"
 
-    def _pair(self) -> str:
-        letter = "ijkl"[min(3, len([n for n in self.own_names if n.endswith("_low")]) % 4)]
-        name = self.fresh(f"{letter}_low")
-        self.own_names.add(end := f"{name.replace('_low', '_high')}")
-        return f"{name}, {end}"
+    def _pair(self, text: str, *needed: Expr) -> tuple[str, str]:
+        """Return the names of two values, computed where what they depend on is first known."""
+
+        def names() -> str:
+            letter = "ijkl"[len([n for n in self.own_names if n.endswith("_low")]) % 4]
+            name = self.fresh(f"{letter}_low")
+            self.own_names.add(end := name.replace("_low", "_high"))
+            return f"{name}, {end}"
+
+        first, last = self.define(text, names, *needed).split(", ")
+        return first, last
 
     def local(self, spread: Spread, at: Expr, origin: Expr) -> str:
         """Return the name of where an element that the rank owns lies in its block."""

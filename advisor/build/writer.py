@@ -523,7 +523,7 @@ class Writer(Values):
             )
         else:
             along, where, mine = self.along(spread), self.fresh("where"), self.fresh("mine")
-            self.line(f"{where} = {places} % {self.text(self.typed(one.array).extents[0])}")
+            self.line(f"{where} = {places} % ({self.text(self.typed(one.array).extents[0])})")
             self.line(f"{mine} = {along}.owned({where}, rank)")
             self.line(
                 f"{ufunc}.at({core}, {along}.local({where}[{mine}]),"

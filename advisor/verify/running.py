@@ -28,7 +28,7 @@ from advisor.verify.cases import (
     inputs_of,
 )
 from costdb.calibration.section import typical
-from costdb.evaluate import Ratio, evaluate_price
+from costdb.evaluate import evaluate_price
 from costdb.launch.processes import ONE_THREAD, JobFailedError, answers
 from costdb.machines import Machine
 from costdb.records import dataclass, replace
@@ -346,31 +346,24 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "
     }
     with writing(store_path()) as connection:
         for one in found:
+            predicted = one.predicted
+            ends = predicted.low, predicted.mid, predicted.high
+            sides = zip((BEFORE, AFTER), one.times_s or (), strict=False)
+            said = {
+                **circumstances,
+                "file": one.file,
+                "title": one.title,
+                "of": one.of,
+                RESULTS: {True: "equal", False: DIFFER, None: ""}[one.equal],
+                **{side: " ".join(map(repr, times)) for side, times in sides},
+            }
             evidence = Evidence(
                 machine.name,
                 one.kernel,
                 one.code,
                 dict(one.sizes),
-                one.predicted if _is_finite(one.predicted) else None,
+                predicted if all(map(math.isfinite, ends)) else None,
                 one.measured,
-                {
-                    **circumstances,
-                    "file": one.file,
-                    "title": one.title,
-                    **({"of": one.of} if one.of else {}),
-                    **({} if one.equal is None else {RESULTS: "equal" if one.equal else DIFFER}),
-                    **_times(one),
-                },
+                {name: text for name, text in said.items() if text},
             )
             add_evidence(connection, evidence)
-
-
-def _is_finite(predicted: Ratio) -> bool:
-    return all(map(math.isfinite, (predicted.low, predicted.mid, predicted.high)))
-
-
-def _times(one: Compared) -> dict[str, str]:
-    if one.times_s is None:
-        return {}
-    texts = (" ".join(map(repr, times)) for times in one.times_s)
-    return dict(zip((BEFORE, AFTER), texts, strict=True))

@@ -83,3 +83,22 @@ def test_plans_of_every_rule_are_the_kernels_they_stand_for() -> None:
         if one.differs
     ]
     assert sum(map(len, found)) > 20 and wrong == []
+
+
+TABLE = """
+import numpy as np
+# advise: kernel N=13
+# advise: v: f8[N + 2] over (block(p)) on mesh(p=3)
+# advise: w: i8[N] over (none) on mesh(p=3)
+def f(v, w):
+    np.add.at(v, w - 1, 1.0)
+    return v
+"""
+
+
+def test_places_that_are_computed_are_places_of_all_of_a_table() -> None:
+    (kernel,) = read_kernels("f.py", TABLE)
+    case = built_case("f.py", kernel, {"N": 13})
+    assert "(w - 1) % (N + 2)" in case.programs[0]
+    ((ran,),) = run_built("f.py", [case], 3)
+    assert not ran.differs
