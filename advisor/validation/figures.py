@@ -23,15 +23,13 @@ from advisor.validation.experiments import (
     outcomes,
     percent,
 )
+from advisor.verify.verdict import apart, ordered
 from costdb.calibration.campaign import measured_of
 from costdb.calibration.section import Bystanders, Quality, find_section, this_host, usable_cores
 from costdb.machines import Machine
 from costdb.records import replace
 from costdb.store.database import reading
 from costdb.store.place import store_path
-
-TIE = 1.1
-"""How many times apart measured times are before their order counts."""
 
 
 def rows_of(experiment: Experiment, found: Sequence[Outcome]) -> Iterator[Row]:
@@ -50,19 +48,13 @@ Said = tuple[str, str, str, Verdict, Mapping[str, float], str]
 """A row without what all of an experiment or a figure share: operation, figure, here, ..."""
 
 
-def apart(one: float, other: float) -> bool:
-    """Return whether two measured times are so far apart that their order counts."""
-    return max(one, other) >= TIE * min(one, other)
-
-
 def _order(figure: Figure, found: Sequence[Outcome]) -> Iterator[Said]:
     """Yield whether the ways are as fast in turn as predicted, as far as they are apart."""
     for one in found:
         names, predicted, taken = [w.name for w in one.case.ways], one.mids_s, one.taken_s
-        pairs = [
-            pair for pair in combinations(range(len(names)), 2) if apart(*(taken[n] for n in pair))
-        ]
-        right = all((taken[a] < taken[b]) == (predicted[a] < predicted[b]) for a, b in pairs)
+        pairs = zip(combinations(predicted, 2), combinations(taken, 2), strict=True)
+        said = [known for pair in pairs if (known := ordered(*pair)) is not None]
+        right = all(said)
         by_time = sorted(range(len(names)), key=lambda number: taken[number])
         first, second = by_time[:2]
         yield (
@@ -70,7 +62,7 @@ def _order(figure: Figure, found: Sequence[Outcome]) -> Iterator[Said]:
             "faster way" if len(names) == 2 else "order",
             f"{' < '.join(names[number] for number in by_time)}, {taken[second] / taken[first]:.2f}"
             f"x (predicted {predicted[second] / predicted[first]:.2f}x)",
-            Verdict.of(right) if pairs else Verdict.UNJUDGED,
+            Verdict.of(right) if said else Verdict.UNJUDGED,
             {
                 f"{what}_{number}_us": value * 1e6
                 for what, values in (("predicted", predicted), ("measured", taken))

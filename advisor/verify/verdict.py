@@ -85,7 +85,7 @@ class Verdict:
         if change is None or after.beside is None or not self.matters:
             return None
         predicted = change.after.mid, change.before.mid
-        return _ordered(predicted, (after.seconds, after.beside.seconds))
+        return ordered(predicted, (after.seconds, after.beside.seconds))
 
 
 Groups = Sequence[Sequence[Verdict]]
@@ -98,12 +98,17 @@ def decision(first: Verdict, then: Verdict) -> bool | None:
         return None
     assert first.variant.predicted is not None and then.variant.predicted is not None
     predicted = first.variant.predicted.mid, then.variant.predicted.mid
-    return _ordered(predicted, (first.measured.seconds, then.measured.seconds))
+    return ordered(predicted, (first.measured.seconds, then.measured.seconds))
 
 
-def _ordered(predicted: tuple[float, float], measured: tuple[float, float]) -> bool | None:
+def apart(one: float, other: float) -> bool:
+    """Return whether two measured times are so far apart that their order counts."""
+    return max(one, other) >= UNLIKE * min(one, other)
+
+
+def ordered(predicted: tuple[float, float], measured: tuple[float, float]) -> bool | None:
     """Return whether the order of two times was predicted; None where they are too near."""
-    if max(measured) < UNLIKE * min(measured):
+    if not apart(*measured):
         return None
     return (measured[0] < measured[1]) == (predicted[0] < predicted[1])
 
