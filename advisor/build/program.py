@@ -20,6 +20,7 @@ from advisor.build.text import (
     natural,
     placements,
     tidy,
+    tupled,
     whole_along,
     whole_axes,
 )
@@ -113,7 +114,7 @@ class Chunked(Writer):
             if not self.module.is_own((extent,)):
                 raise NotBuiltError("an array whose length only a run tells")
             found.append(self.text(ceil_div(extent, num(ranks)) if ranks > 1 else extent))
-        return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+        return tupled(found)
 
     def spreads(self, placement: Placement) -> list[int]:
         """Return the dimensions that are in several chunks."""
@@ -121,10 +122,8 @@ class Chunked(Writer):
 
     def made_here(self, name: str) -> str:
         """Return what makes an array that nothing else makes."""
-        shape = ", ".join(self.text(extent) for extent in self.typed(name).extents)
-        return (
-            f"da.empty(({shape},), dtype={self.kernel.dtype(name)!r}, chunks={self.layout(name)})"
-        )
+        shape = tupled([self.text(extent) for extent in self.typed(name).extents])
+        return f"da.empty({shape}, dtype={self.kernel.dtype(name)!r}, chunks={self.layout(name)})"
 
     # values
 

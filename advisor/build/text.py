@@ -289,7 +289,11 @@ def _dim(dim: AxisMap) -> str:
 
 
 def _tuple(parts: tuple[Expr, ...], names: Mapping[str, str]) -> str:
-    texts = [python(one, names) for one in parts]
+    return tupled([python(one, names) for one in parts])
+
+
+def tupled(texts: Sequence[str]) -> str:
+    """Return a tuple as source."""
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
 

@@ -24,6 +24,7 @@ from advisor.build.text import (
     natural,
     plus,
     spread_of,
+    tupled,
     whole_along,
     whole_axes,
 )
@@ -278,7 +279,7 @@ class Values(Scope):
         ]
         if here:
             return f"{self.name(array)}[at({', '.join(places)})]"
-        given = f"({', '.join(places)}{',' if len(places) == 1 else ''})"
+        given = tupled(places)
         if (
             not self.held
             and all(
@@ -414,7 +415,7 @@ class Values(Scope):
             else:
                 start, stop = self.part(axis.spread, axis.low, axis.count, ZERO)
                 counts.append(f"{stop} - {start}")
-        shape = f"({', '.join(counts)}{',' if len(counts) == 1 else ''})"
+        shape = tupled(counts)
         if value.value in _PLAIN_FILLS:
             return f"np.{_PLAIN_FILLS[value.value]}({shape}, {value.dtype!r})"
         return f"np.full({shape}, {self.scalar(value.value)}, {value.dtype!r})"

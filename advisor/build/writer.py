@@ -35,6 +35,7 @@ from advisor.build.text import (
     natural,
     placements,
     spread_of,
+    tupled,
     whole_axes,
 )
 from advisor.build.values import Values
@@ -744,12 +745,7 @@ class Writer(Values):
             else:
                 raise NotBuiltError(f"it returns `{ast.unparse(part)}`")
             results.append(self.layout(name))
-        text = ", ".join(texts)
-        self.line(
-            f"return ({text},)"
-            if isinstance(tree, ast.Tuple) and len(parts) == 1
-            else f"return {text}"
-        )
+        self.line(f"return {tupled(texts) if isinstance(tree, ast.Tuple) else texts[0]}")
         self.results = tuple(results)
 
     def returned_tree(self, one: Return) -> ast.expr | None:

@@ -437,7 +437,7 @@ def _kernels(
 def _keep_evidence(measured: Measurement, machine: Machine) -> None:
     """Store what rewrites were measured to gain, so that findings can refer to it."""
     (_, _, before), *others = measured.each
-    if not isinstance(before, Piece):
+    if not others or not isinstance(before, Piece):
         return
     found = (
         measured.case.compared(way, before.times_s, after.times_s)
