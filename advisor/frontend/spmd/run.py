@@ -534,6 +534,8 @@ class Run:
                 return None
             found = [self.number(v, f"{name}{k}") for k, v in enumerate(value.items)]
             return None if None in found else tuple(e for e in found if e is not None)
+        if isinstance(value, Opaque) and value.text.endswith(".shape"):
+            return None
         single = self.number(value, name)
         return None if single is None else (single,)
 

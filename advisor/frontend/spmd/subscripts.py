@@ -96,6 +96,9 @@ def _of_array(view: View, index: Value, run: Run, span: Span, text: str) -> Valu
         return Opaque(f"an element of `{view.buffer.name}`, or a part of it", varies=True)
     if found.shape == () and not found.flat:
         run.emit(Compute(None, (found,), None, span, "element"))
+        if any(isinstance(part, Opaque) and part.expr is None for part in parts):
+            # which may be an array of places
+            return Opaque(f"an element of `{view.buffer.name}`, or some", varies=True)
         return Number(None, view.dtype or "float", varies=True)
     return Array(found)
 
