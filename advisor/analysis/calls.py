@@ -7,6 +7,7 @@ subscript copies. Views move nothing, but making one takes the interpreter time.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -33,7 +34,7 @@ from advisor.ir.values import (
 from advisor.numpy_table import POWERS, ROWS, Kind, itemsize_of, kind_of, promote, strong
 from advisor.source import Span
 from costdb.arrays.amounts import fastest, is_turned
-from costdb.expr import ONE, Expr, num
+from costdb.expr import ONE, Expr, num, to_text
 from costdb.records import dataclass, field
 from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
 
@@ -353,6 +354,7 @@ def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:
 
 
 _LOAD, _STORE, _OPERATION, _CALL = "loads", "stores", "operations", "calls"
+_OPERATORS = re.compile(r"[-+*/%(]")
 
 
 def interpretations(body: Iterable[Store], iterations: Expr) -> list[Interpretation]:
@@ -417,8 +419,12 @@ class _Steps:
                 return
             self.computed.add(value)
         match value:
+            case Scalar(text):
+                self.counts[_OPERATION] += text.count("(")
             case Read(_, region):
                 self.counts[_LOAD] += bool(region)
+                places = (to_text(one.at) for one in region if isinstance(one, Point))
+                self.counts[_OPERATION] += sum(len(_OPERATORS.findall(one)) for one in places)
             case Gather():
                 for one in value.all_places:
                     self._value(one)

@@ -86,6 +86,26 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Number) else value
 
 
+class Index(int):
+    """An index that counts what is computed of it."""
+
+    counts: Counter[str]
+
+    def _with(self, value: int) -> int:
+        if value is not NotImplemented:
+            self.counts["operations"] += 1
+        return value
+
+    def __add__(self, other: Any) -> int:
+        return self._with(super().__add__(other))
+
+    def __sub__(self, other: Any) -> int:
+        return self._with(super().__sub__(other))
+
+    def __rmul__(self, other: Any) -> int:
+        return self._with(super().__rmul__(other))
+
+
 class Counted:
     """An array that counts the elements that are loaded and stored."""
 
@@ -112,7 +132,14 @@ def ran(source: str) -> Counter[str]:
             *(((rows,), float), ((rows,), int)),
         )
     ]
-    scope: dict[str, Any] = {}
+
+    def counted_range(*bounds: int) -> Iterator[Index]:
+        for number in range(*bounds):
+            index = Index(number)
+            index.counts = counts
+            yield index
+
+    scope: dict[str, Any] = {"range": counted_range}
     exec(source, scope)  # our own text
     scope["program"](*arrays, 0.5)
     return +counts
