@@ -194,6 +194,8 @@ class Names:
         Those that functions in it use.
     turns : frozenset of str
         What comprehensions go through.
+    inner : dict of str to ast.FunctionDef
+        Functions in it.
     first : str
         Its first parameter, where nothing binds that again.
     values : dict of ast.AST to ast.expr
@@ -227,6 +229,9 @@ class Names:
         self.first = next((one for one in names[:1] if self.stored[one] == 1), "")
         self.captured = self.bound & {name for one in inner for name in names_in(one)}
         self.bound |= {one.name for one in inner}
+        own = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+        times = Counter(one.name for one in inner)
+        self.inner = {one.name: one for one in own if times[one.name] == 1 > self.stored[one.name]}
         gone = (one for one in self.nodes if isinstance(one, ast.comprehension))
         self.turns = frozenset(name for one in gone for name in assigned_names(one.target))
         self.turns -= self.bound
@@ -348,11 +353,11 @@ class Names:
             case (
                 ast.AnnAssign(target, _, ast.expr() as value)
                 | ast.NamedExpr(target, value)
-                | ast.For(target, value)
-                | ast.comprehension(target, value)
                 | ast.withitem(value, ast.expr() as target)
             ):
                 yield target, value
+            case ast.For(target, value) | ast.comprehension(target, value):
+                yield from turned(target, value)
             case ast.AugAssign(target, _, value) if self.kind(target) != "array":
                 if not HOLDERS.isdisjoint((self.kind(target), self.kind(value))):
                     yield target, value
@@ -407,7 +412,8 @@ class Names:
             return None
         used = {root_of(one) for one in (*changed, *(path for path, _ in done.reads))}
         # where a name of the file is another one, nobody can tell
-        hidden = frozenset() if self.node is self.file.tree else self.bound
+        inside = self.node is self.file.tree or self.inner.get(node.name) is node
+        hidden = frozenset() if inside else self.bound
         return None if (used - self.file.names_of(node).parameters) & hidden else (done, given)
 
     def _passed(self, paths: Iterable[str], given: Mapping[str, ast.expr]) -> frozenset[str]:
@@ -660,6 +666,19 @@ class Names:
             for one in walked(node)
         )
 
+    def stays(self, target: ast.AST) -> bool:
+        """Return whether nobody changes what a target gets: an array takes copies."""
+        if not isinstance(target, ast.Name):
+            return self.is_array(target)
+        changes, group = self.changes(self.node.body), self.groups.get(target.id, ())
+        returned = (one for one in self.nodes if isinstance(one, ast.Return))
+        return (
+            self.stored[target.id] == 1
+            and len(group) < 2
+            and target.id not in self.captured | changes.elements | changes.wholly
+            and not any(target.id in names_in(one) for one in returned)
+        )
+
     def is_array(self, target: ast.AST) -> bool:
         """Return whether what a target stores to is surely an array, which takes copies."""
         if not isinstance(target, ast.Subscript):
@@ -707,6 +726,19 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.e
                 yield part, ast.Subscript(value, ast.Constant(at), ast.Load())
         case _:
             yield target, value
+
+
+def turned(target: ast.expr, given: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what a loop binds, each with what that goes through."""
+    match target, given:
+        case ast.Tuple(parts), ast.Call(ast.Name("zip"), args) if len(parts) == len(args):
+            for part, one in zip(parts, args, strict=True):
+                yield from turned(part, one)
+        case ast.Tuple([index, part]), ast.Call(ast.Name("enumerate"), [inner]):
+            yield index, ast.Constant(0)
+            yield from turned(part, inner)
+        case _:
+            yield target, given
 
 
 def _is_sorted(node: ast.AST | None) -> bool:

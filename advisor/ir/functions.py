@@ -67,10 +67,22 @@ class File:
         parts = ((one, part) for one in functions for part in walked(one))
         self.generators = {one.name for one, part in parts if isinstance(part, _YIELDING)}
         self.acting = self.generators.union(name for one, name in own.items() if self._acts(one))
+        self.around: dict[ast.AST, Function] = {
+            part: one for one in functions for part in one.body if isinstance(part, Function)
+        }
         self.classes = {
             one.name: {part.name: part for part in one.body if isinstance(part, ast.FunctionDef)}
             for one in classes
             if one in tree.body and not one.bases and one.name not in self.again | bases
+        }
+        self._fields = {
+            one.name: {
+                x.target.id: x.value
+                for x in one.body
+                if isinstance(x, ast.AnnAssign) and isinstance(x.target, ast.Name)
+            }
+            for one in classes
+            if "__init__" not in self.classes.get(one.name, {"__init__": None})
         }
         self.owners: dict[ast.AST, str] = {
             part: name
@@ -133,6 +145,16 @@ class File:
                     found.setdefault(one.attr, []).append((value, scope))
         return found
 
+    def _given(
+        self, kind: str, attribute: str
+    ) -> Iterator[tuple[ast.expr | None, ast.Module | Function]]:
+        """Yield what objects of a class of data are made with as one of its fields."""
+        fields = self._fields.get(kind, {})
+        for call, scope in self._calls.get(kind, ()) if attribute in fields else ():
+            at, named = [*fields].index(attribute), {one.arg: one.value for one in call.keywords}
+            default = named.get(attribute, fields[attribute])
+            yield call.args[at] if at < len(call.args) else default, scope
+
     def kind(self, node: ast.AST, names: Names) -> str:
         """Return the class of the file that a value surely is of; empty where nobody knows."""
         match node:
@@ -140,6 +162,8 @@ class File:
                 return name
             case ast.Name(name) if names.node in self.owners and name == names.first:
                 return self.owners[names.node]
+            case ast.Call(ast.Attribute(ast.Name(name), method)) if self._makes(name, method):
+                return name
         key = node, names.node
         if key not in self._kinds:
             self._kinds[key] = ""
@@ -150,13 +174,28 @@ class File:
             self._kinds[key] = kinds.pop() if len(kinds) == 1 else ""
         return self._kinds[key]
 
+    def _makes(self, name: str, method: str) -> bool:
+        """Return whether a method of a class does no more than to make objects of it."""
+        made = self.classes.get(name, {}).get(method)
+        if made is None or [ast.unparse(one) for one in made.decorator_list] != ["classmethod"]:
+            return False
+        returned = [one.value for one in walked(made) if isinstance(one, ast.Return)]
+        own = self.names_of(made).first
+        return bool(returned) and all(
+            isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == own
+            for one in returned
+        )
+
     def origins(
         self, node: ast.AST, names: Names
     ) -> list[tuple[ast.expr | None, ast.Module | Function]]:
-        """Return all that a name or an attribute may have been bound to, and where."""
+        """Return all that a name or an attribute may be bound to, or a call give, and where."""
         match node:
-            case ast.Attribute(value, attribute) if self.kind(value, names):
-                return self._stored.get(attribute, [])
+            case ast.Call() if call := self.called(node, names):
+                own = self.names_of(call[0]).nodes
+                return [(one.value, call[0]) for one in own if isinstance(one, ast.Return)]
+            case ast.Attribute(value, attribute) if kind := self.kind(value, names):
+                return [*self._stored.get(attribute, ()), *self._given(kind, attribute)]
             case ast.Name(name) if name in names.bound or names.node is self.tree:
                 if name in self._declared:
                     return []
@@ -166,7 +205,7 @@ class File:
                     return found
                 return [*found, *self._sites(names.node, name)]
             case ast.Name():
-                return self.origins(node, self.names_of(self.tree))
+                return self.origins(node, self.names_of(self.around.get(names.node, self.tree)))
         return []
 
     def _sites(
@@ -198,7 +237,7 @@ class File:
         owner = self.owners.get(node, "")
         if not isinstance(node, ast.FunctionDef):
             return ()
-        own = bool(owner) or self.functions.get(node.name) is node
+        own = bool(owner) or self.functions.get(node.name) is node or node in self.around
         called = owner if node.name == "__init__" else node.name
         return self._calls.get(called, ()) if own else ()
 
@@ -207,7 +246,14 @@ class File:
     ) -> tuple[ast.FunctionDef, Mapping[str, ast.expr]] | None:
         """Return the function of the file that is surely called, and what its parameters are."""
         func = call.func
-        if isinstance(func, ast.Name) and func.id in self.functions and func.id not in names.bound:
+        if isinstance(func, ast.Name) and isinstance(names.once.get(func.id), ast.Attribute):
+            # a method by a name of its own
+            func = names.once[func.id]
+        if isinstance(func, ast.Name) and func.id in names.inner:
+            node, owner = names.inner[func.id], ""
+        elif (
+            isinstance(func, ast.Name) and func.id in self.functions and func.id not in names.bound
+        ):
             node, owner = self.functions[func.id], ""
             if func.id in self.again:
                 return None
@@ -225,7 +271,8 @@ class File:
             if method not in self.classes.get(owner, {}):
                 return None
             node = self.classes[owner][method]
-        given = _arguments_of(node, call, bool(owner))
+        whole = ast.Call(func, call.args, call.keywords)
+        given = _arguments_of(node, whole, bool(owner))
         return None if given is None else (node, given)
 
     def may_hold(self, func: ast.expr, names: Names) -> bool:
@@ -288,7 +335,8 @@ class File:
         names = self.names_of(node)
         if node.decorator_list or any(is_opaque(one) for one in node.body):
             return None
-        seen = names.parameters | (self.bound - names.bound)
+        outer_names = self.names_of(self.around[node]).bound if node in self.around else frozenset()
+        seen = names.parameters | ((self.bound | outer_names) - names.bound)
 
         def outer(paths: Iterable[str]) -> frozenset[str]:
             return frozenset(one for one in names.reached(paths) if root_of(one) in seen)

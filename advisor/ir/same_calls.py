@@ -25,7 +25,7 @@ from advisor.ir.changes import (
 )
 from advisor.ir.effects import ALIKE, MAKING, PURE
 from advisor.ir.functions import File, file_of
-from advisor.ir.unchanging import settled
+from advisor.ir.unchanging import computed_alike, settled, settled_in_turn
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
 from advisor.source import walked
 from costdb.records import dataclass, field
@@ -54,6 +54,8 @@ class Again:
         Of the loop.
     calls : bool
         Whether it stands in a function that the loop calls.
+    each : frozenset of str
+        Names for whose values, the same in turn each time, some of it is computed.
     """
 
     function: str
@@ -61,6 +63,7 @@ class Again:
     texts: tuple[str, ...]
     line: int
     calls: bool
+    each: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -105,7 +108,11 @@ class _Reader:
         moved, values, lost = settled(heads, body, orelse, names)
         rest = [one for one in body if one not in moved]
         # the others have prices
-        same = (one for one in (*moved, *_flat(values)) if self._is_called(one, names))
+        found = [*moved, *_flat(values)]
+        if not isinstance(loop, Loop):
+            body = [ast.Expr(one) for one in repeated[:1] if isinstance(one, ast.expr)]
+            found = list(computed_alike(body[0], names, lost))
+        same = (one for one in found if self._is_called(one, names))
         yield from self._told(loop, names, same, body)
         states: dict[ast.FunctionDef, _State] = {}
         pending = list(self._reached((*repeated, *rest), names, lost, {}))
@@ -121,9 +128,24 @@ class _Reader:
         else:
             return
         for node, state in states.items():
+            others = state.others
+            if not self._differs(node, others):
+                # of calls that are all alike the result is told, if somebody wants that
+                continue
             moved, values, _ = self._settled(node, state)
-            found = (*moved, *_flat(values))
-            yield from self._told(loop, self.file.names_of(node), found, node.body)
+            own, each = self.file.names_of(node), dict[ast.AST, frozenset[str]]()
+            within = {part for one in (*moved, *_flat(values)) for part in walked(one)}
+            for one, turning in settled_in_turn(node.body, own, others):
+                if one not in within:
+                    each[one] = turning
+            yield from self._told(loop, own, (*moved, *_flat(values), *each), node.body, each)
+
+    def _differs(self, node: ast.FunctionDef, others: Changes) -> bool:
+        """Return whether a function may read something that differs from call to call."""
+        done = self.file.done(node)
+        read = {root_of(path) for path, _ in done.reads} if done else set()
+        differing = {*map(root_of, (*others.wholly, *others.elements))}
+        return done is None or bool(others.fields) or not read.isdisjoint(differing)
 
     def _settled(
         self, node: ast.FunctionDef, state: _State
@@ -173,21 +195,25 @@ class _Reader:
     # --- what is worth a word ---------------------------------------------------------------------
 
     def _order(self, node: ast.AST, names: Names) -> int:
-        """Return how many loops stand in one another, with those of what is called."""
+        """Return how many loops stand in one another, with those of calls and of arrays."""
         match node:
             case ast.For() | ast.While():
                 return 1 + max(self.order(one, names) for one in (*node.body, *node.orelse))
             case ast.ListComp(value) | ast.SetComp(value) | ast.GeneratorExp(value):
                 calls = any(isinstance(one, ast.Call) for one in walked(value))
                 return calls + self.order(value, names)
-        inner = [self.order(one, names) for one in ast.iter_child_nodes(node)]
+            case ast.expr() if self.is_array(node, names):
+                inner = [1]
+            case _:
+                inner = [0]
+        inner += [self.order(one, names) for one in ast.iter_child_nodes(node)]
         found = self.file.called(node, names) if isinstance(node, ast.Call) else None
         if found is not None and found[0] not in self.file.busy:
             self.file.busy.add(found[0])
             own = self.file.names_of(found[0])
             inner += [self.order(one, own) for one in found[0].body]
             self.file.busy.remove(found[0])
-        return max(inner, default=1)
+        return max(inner)
 
     def _told(
         self,
@@ -195,6 +221,7 @@ class _Reader:
         names: Names,
         found: Iterable[ast.AST],
         body: Sequence[ast.stmt],
+        each: Mapping[ast.AST, frozenset[str]] | None = None,
     ) -> Iterator[Again]:
         """Yield what takes as much as anything else there."""
         most = max((self.order(one, names) for one in body), default=0)
@@ -206,11 +233,14 @@ class _Reader:
             if works or (kept and order >= most and isinstance(one, ast.stmt)):
                 kept.append(one)
             if works and not _stores(one):
-                texts[ast.unparse(getattr(one, "value", one))] = None
+                value = getattr(one, "value", one) if isinstance(one, ast.stmt) else one
+                texts[ast.unparse(value)] = None
         if texts:
             owner, name = self.file.owners.get(names.node), getattr(names.node, "name", MODULE)
-            where, calls = f"{owner}.{name}" if owner else name, body is not _parts(loop)[1]
-            yield Again(where, tuple(kept), tuple(texts), loop.lineno, calls)
+            where, turning = f"{owner}.{name}" if owner else name, frozenset[str]()
+            turning = turning.union(*((each or {}).get(one, ()) for one in kept))
+            calls = each is not None
+            yield Again(where, tuple(kept), tuple(texts), loop.lineno, calls, turning)
 
     def _is_called(self, node: ast.AST, names: Names) -> bool:
         """Return whether functions of the file are called, or all ranks."""

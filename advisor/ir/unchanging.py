@@ -20,12 +20,13 @@ from advisor.ir.changes import (
     Names,
     is_opaque,
     root_of,
+    turned,
 )
 from advisor.ir.effects import ALIKE, MAKING, PURE, Deed
 from advisor.ir.functions import file_of
 from advisor.ir.waiting import assigned_names, names_in
 from advisor.source import tree_of, walked
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +164,68 @@ def settled(
     values: dict[str, tuple[ast.expr, ...]] = {}
     computed = list(_parts(heads[0], names)) if len(heads) == 1 else []
     computed += [one for part in certain if part not in moved for one in _surely(part, names)]
-    inside = set(taken)
-    for one, sure in computed:
-        if sure and one not in inside and not lost.has(one):
-            inside.update(walked(one))
-            text = ast.unparse(one)
-            values[text] = (*values.get(text, ()), one)
+    for one in _outermost((one for one, sure in computed if sure and not lost.has(one)), taken):
+        text = ast.unparse(one)
+        values[text] = (*values.get(text, ()), one)
     return moved, values, lost
+
+
+def _outermost(found: Iterable[ast.expr], taken: Collection[ast.AST] = ()) -> Iterator[ast.expr]:
+    """Yield of expressions those that stand in no other one, nor in what is taken."""
+    inside = set(taken)
+    for one in found:
+        if one not in inside:
+            inside.update(walked(one))
+            yield one
+
+
+def computed_alike(
+    node: ast.stmt, names: Names, lost: Lost, other: Collection[str] = ()
+) -> Iterator[ast.expr]:
+    """Yield what a statement surely computes alike each time, where some names are others."""
+    found = (one for one, sure in _surely(node, names) if sure and not lost.has(one))
+    yield from _outermost(one for one in found if {*names_in(one)}.isdisjoint(other))
+
+
+def settled_in_turn(
+    body: Sequence[ast.stmt], names: Names, others: Changes
+) -> Iterator[tuple[ast.expr, frozenset[str]]]:
+    """Yield values that a function computes alike in each call, and for each of which names.
+
+    Its own names are new in each: what binds one further down changes nothing. Loops go through
+    the same if what they go through is the same.
+
+    Parameters
+    ----------
+    body : sequence of ast.stmt
+        Of the function.
+    names : Names
+    others : Changes
+        What is another thing in each call.
+    """
+    changes, before = names.changes(body), set[str]()
+    for part in _certain(body):
+        own = {*assigned_names(part)} if isinstance(part, Loop) else set()
+        turns = [
+            pair
+            for one in walked(part)
+            if isinstance(one, ast.For)
+            for pair in turned(one.target, one.iter)
+        ]
+        turning = {
+            name
+            for target, given in turns
+            if names.only(given) and names.kind(given) != "function"
+            for name in assigned_names(target)
+            if names.stored[name] == 1
+        }
+        lost, other = names.lost(replace(changes, bound=before | own - turning), others), turning
+        for target, given in turns:
+            if not lost.has(given) and other.isdisjoint(names_in(given)):
+                other = other - {*assigned_names(target)}
+        for one in computed_alike(part, names, lost, other):
+            yield one, frozenset(turning & {*names_in(one)})
+        before.update(assigned_names(part))
 
 
 def _same(
@@ -315,6 +371,12 @@ def _flow(
             inner = [(value, sure, kept and not own), (index, sure, False)]
         case ast.Tuple() | ast.List() | ast.Starred() | ast.keyword() | ast.Attribute():
             inner = [(one, sure, kept) for one in ast.iter_child_nodes(node)]
+        case ast.Assign([ast.Tuple(targets) as whole], ast.Tuple(values)) if len(targets) == len(
+            values
+        ):
+            pairs = zip(targets, values, strict=True)
+            inner = [(one, sure, not names.stays(target)) for target, one in pairs]
+            inner += [(whole, sure, True)]
         case ast.Assign(targets, value):
             inner = [(value, sure, not all(map(names.is_array, targets)))]
             inner += [(one, sure, True) for one in targets]

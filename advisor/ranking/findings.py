@@ -198,6 +198,8 @@ def finding_of_repeated(
     lines, first = split_lines(source), again.found[0]
     shown = " and ".join(f"`{one}`" for one in again.texts[:2])
     shown = shown if len(again.texts) < 3 and len(shown) < 80 else "what stays the same"
+    if again.each:
+        shown += f" of each {' and '.join(f'`{one}`' for one in sorted(again.each))}"
     loop, how = f"the loop of line {again.line}", "iteration of"
     where = f", before {loop}"
     if again.calls:

@@ -34,11 +34,11 @@ class Recorder:
         self._open[number].pop()
         return value
 
-    def note(self, number: int, text: str, value: Any) -> Any:
-        """Note a value and return it."""
+    def note(self, number: int, text: str, value: Any, *turning: Any) -> Any:
+        """Note a value, of each of what loops go through, and return it."""
         if self._open.get(number):
             now, known = _frozen(value), self._open[number][-1]
-            if known.setdefault(text, now) != now:
+            if known.setdefault(f"{text}{_frozen(turning)!r}", now) != now:
                 self.differing.add(text)
             self.seen[text] = self.seen.get(text, -1) + 1
         return value
@@ -56,6 +56,7 @@ class _Written(ast.NodeTransformer):
     def __init__(self, found: Sequence[Again]) -> None:
         self.loops: dict[int, list[int]] = {}
         self.parts: dict[tuple[int, int, int, int], int] = {}
+        self.each = [again.each for again in found]
         for number, again in enumerate(found):
             self.loops.setdefault(again.line, []).append(number)
             for one in again.found:
@@ -66,7 +67,9 @@ class _Written(ast.NodeTransformer):
         number = self.parts.get(_place(node))
         if number is not None and isinstance(node, ast.expr):
             text = f"{node.lineno}: {ast.unparse(node)}"
-            return _call("note", ast.Constant(number), ast.Constant(text), made)
+            used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            turning = [ast.Name(one, ast.Load()) for one in sorted(self.each[number] & used)]
+            return _call("note", ast.Constant(number), ast.Constant(text), made, *turning)
         if number is not None and isinstance(node, ast.Assign):
             names = [one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)]
             notes = [

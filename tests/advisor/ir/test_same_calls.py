@@ -92,6 +92,18 @@ def squared(values, of):
     return np.square(of).sum() + values
 
 
+def tabled(values, by):
+    total = 0.0
+    for k, (one, two) in enumerate(zip(values, WEIGHTS)):
+        total += by * np.exp(WEIGHTS * one).sum() + np.sqrt(WEIGHTS + two).sum()
+    return total
+
+
+def again_bound(values, by):
+    values = np.exp(values) + 1.0
+    return values.sum() * by
+
+
 def run():
     n = 4
     grid, other, rng = Grid(n), Grid(n), np.random.default_rng(1)
@@ -144,6 +156,22 @@ CASES = [
     ("total += sum(map(float, kernel(grid, values)))\ngrid.z[k] = 9.0", []),
     ("try:\n    total += squared(k, values)\nfinally:\n    values = values * 2.0", []),
     ("if k == 2:\n    values[0] = 7.0\ntotal += squared(k, values)", []),
+    ("total += tabled(values, k)", ["np.exp(WEIGHTS * one).sum()", "np.sqrt(WEIGHTS + two).sum()"]),
+    ("total += tabled(values * k, 1.0)", ["np.sqrt(WEIGHTS + two).sum()"]),
+    ("total += tabled(values, k)\nWEIGHTS[0] = k", []),
+    ("total += again_bound(values, k)", ["np.exp(values)"]),
+    ("total += again_bound(values, k)\nvalues[0] += 1.0", []),
+    ("method = flow.mask\ntotal += method().sum() * k", ["method().sum()"]),
+    ("method = flow.mask\ntotal += method().sum()\nflow.grid.z[0] += 2.0", []),
+    (
+        "one, two = weighted(values), weighted(values * k)\ntotal += one * two",
+        ["np.sqrt(WEIGHTS + 1.0)", "weighted(values)"],
+    ),
+    ("first, second = np.ones(3), Grid(n)\ntotal += first.sum() * second.z.sum()", []),
+    (
+        "total += sum([weighted(values) + j for j in range(3)])\nvalues = values * k",
+        ["np.sqrt(WEIGHTS + 1.0)", "weighted(values)"],
+    ),
 ]
 
 
@@ -243,6 +271,14 @@ HELPERS = [
     "first[0] = np.sum(second)\nreturn np.exp(first)",
     "local = first\nlocal += 1.0\nreturn np.square(second)",
     "return squared(np.sum(second), first) + np.sum(np.exp(second))",
+    "total = 0.0\nfor one in first:\n    total += np.sum(np.exp(second) * one)\nreturn total",
+    "total = 0.0\nfor k, one in enumerate(second):\n    total += np.sum(np.exp(first) * one) * k\n"
+    "    second[k] = total\nreturn total",
+    "total = 0.0\nfor one, two in zip(first, second):\n    total += np.sum(np.exp(WEIGHTS * two))"
+    " * one\nreturn total",
+    "second = np.exp(second) + 1.0\nreturn np.sum(second * np.exp(first))",
+    "def inner(by):\n    return np.sum(np.exp(first) * by)\n\n"
+    "return inner(1.0) + inner(2.0) + np.sum(second)",
 ]
 OUTER = [
     "return np.sum(flow.mask() * np.exp(values))",
@@ -271,13 +307,13 @@ def drawn(number: int) -> str:
 
 def test_of_drawn_programs_nothing_else_is_told() -> None:
     told = 0
-    for number in range(120):
+    for number in range(200):
         source = drawn(number)
         found = same_in_calls(source)
         if found:
             try:
                 recorder = recorded(source, found)
-            except (ValueError, IndexError):  # shapes that do not fit
+            except (ValueError, IndexError, TypeError):  # shapes that do not fit
                 continue
             assert not recorder.differing, f"{number}: {recorder.differing}\n{source}"
             told += len(recorder.seen)
