@@ -54,6 +54,7 @@ from advisor.ir.statements import (
     Bind,
     Loop,
     ScalarBind,
+    Scatter,
     Statement,
     Store,
     mentioned,
@@ -725,7 +726,7 @@ def _factored(kernel: Kernel) -> Iterator[Proposal]:
     seen: set[int] = set()
     for loop in walk(kernel.body, rewritable=True):
         inner = list(walk(within(loop))) if isinstance(loop, Loop) else []
-        for one in (one for one in inner if isinstance(one, Bind | Store | ScalarBind)):
+        for one in (one for one in inner if isinstance(one, Bind | Store | ScalarBind | Scatter)):
             for part in parts_of(one.value):
                 match part:
                     case Called("linalg.solve", (matrix, right)) if id(one) not in seen:
