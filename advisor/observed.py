@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from os import path as paths
-from typing import Literal
+from typing import Literal, TypeVar
 
 from advisor.codec import decode
 from advisor.finding import OBSERVED
@@ -88,6 +88,7 @@ class SeenNumber:
     like: str = ""
 
 
+_Named = TypeVar("_Named", SeenArray, SeenNumber)
 What = SeenArray | SeenNumber | str
 """What a name denotes; of what is neither array nor number the name of its type, of what is not
 always the same both."""
@@ -178,11 +179,15 @@ class Seen:
         """Return the same with what the text of the function tells of all else."""
         if text is None:
             return self
-        known = {one.name for one in self.arrays} | {one.name for one in self.numbers}
+        own = {one.name for one in self.arrays} | {one.name for one in self.numbers}
         # of what a list holds the text tells more
-        known |= {name for name, kind in self.others if kind != SEQUENCE}
-        arrays = tuple(one for one in text.arrays if one.name.partition(".")[0] not in known)
-        numbers = tuple(one for one in text.numbers if one.name.partition(".")[0] not in known)
+        known = own | {name for name, kind in self.others if kind != SEQUENCE}
+
+        def more(told: Iterable[_Named]) -> tuple[_Named, ...]:
+            names = ((one, {one.name, one.name.partition(".")[0]}) for one in told)
+            return tuple(one for one, those in names if those.isdisjoint(known))
+
+        arrays, numbers = more(text.arrays), more(text.numbers)
         return replace(
             self,
             source="assumed" if arrays or numbers else self.source,

@@ -20,7 +20,7 @@ from textwrap import dedent
 from advisor.finding import MODULE
 from advisor.frontend.called_parts import METHODS, OF_OTHERS, Calls
 from advisor.frontend.ranks import NUMPY, OF_ARRAYS, Key, Part, Told, solve
-from advisor.ir.kernel import COMPILERS
+from advisor.ir.kernel import COMPILERS, SOME
 from advisor.observed import Seen, SeenArray, SeenBinding, SeenNumber
 from advisor.source import imports_of, tree_of, walked
 from costdb.records import replace
@@ -219,7 +219,7 @@ def _assumed(
 ) -> Seen:
     read = _read(name, given, around, body, imports, file)
     if read is None:
-        return Seen(name, line, "assumed")
+        return Seen(name, line, "assumed", calls=SOME)
     found = {one: _known(one, part) for one, part in read.given.items()}
     stored, once = _stored(body), _bound_once(body)
     own = {one: made.lineno for one, made in once.items() if "." in one}
@@ -247,6 +247,7 @@ def _assumed(
         "assumed",
         tuple(one for one in told if isinstance(one, SeenArray)),
         tuple(one for one in told if isinstance(one, SeenNumber)),
+        calls=SOME,
         bindings=tuple(dict.fromkeys(bindings)),
     )
 

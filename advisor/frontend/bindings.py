@@ -434,7 +434,10 @@ def names_around(seen: Seen, own: NameScope, parameters: Iterable[str]) -> froze
         Names of the function.
     parameters : iterable of str
     """
-    kept = {name for name in parameters if len(own.bound.get(name, ())) == 1}
+    # options are read into a name of the function's own
+    named = (*(one.name for one in seen.arrays), *(one.name for one in seen.numbers))
+    roots = {one.partition(".")[0] for one in named} if seen.source in READ else ()
+    kept = {name for name in (*parameters, *roots) if len(own.bound.get(name, ())) == 1}
     shown: tuple[SeenArray | SeenNumber | SeenBinding, ...]
     shown = (*seen.arrays, *seen.numbers, *seen.bindings)
     return frozenset(

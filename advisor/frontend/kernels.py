@@ -55,7 +55,15 @@ from advisor.frontend.seen import (
 )
 from advisor.frontend.statements import Body
 from advisor.frontend.trees import tree_of
-from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext, lines_of
+from advisor.ir.kernel import (
+    SOME,
+    DeclaredArray,
+    Kernel,
+    Places,
+    SizeBinding,
+    SourceContext,
+    lines_of,
+)
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER
 from advisor.observed import READ, Seen
 from advisor.source import SourceProblem, Span
@@ -279,6 +287,7 @@ def _kernel(
             (seen.source == "assumed" and (seen.arrays or seen.numbers))
             or scope.given & {one.name for one in seen.bindings}
         ),
+        calls=SOME if seen is None else seen.calls,
         alone=seen is not None and seen.alone,
         general=cache(partial(_kernel, found, reader, context, True)),
         kinds=cache(

@@ -20,6 +20,9 @@ from costdb.records import dataclass, field, fields, is_dataclass, replace
 COMPILERS = ("numba", "jit", "njit")
 """Parts of the names of decorators that compile a function."""
 
+SOME = 10
+"""How often a loop, or a call, repeats of which nothing tells that."""
+
 _Of = TypeVar("_Of")
 _Found = TypeVar("_Found")
 _Find = TypeVar("_Find", bound=Callable[..., Any])
@@ -235,6 +238,8 @@ class Kernel:
     context : SourceContext
     implied : frozenset of str
         Those of them of which no more is known than that the source of a statement has them.
+    calls : int
+        How often a program calls it, `SOME` where nothing tells.
     asked : bool
         Whether somebody asked about it, by marking it or by running it. Otherwise its file calls
         it, and what is not understood of it is no news to anybody.
@@ -278,6 +283,7 @@ class Kernel:
     context: SourceContext = field(repr=False)
     observed: frozenset[str] = frozenset()
     implied: frozenset[str] = frozenset()
+    calls: int = SOME
     asked: bool = True
     assumed: bool = False
     alone: bool = False
@@ -355,7 +361,7 @@ class Proposal:
         Builds the edits; called only when somebody looks at them. Empty where the source
         cannot be changed mechanically.
     least : (float, float)
-        The speed-up, and the seconds saved in a call, from which on it is worth a word.
+        The speed-up, and the seconds saved in all calls, from which on it is worth a word.
     rest : Kernel or None
         The kernel without what is changed, where that by itself has to be so much faster.
     computing : (str, str) or None

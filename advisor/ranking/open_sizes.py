@@ -25,7 +25,7 @@ from advisor.finding import (
     Crossover,
     Finding,
 )
-from advisor.ir.kernel import Kernel, Legality, Proposal, Rule
+from advisor.ir.kernel import SOME, Kernel, Legality, Proposal, Rule
 from advisor.ir.statements import Loop, walk
 from advisor.ranking.compare import (
     TRIED_TO,
@@ -62,8 +62,8 @@ STAND_IN = "not bound: its value where another is searched"
 SMALL = 16
 """An edit that pays from here on, or from less, is offered: where it does not, little is lost."""
 
-WORTH_S = 1e-4
-"""What a proposal has to save a call at `EXTENT`, where nothing tells how often that comes."""
+WORTH_S = 1e-3
+"""What a proposal has to save at `EXTENT` in all calls, which are some."""
 
 ALIKE = "size"
 """What sizes are called that are taken to be alike."""
@@ -144,7 +144,9 @@ def opened(
         return None
     here = {**sizes.values, size: EXTENT}
     saved = _saved_s(now, best.costed, here)
-    if saved < WORTH_S or (rest is not None and not _is_felt(saved, all_of_it, here)):
+    if saved * max(kernel.calls, SOME) < WORTH_S or (
+        rest is not None and not _is_felt(saved, all_of_it, here)
+    ):
         # what only small ones gain is worth no word
         return None
     notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []

@@ -21,7 +21,7 @@ from advisor.finding import (
 )
 from advisor.frontend.prefilter import NO_RULE
 from advisor.frontend.seen import solved
-from advisor.ir.kernel import proposals_of
+from advisor.ir.kernel import SOME, proposals_of
 from advisor.ir.spmd.memory import unknown_count
 from advisor.ir.spmd.program import (
     RANKS,
@@ -341,22 +341,30 @@ class WholeProgram:
 
         None where all that it saves is nothing to a program that has to start.
         """
-        around = Whole(None, False, None, finding.priced_as)
+        around, often = Whole(None, False, None, finding.priced_as), float(SOME)
+        begins = partial(_begins, line)
         for entry in self._entries():
-            times = self._runs(entry, lambda s: isinstance(s, Loop) and s.span.start_line == line)
+            times = self._runs(entry, begins)
             if times != 0:
                 around = self._timed(entry, replace(around, times=times))
+                often = times or self._runs(entry, begins, SOME) or 0.0
                 break
-        found, told = weighed(finding, around), finding.prediction
+        told = finding.prediction
         # of a loop that is not all known this is the least
         partly = told is not None and told.omitted and finding.span.start_line == line
-        least = ONCE_S if partly or around.times is None else LEAST_S
-        return None if found.saves_s is not None and found.saves_s < least else found
+        saves_s = weighed(finding, replace(around, times=often)).saves_s
+        small = saves_s is not None and saves_s < (ONCE_S if partly else LEAST_S)
+        return None if small else weighed(finding, around)
 
-    def _runs(self, entry: SpmdFunction, wanted: Callable[[Step], bool]) -> float | None:
-        """Return how often some steps run in all of a function; None where nobody knows."""
+    def _runs(
+        self, entry: SpmdFunction, wanted: Callable[[Step], bool], unknown: float | None = None
+    ) -> float | None:
+        """Return how often some steps run in all of a function; None where nobody knows.
+
+        Unless so often is taken for a loop of which nothing tells.
+        """
         visits = walk(entry.body, into_calls=True)
-        trips = [self._trips(visit.loops) for visit in visits if wanted(visit.step)]
+        trips = [self._trips(visit.loops, unknown) for visit in visits if wanted(visit.step)]
         known = [one for one in trips if one is not None]
         return sum(known) if len(known) == len(trips) else None
 
@@ -459,16 +467,20 @@ class WholeProgram:
             self._prices[entry.name] = price_known(lowered.process, self.machine), lowered.gaps
         return self._prices[entry.name]
 
-    def _trips(self, loops: tuple[Loop, ...]) -> float | None:
+    def _trips(self, loops: tuple[Loop, ...], unknown: float | None) -> float | None:
         found = 1.0
         for loop in loops:
-            if loop.trips is None:
+            trips = unknown
+            with suppress(ExprError, ArithmeticError):
+                trips = unknown if loop.trips is None else float(evaluate(loop.trips, self.sizes))
+            if trips is None:
                 return None
-            try:
-                found *= float(evaluate(loop.trips, self.sizes))
-            except (ExprError, ArithmeticError):
-                return None
+            found *= trips
         return found
+
+
+def _begins(line: int, step: Step) -> bool:
+    return isinstance(step, Loop) and step.span.start_line == line
 
 
 def _calls(name: str, step: Step) -> bool:

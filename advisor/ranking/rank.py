@@ -263,7 +263,7 @@ class _Ranking:
                 speedup, saved_s = chosen.proposal.least
                 rest = self._rest(chosen.proposal)
                 alone = found.ratio.mid if speedup == 1 else self._alone(chosen, now, rest)
-                if alone <= speedup or now - chosen.time_s < saved_s:
+                if alone <= speedup or (now - chosen.time_s) * kernel.calls < saved_s:
                     continue
                 gains += found.ratio.mid >= WORTH and not number
                 if not self.worth(transform.code, found.ratio.mid):

@@ -63,8 +63,8 @@ from transforms.kit.rewrite import span_of
 from transforms.loops import vectorise
 from transforms.loops.array_statements import IF_NOT_EMPTY
 
-LEAST = 2.0, 1e-4
-"""The loop by itself, and seconds in a call: lists take memory of their own."""
+LEAST = 2.0, 1e-3
+"""The loop by itself, and seconds in all calls: lists take memory of their own."""
 
 _LITERALS = frozenset({PYTHON_INTEGER, PYTHON_FLOAT})
 _WIDE = _LITERALS | {"int64", "int32", "float64", "bool"}

@@ -12,6 +12,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
+from math import prod
 from types import MappingProxyType
 
 import libcst as cst
@@ -19,18 +20,21 @@ import libcst as cst
 from advisor.finding import MODULE, ONE_EACH_CORE
 from advisor.frontend import prefilter
 from advisor.frontend.assumed import assumed, assumed_of
-from advisor.frontend.bindings import assigned_names
+from advisor.frontend.bindings import assigned_names, dotted
+from advisor.frontend.spmd.builtin_calls import PARSER
 from advisor.frontend.spmd.functions import has_decorator, is_kernel_as_called
 from advisor.frontend.spmd.reader import Followed
 from advisor.frontend.spmd.run import Defined, Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Range, Record, Sequence, Text, Value
 from advisor.frontend.trees import nodes_in, parts_of
+from advisor.ir.kernel import SOME
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
+from advisor.ir.spmd.steps import Call, Loop, Step, walk
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from advisor.source import tree_of, walked
-from costdb.expr import Expr, free_symbols, to_text
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, to_text
 from costdb.records import replace
 
 _TEXT_LENGTH = 60
@@ -81,8 +85,9 @@ def called(
     facts.setdefault(RANKS, SizeFact(cores, ONE_EACH_CORE))
     # one name for several functions: a call may be of any
     several = {name.partition(":")[0] for name in functions if ":" in name}
+    times = _times(() if reading.top is None else reading.top.steps, facts)
     made = [
-        seen
+        replace(seen, calls=max(times[name], len(defined.sites)))
         for name, defined in functions.items()
         if name.partition(":")[0] not in several
         and defined.sites
@@ -93,7 +98,8 @@ def called(
         # whose number may be a size
         facts[RANK] = SizeFact(1, "the second rank")
         around = {seen.function: seen for seen in assumed(source)}
-        made += (_loop(name, node, run, around.get(name)) for name, node in _loops_alone(run))
+        loops = (_loop(name, node, run, around.get(name)) for name, node in _loops_alone(run))
+        made += (replace(one, calls=max(times[one.line], 1)) for one in loops)
     # the program that the file may be is read with what its source says
     facts.clear()
     facts.update(stated)
@@ -144,6 +150,26 @@ def _loops_alone(run: Run) -> Iterator[tuple[str, cst.For | cst.While]]:
         waiting += [(function, part) for part in parts_of(node)]
 
 
+def _times(steps: tuple[Step, ...], facts: Mapping[str, SizeFact]) -> Counter[str | int]:
+    """Return how often functions are called, by name, and loops are come to, by line."""
+    sizes = {name: fact.value for name, fact in facts.items() if fact.value is not None}
+    found = Counter[str | int]()
+    for visit in walk(steps, into_calls=True):
+        if isinstance(visit.step, Call | Loop):
+            line = visit.step.span.start_line
+            found[visit.step.function if isinstance(visit.step, Call) else line] += prod(
+                _trips(loop.trips, sizes) for loop in visit.loops
+            )
+    return found
+
+
+def _trips(trips: Expr | None, sizes: Mapping[str, int | float]) -> int:
+    try:
+        return SOME if trips is None else int(evaluate(trips, sizes))
+    except (ExprError, ArithmeticError):
+        return SOME
+
+
 def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
     node = defined.function.node
     line = run.span(node.name).start_line
@@ -166,23 +192,45 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             return None
         elif isinstance(value, _NO_ARRAY) and getattr(value, "cls", None) is None:
             others.append((parameter, type(value).__name__.lower()))
-    if not arrays and not others:
+    for path, value in _typed(_attributes(node, names, run)).items():
+        if isinstance(value, Number):
+            numbers.append(_number(path, value, call, run))
+        elif isinstance(value, Array) and (array := _array(path, value.view, (), run)) is not None:
+            arrays.append(array)
+    if not (arrays or others or numbers):
         return None
     ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
     overlaps = tuple(dict.fromkeys(pair for way in ways for pair in way))
     if overlaps and node.decorators:
         return None
-    calls = len(defined.sites)
     return Seen(
         name,
         line,
         "text",
         tuple(arrays),
         tuple(numbers),
-        calls=calls,
         overlaps=overlaps,
         others=tuple(others),
     )
+
+
+def _attributes(
+    node: cst.FunctionDef, names: Mapping[str, Value | None], run: Run
+) -> dict[str, Value | None]:
+    """Return what attributes denote of the objects that a function is given, and of its options."""
+    parts = list(nodes_in(node.body))
+    options = (value for part in parts for value in run.bound.get(part, {}).items())
+    known = {**names, **{name: one for name, one in options if _is_options(one)}}
+    found: dict[str, Value | None] = {}
+    for path in filter(None, (dotted(one) for one in parts if isinstance(one, cst.Attribute))):
+        root, _, attribute = path.partition(".")
+        if isinstance(owner := known.get(root), Record):
+            found[path] = run.entry(owner.number, attribute)
+    return found
+
+
+def _is_options(value: Value | None) -> bool:
+    return isinstance(value, Record) and value.cls is not None and value.cls.name == PARSER
 
 
 def _loop(function: str, node: cst.For | cst.While, run: Run, around: Seen | None) -> Seen:

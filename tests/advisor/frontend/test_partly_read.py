@@ -229,7 +229,8 @@ LISTS = """
         rows = []
         for k in range(40):
             rows.append(np.load(str(k)))
-        print(spread(rows))
+        for _ in range(40):
+            print(spread(rows))
 
 
     main()

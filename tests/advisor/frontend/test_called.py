@@ -1,0 +1,169 @@
+"""What a file's own calls tell of its functions: how often, with which numbers and attributes."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from textwrap import dedent
+from types import FrameType
+
+import pytest
+
+from advisor.engine import Options, check_source
+from advisor.frontend.spmd.called import called
+from advisor.ir.kernel import SOME
+from advisor.observed import Seen
+
+PROGRAM = """\
+import argparse
+import numpy as np
+
+
+class Grid:
+    def __init__(self, n, width):
+        self.n = n
+        self.width = width
+        self.x = np.linspace(0.0, width, n)
+
+    def total(self):
+        s = 0.0
+        for i in range(self.n):
+            s += self.x[i]
+        return s
+
+
+def inner(a, k):
+    return a.sum() * k
+
+
+def middle(a):
+    return sum(inner(a, k) for k in range(3)) + inner(a, 9)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=7)
+    args = parser.parse_args([])
+    grid = Grid(40, 2.0)
+    found = []
+    for step in range(args.steps):
+        for half in (0, 1):
+            found.append(middle(grid.x))
+        found.append(grid.total())
+    return found
+
+
+main()
+"""
+
+
+def seen(source: str) -> dict[str, Seen]:
+    return {one.function: one for one in called("a.py", source)}
+
+
+def counted(source: str, names: list[str]) -> Counter[str]:
+    """Run a program; return how often functions of it are called."""
+    calls = Counter[str]()
+
+    def counting(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename == "<counted>" and code.co_qualname in names:
+            calls[code.co_qualname] += 1
+
+    sys.setprofile(counting)
+    try:
+        exec(compile(source, "<counted>", "exec"), {"__name__": "__main__"})
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_calls_are_counted_as_they_are_in_a_run() -> None:
+    names = ["inner", "middle", "Grid.total", "main"]
+    told = seen(PROGRAM)
+    calls = counted(PROGRAM, names)
+    assert calls == {"inner": 56, "middle": 14, "Grid.total": 7, "main": 1}
+    assert {name: told[name].calls for name in names} == calls
+
+
+def test_of_loops_that_nothing_counts_some_are_taken() -> None:
+    source = PROGRAM.replace(
+        "for step in range(args.steps):", "while np.sum(found) < 1e3:"
+    ).replace("range(args.steps)", "range(0)")
+    assert seen(source)["middle"].calls == 2 * SOME
+
+
+def test_options_and_attributes_have_the_numbers_and_shapes_that_they_get() -> None:
+    told = seen(PROGRAM)
+    numbers = {one.name: one.value for one in told["Grid.total"].numbers}
+    arrays = {one.name: one.shape for one in told["Grid.total"].arrays}
+    assert numbers["self.n"] == 40
+    assert arrays["self.x"] == (40,)
+    assert {one.name: one.value for one in told["main"].numbers} == {"args.steps": 7}
+
+
+NUMBERS = """
+    import numpy as np
+
+
+    def taper(n, radius):
+        rho = np.zeros((n, n))
+        for i in range(n):
+            for j in range(n):
+                d = min(abs(i - j), n - abs(i - j)) / radius
+                rho[i, j] = 1.0 - d
+        return rho
+
+
+    for k in range({times}):
+        print(taper({n}, 8.0).sum())
+"""
+
+
+def saved(n: int, times: int) -> float | None:
+    source = dedent(NUMBERS).format(n=n, times=times)
+    result = check_source("a.py", source, Options("node2026", {}, (), (), None))
+    found = [one.prediction for one in result.findings if one.kernel == "taper"]
+    return None if not found or found[0] is None else found[0].before_s
+
+
+def test_functions_of_numbers_have_times() -> None:
+    few, many = saved(40, 100), saved(160, 100)
+    assert few is not None
+    assert many is not None
+    assert 10 < many / few < 20
+
+
+UNKNOWN = """
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+
+
+    def rows(image):
+        out = np.zeros(image.shape)
+        for y in range(image.shape[0]):
+            for x in range(image.shape[1]):
+                out[y, x] = image[y, x] * 2.0
+        return out
+
+
+    def look_up(table, at):
+        found = table[at]
+        out = np.empty(found.shape)
+        for y in range(found.shape[0]):
+            for x in range(found.shape[1]):
+                out[y, x] = found[y, x] + 1
+        return out
+
+
+    image = comm.recv(source=0)
+    print(rows(image).sum(), look_up(np.arange(9.0), image).sum())
+"""
+
+
+@pytest.mark.parametrize("name", ["rows", "look_up"])
+def test_what_comes_in_has_the_dimensions_that_the_text_needs(name: str) -> None:
+    found = check_source("a.py", dedent(UNKNOWN), Options("node2026", {}, (), (), None)).findings
+    assert [one.code for one in found if one.kernel == name] == ["ADV401"]
