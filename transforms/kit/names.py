@@ -22,6 +22,7 @@ _LIKE = re.compile(r"\b(?:(?:empty|zeros|ones|full)_like|len)\(\s*$")
 _MEASURE = re.compile(r"\.(?:shape|size|dtype|ndim|nbytes|itemsize)\b(?!\s*=(?!=))")
 _KEYWORD = re.compile(r"\A\s*\w+\s*=(?!=)\s*")
 _NAME = re.compile(IDENTIFIER)
+_PARSED = re.compile(r"(\w+) *= *[\w.]+\.parse_args\(")
 BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
 """A subscript of a name."""
 
@@ -83,7 +84,8 @@ def shape_text(view: View, function: SpmdFunction, program: Program, place: Span
     if view.shape is None:
         return None
     symbols = {name for size in view.shape for name in free_symbols(size)}
-    texts = {name: name for name in symbols if _has_value_at(name, function, program, place)}
+    found = {name: _text_at(name, function, program, place) for name in symbols}
+    texts = {name: text for name, text in found.items() if text is not None}
     parts = [python_text(size, texts) for size in view.shape]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
@@ -91,25 +93,44 @@ def shape_text(view: View, function: SpmdFunction, program: Program, place: Span
     return known[0] if len(known) == 1 else f"({', '.join(known)})"
 
 
-def _has_value_at(name: str, function: SpmdFunction, program: Program, place: Span) -> bool:
-    """Return whether a symbol's name surely denotes it at a place, on every rank that gets there.
+def _text_at(name: str, function: SpmdFunction, program: Program, place: Span) -> str | None:
+    """Return what surely has a symbol's value at a place, on every rank that gets there.
 
-    That is so for a name with one meaning that is bound before, in a block around the place.
+    That is a name that is bound once, before and in a block around the place, to just this value,
+    or an option of what is.
     """
-    if not is_name(name) or any(re.fullmatch(rf"{name}_\d+", other) for other in program.sizes):
-        return False
-    if name in function.parameters:
-        return True
-    fact = program.sizes.get(name)
-    if fact is None or fact.span is None or fact.span.start_line >= place.start_line:
-        return False
-    column = fact.span.start_column
-    if column > 0 and not function.whole.contains(fact.span):
-        return False
-    between = program.context.lines[fact.span.start_line - 1 : place.start_line]
-    if column > 0:
-        return all(_indent(line) >= column for line in between if line.strip())
-    return between[0].startswith(name)
+    fact, context = program.sizes.get(name), program.context
+    if fact is None or fact.span is None:
+        return None
+    owner, text, source = name, name, context.source
+    if ".add_argument(" in context.text(fact.span):
+        parsed = _PARSED.findall(source)
+        owner = parsed[0] if len(parsed) == source.count(".parse_args(") == 1 else "?"
+        text = f"{owner}.{name}"
+        if re.search(rf"\b{re.escape(text)}\b", source) is None:
+            return None
+    bound = [(_definition(line, source), line) for line, n in _index(source).bound if n == owner]
+    here = _definition(place.start_line, source)
+    lines = [line for d, line in bound if d is here] or [line for d, line in bound if d is None]
+    if len(lines) != 1 or lines[0] >= place.start_line or f"global {owner}" in source:
+        return None
+    between = [one for one in context.lines[lines[0] - 1 : place.start_line] if one.strip()]
+    column = _indent(between[0])
+    match statement_at(Span(lines[0], column, lines[0], column), context):
+        case ast.Assign(targets=[ast.Name()], value=value) as node:
+            spans = [span_of(one, context.lines) for one in (node, value)]
+            sure = text != name or fact.span in spans
+            sure &= all(_indent(one) >= column for one in between)
+        case _:
+            default = function.whole.contains(fact.span)
+            sure = text in function.parameters and (default or not function.calls)
+    return text if sure else None
+
+
+def _definition(line: int, source: str) -> ast.stmt | None:
+    """Return the outermost definition around a line."""
+    nodes = (n for n in tree_of(source).body if isinstance(n, ast.FunctionDef | ast.ClassDef))
+    return next((n for n in nodes if n.lineno <= line <= (n.end_lineno or 0)), None)
 
 
 def _indent(line: str) -> int:
