@@ -166,10 +166,10 @@ def _collective(
         case _:
             return
     lines = None
-    doubt = _unlike(program, step.send, view)
-    if doubt:
-        safe, words = False, f"{words}; {doubt}"
-    if is_uniform(program, view.shape or ()) and is_simple(step, program) and step.result:
+    # parts that are combined are alike, or the program would fail
+    alike = _is_alike(program, step.send, view) or step.operation is not None
+    words += f"; if `{sent_text(step)}` is as long on every rank" * (not alike)
+    if alike and is_simple(step, program) and step.result:
         if step.op is Op.BCAST:
             lines = _broadcast(program, function, step, view)
         elif step.receive is None and "status" not in step.places:
@@ -191,14 +191,9 @@ def _collective(
     )
 
 
-def _unlike(program: Program, sent: Payload | None, view: View) -> str:
-    """Return on what condition a part is as long at both ends; empty where it surely is."""
-    text = "" if sent is None else sent.text
-    if not is_uniform(program, view.shape or ()):
-        return f"if `{text}` is as long at both ends"
-    if not (view.is_whole or fits(sent)):
-        return f"if no end of `{text}` lies behind its array's"
-    return ""
+def _is_alike(program: Program, sent: Payload | None, view: View) -> bool:
+    """Return whether a part is surely as long at both ends: no slice is cut by its array's end."""
+    return is_uniform(program, view.shape or ()) and (view.is_whole or fits(sent))
 
 
 def _broadcast(
@@ -254,11 +249,8 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
         ]
         if absent:
             words += f"; if `{absent[0]}` is never PROC_NULL, from which `recv` gives None"
-        doubts = [
-            _unlike(program, end.step.send, view) for end, view in zip(sends, views, strict=True)
-        ]
-        doubt = next(filter(None, doubts), "")
-        words += f"; {doubt}" * bool(doubt)
+        alike = all(_is_alike(program, end.step.send, views[0]) for end in sends)
+        words += f"; if `{sent_text(sends[0].step)}` is as long at both ends" * (not alike)
         if later:
             words += f"; if `{later[0]}` is not changed until the request has been waited for"
         first = sends[0]
@@ -267,6 +259,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             for one, view in zip(sends, views, strict=True)
             if one.function is first.function and one.visit.loops == first.visit.loops
         ]
+        edits *= alike
         yield offer(
             first.function,
             first.visit,
@@ -278,7 +271,7 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             tuple(step for _, steps in both for step in steps),
             words + _UNWRITTEN * (len(edits) < len(made)),
             together(*edits) if len(edits) == len(made) else None,
-            safe=not (later or absent or doubt),
+            safe=not (later or absent),
         )
 
 
