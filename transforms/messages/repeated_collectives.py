@@ -49,7 +49,9 @@ _APART = (
     "no iteration uses before its calls what an earlier one made behind its own, if names of arrays"
     " mean different ones"
 )
-_ROOTS = "; each rank adds zeros to what other roots have"
+_ROOTS = "; each rank gives what it is the root of"
+_OF_ROOTS = {Op.BCAST: "Allgatherv", Op.REDUCE: "Allreduce"}
+"""What one call does that has another root in each iteration."""
 _NAN = "; none of the numbers is NaN"
 _ROUNDED = "; sums of floating-point numbers are collected in another order, and agree to rounding"
 _ELEMENT = {"int": "int64", "float": "float64", "complex": "complex128"}
@@ -162,7 +164,7 @@ def _collected(
     method = steps[0].method if as_it_is else steps[0].method.capitalize()
     moves = [s for s in steps if s.root is not None and not is_uniform(program, [s.root])]
     if moves == steps:
-        method = "Allreduce"
+        method = _OF_ROOTS.get(steps[0].op, "Alltoallv")
     texts = [_text(program, one) for one in steps]
     sent = " and ".join(f"`{shortened(one)}`" for one in texts if one)
     place, loop = span_of(parts.node, program.context.lines), parts.loop
@@ -180,7 +182,7 @@ def _collected(
         _REASON,
         (replace(loop, body=inner),),
         (replace(loop, body=_without(inner, parts.talks)), *map(_at_once, parts.talks), more),
-        _APART + _ROOTS * bool(moves) + _ROUNDED * rounded + _NAN * orders,
+        _APART + _ROOTS * any(s.op is Op.BCAST for s in moves) + _ROUNDED * rounded + _NAN * orders,
         edits,
     )
 
