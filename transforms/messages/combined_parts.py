@@ -442,6 +442,7 @@ def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
     if op is Op.REDUCE and made.rest != _COMBINED:
         return None  # elsewhere there is nothing to go on with
     writer = Writer(program, step, op, None if view is None else view.dtype)
+    method = op.value.capitalize()
     if made.operation == "SUM" and view is not None and _keeps_type(program, way, view):
         name, ended = way.target, way.ended
         if made.rest != _COMBINED:
@@ -450,7 +451,7 @@ def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
         return (
             as_buffers(step, view, op, "SUM"),
             writer.alike(view, name, "same", ended),
-            f"let `{op.value.capitalize()}` add up `{sent}`, do not gather it to add",
+            f"let `{method}` add up `{sent}`, do not gather it to add",
             "the same terms are added, in another order: sums of floating-point numbers agree to"
             " rounding; parts of different shapes, which are added with broadcasting, are not",
         )
@@ -465,12 +466,17 @@ def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
             f"let `{op.value}` combine `{sent}` of all ranks, do not gather it",
             "the same numbers are combined, in another order: sums of floating-point numbers agree"
             " to rounding; where some are not numbers (NaN) MPI does not say what an extreme is"
-            + "; if what is added is not of truth values"
+            + f"; if what is added is not of truth values; of arrays `{method}` is what pays"
             * (not _is_of_numbers(step)),
         )
     if way.back is None or (made.operation and made.value is None):
         return None
-    return _on_all(program, visit, way)
+    steps, lines, title, argued = _on_all(program, visit, way)
+    if view is not None and step.operation in ("SUM", "PROD") and len(way.brought) == 1:
+        name = step.result or way.target
+        lines = writer.alike(view, name if made.nodes else way.target, "same", lines[1:])
+        steps, title = as_buffers(step, view, op) + steps[1:], title.replace(op.value, method)
+    return steps, lines, title, argued
 
 
 def _keeps_type(program: Program, way: _Way, view: View) -> bool:
