@@ -215,6 +215,9 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
     if step.send is None or len(names) < len(brought) or not all(map(str.isidentifier, names)):
         return None
     made = _made(program, visit, step, names, rest)
+    if len(names) == 1 and rest:
+        back = steps.get(span_of(rest[0], context.lines))
+        made = _Made(names[0]) if _is_back(step, back, names[0], rest[0]) else made
     if made is None:
         return None
     behind, back = rest[len(made.nodes) :], None
@@ -282,20 +285,9 @@ def _made(
                 name = fresh_name("combined", context.identifiers)
                 return _Made(name, value, operation, nodes=rest[:1])
         return next(filter(None, (_of(rest[:n], names, step, program) for n in (1, 2))), None)
-    if len(names) == 1 and rest and _is_bcast(rest[0], names[0]):
-        return _Made(names[0])
     body, used, others = _on_root(program, visit, step, rest)
     made = _of(body, names, step, program)
     return None if made is None or others - {made.name} else replace(made, nodes=rest[:used])
-
-
-def _is_bcast(node: ast.stmt, name: str) -> bool:
-    value = getattr(node, "value", None)
-    return (
-        isinstance(value, ast.Call)
-        and ast.unparse(value).partition("(")[0].endswith(".bcast")
-        and [ast.unparse(one) for one in value.args[:1]] == [name]
-    )
 
 
 def _on_root(
