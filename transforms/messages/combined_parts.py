@@ -466,7 +466,12 @@ def _instead(program: Program, visit: Visit, way: _Way) -> _Found | None:
     steps, lines, title, argued = _on_all(program, visit, way)
     if view is not None and step.operation in ("SUM", "PROD") and len(way.brought) == 1:
         name = step.result or way.target
-        lines = writer.alike(view, name if made.nodes else way.target, "same", lines[1:])
+        kept = None if lines is None else lines[1:]
+        lines = (
+            None
+            if kept is None
+            else writer.alike(view, name if made.nodes else way.target, "same", kept)
+        )
         steps, title = as_buffers(step, view, op) + steps[1:], title.replace(op.value, method)
     return steps, lines, title, argued
 
