@@ -102,6 +102,12 @@ class Bodies:
     originals: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
     _known: dict[cst.FunctionDef, Inlined | None] = field(default_factory=dict)
 
+    def original(self, node: cst.CSTNode) -> cst.CSTNode:
+        """Return the node of the file that a node stands for, through all that stand between."""
+        while (of := self.originals.get(node)) is not None:
+            node = of
+        return node
+
     def of(self, function: Function) -> Inlined | None:
         """Return what a function does; None for one that is more than assignments and a result."""
         node = function[0]
@@ -145,8 +151,7 @@ class Bodies:
         read = tuple(part for part in made if isinstance(part, cst.CSTNode))
         shown = returned.visit(naming)
         assert isinstance(shown, cst.BaseExpression)
-        for new, old in naming.originals.items():
-            self.originals[new] = self.originals.get(old, old)
+        self.originals |= naming.originals
         given_names = (one.name.value for one in defaults)
         parameters = {
             n: (names[n], one.default) for n, one in zip(given_names, defaults, strict=True)
@@ -288,9 +293,9 @@ class Besides(SimpleStatements):
         # the statement that is read, its calls of functions of the file, and what these give
         self.reads: cst.CSTNode | None = None
         self.expanded: dict[cst.Call, cst.BaseExpression | None] = {}
-        originals, span_of = self.bodies.originals, scope.span
-        scope.span = lambda node: span_of(originals.get(node, node))
-        scope.expanded, scope.elsewhere = self._expanded, originals
+        original, span_of = self.bodies.original, scope.span
+        scope.span = lambda node: span_of(original(node))
+        scope.expanded, scope.elsewhere = self._expanded, self.bodies.originals
         self.pragmas = pragmas
         # of a loop over prange, by its line
         self.threads = threads
@@ -523,8 +528,7 @@ class Besides(SimpleStatements):
                 known = scope.things.keys() | scope.numbers.keys()
                 if isinstance(target, cst.Name) and not numbers and target.value not in known:
                     total = cst.BinaryOperation(target, cst.Add(), value)
-                    places = self.bodies.originals
-                    places[total] = places.get(target, target)
+                    self.bodies.originals[total] = target
                     parts.append(total)
             case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
                 parts = [value, *_holders(target)]

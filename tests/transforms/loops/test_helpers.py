@@ -10,6 +10,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.statements import Loop, walk
 from tests.transforms.loops.test_written_loops import check, indented, proposals, source_of
 
 VALUES = (
@@ -129,3 +131,13 @@ def test_each_call_has_its_own_arguments() -> None:
         ),
     )
     assert all(check(source, seed) for seed in range(3))
+
+
+@pytest.mark.parametrize("through", ["v.ravel()", "v.flat", "v[1:].flatten()"])
+def test_loops_over_all_elements_stand_where_the_function_does(through: str) -> None:
+    loop = f"for one in {through}:\n        out += one"
+    helper = f"def h(v, w):\n    out = w\n    {loop}\n    return out"
+    source = program_of(helper, "return h(g, t)")
+    (kernel,) = read_kernels("f.py", source)
+    lines = {one.span.start_line for one in walk(kernel.body) if isinstance(one, Loop)}
+    assert lines == {1 + source.splitlines().index(f"    for one in {through}:")}
