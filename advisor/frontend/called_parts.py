@@ -28,8 +28,6 @@ _FORMS: Mapping[str, Sequence[Sequence[_Rank]]] = {
     **{"outer": [(2, 1, 1)], "arange": [(1, 0, 0, 0)], "linspace": [(1, 0, 0, 0)]},
     **{"column_stack": [(2, None)], "vstack": [(2, None)]},
     **{"eye": [(2, 0)], "bincount": [(1, 1)], "diff": [(n, n) for n in range(1, MOST)]},
-    "ravel": [(1, None)],
-    "flatten": [(1, None)],
 }
 """Ranks of results, and of operands, of functions that the table has no forms of."""
 
@@ -184,6 +182,8 @@ class Calls(Parts):
             least = int(name.startswith("fft.") or name.endswith("_like"))
             self.rules.largest(made, [self.array(parts[0], least)])
             return made
+        if name in ("ravel", "flatten") and parts:
+            return self.ravelled(parts[0])
         if name in _FORMS and parts:
             return self.formed(_FORMS[name], parts)
         if name in FUNCTIONS and parts:

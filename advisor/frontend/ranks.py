@@ -544,6 +544,12 @@ class Parts:
         self.rules.one_of((made, *taken), [form[: len(taken) + 1] for form in forms])
         return made
 
+    def ravelled(self, part: Part) -> Part:
+        """Return the elements of a part, one after another."""
+        made = self.formed([(1, None)], [self.array(part, 1)])
+        self.rules.needs_whole(made, [part])
+        return made
+
     def called(self, node: ast.Call) -> Part:
         """Return what a call gives: anything."""
         for one in (*node.args, *(one.value for one in node.keywords)):
@@ -588,10 +594,10 @@ class Parts:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for one in parts:
                     self.unpack(one, self.item(part))
+            case ast.Subscript() | ast.Attribute(attr="flat"):
+                self.rules.stored(part, self.part(target))
             case ast.Attribute():
                 self.rules.same(part, self.part(target))
-            case ast.Subscript():
-                self.rules.stored(part, self.part(target))
 
     def bind(self, name: str, part: Part) -> None:
         """Bind a name from here on."""
@@ -623,6 +629,8 @@ class Parts:
         if self.path(node):
             return self.number() if attr in ("pi", "e", "inf", "nan") else Part()
         held = self.part(value)
+        if attr == "flat" and not held.other:
+            return self.ravelled(held)
         if attr in OF_ARRAYS and not held.other:
             whole = attr in ("size", "ndim")
             if attr in ("real", "imag"):

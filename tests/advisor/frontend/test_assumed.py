@@ -429,16 +429,17 @@ def test_what_has_keys_is_no_array(made: str) -> None:
     assert space["levels"](np.array([1, 2, 1]))[1] == 2
 
 
-def test_items_of_a_flattened_array_are_those_of_any_rank() -> None:
+@pytest.mark.parametrize("through", ["image.flatten()", "image.ravel()", "image.flat"])
+def test_items_of_a_flattened_array_are_those_of_any_rank(through: str) -> None:
     source = dedent("""
         import numpy as np
 
         def levels(image):
             found = np.zeros(9, dtype=int)
-            for level in image.flatten():
+            for level in THROUGH:
                 found[level] += 1
-            return np.cumsum(found)[image]
-    """)
+            return found
+    """).replace("THROUGH", through)
     (fix,) = (one.fix for one in checked(source).findings if one.fix is not None)
     images = np.arange(9), np.arange(8).reshape(2, 4) % 3, np.zeros((2, 0, 3), dtype=int)
     results = []
