@@ -145,9 +145,7 @@ def _point(at: Expr, extent: Expr, sizes: Sizes) -> Point:
     try:
         return Point(_absolute(at, extent, sizes))
     except NotUnderstood:
-        if sizes.maxima:
-            raise
-        # one element, from whichever end: outside of loops no more is asked of it
+        # one element, from whichever end
         return Point(at % extent)
 
 

@@ -40,7 +40,7 @@ def f(x, y, n, k, g, t):
 FLOATS = (
     *("x[i]", "y[i]", "x[i] / y[i]", "np.sqrt(x[i])", "np.log(y[i])", "x[i] + y[i]", "-x[i]"),
     *("2 * x[i]", "abs(y[i])", "y[k[i]]", "x[k[i]] * t", "i * t", "g[i, k[i]]", "g[k[i], k[i]]"),
-    *("x[i - 1]", "t / x[i]", "x[i] ** 2", "n[i] / y[i]", "x[-1 - i]", "max(x[i], 0.0)", "g[0, i]"),
+    *("x[i - 1]", "y[i - 2]", "t / x[i]", "x[i] ** 2", "n[i] / y[i]", "x[-1 - i]", "max(x[i], 0.0)", "g[0, i]"),
     *("(x[i] if x[i] > 0 else y[i])", "(1 / x[i] if x[i] else 0.0)", "float(n[i])", "math.exp(t)"),
 )
 WHOLE = (
@@ -274,3 +274,13 @@ def test_narrow_whole_numbers_wrap_around_as_before(line: str) -> None:
         if left[0]:
             for one, other in zip(*left, strict=True):
                 np.testing.assert_array_equal(one, other, edited)
+
+
+@pytest.mark.parametrize("number", ["x[i - 1]", "(y[i] - y[i - 2]) * x[i - 1]", "g[i - 1, 0]"])
+@pytest.mark.parametrize("length", ["len(x)", "n[0]", "len(x) // 2"])
+def test_subscripts_from_the_end_are_followed_round_it(number: str, length: str) -> None:
+    source = source_of(
+        f"out = np.zeros(len(x))\nfor i in range({length}):\n    out[i] = {number}\nreturn out"
+    )
+    assert any("np.roll" in text for _, text in proposals(source)) == (length == "len(x)")
+    assert [check(source, seed) for seed in range(3)]
