@@ -145,7 +145,10 @@ def _point(at: Expr, extent: Expr, sizes: Sizes) -> Point:
     try:
         return Point(_absolute(at, extent, sizes))
     except NotUnderstood:
-        # one element, from whichever end
+        # one element, from whichever end: in loops, up to so many before the first
+        least = substitute(at, dict(sizes.starts))
+        if sizes.maxima and not (isinstance(least, Num) and sizes.non_negative(at - least)):
+            raise
         return Point(at % extent)
 
 
