@@ -97,16 +97,20 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 
 
 def _in_block(
-    body: tuple[Statement, ...], kernel: Kernel, others: Collection[int]
+    body: tuple[Statement, ...], kernel: Kernel, others: Collection[int], around: Sequence[Loop] = ()
 ) -> Iterator[Proposal]:
     for parts in vectorise.at_one_place(body):
         if parts[0].span.start_line not in others:
-            inner = (one for part in parts for one in part.body)
-            yield from list(_listed(parts, kernel)) or _in_block(tuple(inner), kernel, others)
+            inner = tuple(one for part in parts for one in part.body)
+            found = list(_listed(parts, kernel, around))
+            yield from found or _in_block(inner, kernel, others, parts)
 
 
-def _listed(parts: Sequence[Loop], kernel: Kernel) -> Iterator[Proposal]:
-    """Yield a loop, which may be read in parts, over lists in the place of arrays."""
+def _listed(parts: Sequence[Loop], kernel: Kernel, around: Sequence[Loop]) -> Iterator[Proposal]:
+    """Yield a loop, which may be read in parts, over lists in the place of arrays.
+
+    Of what the loop `around` it neither changes nor moves through, it would make them in vain.
+    """
     span, context = parts[0].span, kernel.context
     node = rewrite.statement_at(span, context)
     if not isinstance(node, ast.For) or not rewrite.stands_alone(context, span):
@@ -123,12 +127,18 @@ def _listed(parts: Sequence[Loop], kernel: Kernel) -> Iterator[Proposal]:
     if stored & uses.keys() and len(uses) > 1 and kernel.aliases & uses.keys():
         # views of what changes
         return
+    outer = rewrite.statement_at(around[0].span, context) if around else None
+    moving = {one.array for one in _stores(around)} | (_bound(outer) if outer else set())
     names, count, most, ahead, behind, edits = dict[str, str](), ZERO, 1, "", "", list[Edit]()
     indent, condition = rewrite.indent_at(span, context), _CONDITION
     for array, own in uses.items():
         kept, extents = _kept(own, bound), kernel.extents(array)
         name = rewrite.fresh_name(f"{array}_list", {*context.identifiers, *kernel.locals})
-        part = array + f"[{', '.join(map(ast.unparse, own[0].places[:kept]))}]" * bool(kept)
+        places = own[0].places[:kept]
+        within = {getattr(n, "id", "") for place in places for n in ast.walk(place)}
+        if around and moving.isdisjoint({array, *within}):
+            return
+        part = array + f"[{', '.join(map(ast.unparse, places))}]" * bool(kept)
         names[array], most = name, max(most, len(extents) - kept)
         count = count + prod(extents[kept:], start=ONE) * (1 + (array in stored))
         ahead += f"{name} = {part}.tolist()\n{indent}"

@@ -110,6 +110,11 @@ QUIET = {
         "f8",
     ),
     "a statement for all": ("for i in range(n):\n    x[i] = x[i] * h + y[i]\n", "f8"),
+    "what the loop around it leaves as it is": (
+        "for i in range(1, n):\n    m[i] += m[i - 1]\n    for j in range(1, n):\n"
+        "        y[j] = y[j - 1] // 3 + x[j]\n",
+        "f8",
+    ),
     "a comment between places": (
         "for j in range(1, m.shape[1]):\n    m[0,  # first\n      j] = m[0, j - 1] * h + m[0, j]\n",
         "f8",
