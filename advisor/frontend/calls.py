@@ -409,7 +409,8 @@ class Calls(Generic[A]):
             arguments, ("int64" if whole else "float64") if known else UNKNOWN_DTYPE
         )
         made = Fill("arange", (), dtype, of=tuple(map(door.value, bounds)))
-        if not whole:
+        if not whole and None in map(door.integer, bounds):
+            # what is rounded may come to one more
             return door.vector(made, None)
         ends = [door.size(bound, f"bound{k}") for k, bound in enumerate(bounds)]
         if len(ends) == 1:

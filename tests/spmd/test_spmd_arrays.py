@@ -27,6 +27,7 @@ np.concatenate(([0], np.arange(7), [9])); np.concatenate([np.zeros((2, 3)) for _
 np.fft.rfft2(np.zeros((3, 8, 6)), axes=(1, 2)); np.fft.irfft(np.zeros((4, 6), dtype=complex))
 np.array(list(range(2, 11, 3))); np.zeros(np.dtype('i4').itemsize); np.zeros(MPI.DOUBLE.Get_size())
 np.array([[1, 2.5], [3, 4]]); np.array([True, False]); np.arange(8) * 1j
+np.arange(0, 360, 360 / 36); np.arange(3, 31, 12 / 4); np.arange(30, 0, -6 / 2); np.arange(6 / 2)
 np.split(np.zeros(6), 2)[0]; np.frombuffer(np.zeros(4), dtype=float); np.zeros((2, 3))[[0, 1]]
 """
 
