@@ -104,7 +104,7 @@ class Bodies:
 
     def original(self, node: cst.CSTNode) -> cst.CSTNode:
         """Return the node of the file that a node stands for, through all that stand between."""
-        while (of := self.originals.get(node)) is not None:
+        while (of := self.originals.get(node, node)) is not node:
             node = of
         return node
 

@@ -501,8 +501,7 @@ class Naming(cst.CSTTransformer):
                 made = made.with_changes(attr=attr)
             case cst.Arg(keyword=keyword), cst.Arg():
                 made = made.with_changes(keyword=keyword)
-        if made is not original_node:
-            self.originals[made] = original_node
+        self.originals[made] = original_node
         return made  # type: ignore[return-value]  # an expression takes the place of one
 
 

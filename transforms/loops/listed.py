@@ -97,7 +97,10 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 
 
 def _in_block(
-    body: tuple[Statement, ...], kernel: Kernel, others: Collection[int], around: Sequence[Loop] = ()
+    body: tuple[Statement, ...],
+    kernel: Kernel,
+    others: Collection[int],
+    around: Sequence[Loop] = (),
 ) -> Iterator[Proposal]:
     for parts in vectorise.at_one_place(body):
         if parts[0].span.start_line not in others:

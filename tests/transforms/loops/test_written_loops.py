@@ -40,7 +40,16 @@ def f(x, y, n, k, g, t):
 FLOATS = (
     *("x[i]", "y[i]", "x[i] / y[i]", "np.sqrt(x[i])", "np.log(y[i])", "x[i] + y[i]", "-x[i]"),
     *("2 * x[i]", "abs(y[i])", "y[k[i]]", "x[k[i]] * t", "i * t", "g[i, k[i]]", "g[k[i], k[i]]"),
-    *("x[i - 1]", "y[i - 2]", "t / x[i]", "x[i] ** 2", "n[i] / y[i]", "x[-1 - i]", "max(x[i], 0.0)", "g[0, i]"),
+    *(
+        "x[i - 1]",
+        "y[i - 2]",
+        "t / x[i]",
+        "x[i] ** 2",
+        "n[i] / y[i]",
+        "x[-1 - i]",
+        "max(x[i], 0.0)",
+        "g[0, i]",
+    ),
     *("(x[i] if x[i] > 0 else y[i])", "(1 / x[i] if x[i] else 0.0)", "float(n[i])", "math.exp(t)"),
 )
 WHOLE = (
