@@ -334,16 +334,14 @@ def _rows(expressions: Sequence[Expr]) -> list[Affine]:
 
 @lru_cache(maxsize=4096)
 def _row(expr: Expr) -> Affine | None:
-    found: dict[str, int] = {}
-    names = free_symbols(expr)
-    rest = substitute(expr, dict.fromkeys(names, ZERO))
-    for name, factor in [("", rest), *((n, num(slope_of(expr, n) or 0)) for n in sorted(names))]:
-        if not isinstance(factor, Num) or not isinstance(factor.value, int):
-            return None
-        found[name] = factor.value
     # a slope that is not known is none here
-    same = sum((sym(n) * f for n, f in found.items() if n), num(found[""]))
-    return found if expr - same == ZERO else None
+    slopes = {name: slope_of(expr, name) or 0 for name in sorted(free_symbols(expr))}
+    rest = expr - sum((sym(name) * slope for name, slope in slopes.items()), ZERO)
+    if not isinstance(rest, Num):
+        return None
+    found = {"": rest.value, **slopes}
+    whole = {name: value for name, value in found.items() if isinstance(value, int)}
+    return whole if len(whole) == len(found) else None
 
 
 def _contradict(rows: Sequence[Affine]) -> bool:

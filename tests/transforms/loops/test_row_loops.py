@@ -64,8 +64,8 @@ def test_halves_of_what_is_not_symmetric_are_left_alone() -> None:
     [
         # each row waits for the one above as far as its own end
         "t[i, j] -= t[i, :j] @ t[:j, j] + t[i - 1, j + 1]",
-        # and for what comes later along its own
-        "t[i, j] -= t[i, j - 1] + t[j, j + 1]",
+        # and for what comes above in its column
+        "t[i, j] -= t[i, j - 1] + t[j + 1, j]",
     ],
 )
 def test_triangles_that_wait_either_way_are_left_alone(body: str) -> None:
