@@ -340,15 +340,20 @@ def _searched(
     least: float,
 ) -> _Searched:
     times, low = Middles((before.priced, after.priced), STEPS), 1 + of_ranks
+    nothing = _Searched(name, "", str(TRIED_TO), False, None, None)
     while low <= TRIED_TO:
         with suppress(ExprError):
             times.at({**here, name: low})
             break
         low *= 2  # sizes that small make no kernel
     else:
-        return _Searched(name, "", str(TRIED_TO), False, None, None)
+        return nothing
     prices = before.priced, after.priced
-    found = crossover(*prices, name, here, low, TRIED_TO, least, STEPS)
+    try:
+        found = crossover(*prices, name, here, low, TRIED_TO, least, STEPS)
+    except ExprError:
+        # as where half of an odd number of elements bound a loop
+        return nothing
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:

@@ -167,3 +167,27 @@ UNKNOWN = """
 def test_what_comes_in_has_the_dimensions_that_the_text_needs(name: str) -> None:
     found = check_source("a.py", dedent(UNKNOWN), Options("node2026", {}, (), (), None)).findings
     assert [one.code for one in found if one.kernel == name] == ["ADV401"]
+
+
+CHOSEN = """
+    import numpy as np
+
+
+    def greenwood(time, event):
+        times = np.unique(time[event])
+        var = np.zeros(len(times))
+        for i in range(len(times)):
+            acc = 0.0
+            for k in range(i + 1):
+                n = np.sum(time >= times[k])
+                d = np.sum((time == times[k]) & event)
+                if n > d:
+                    acc += d / (n * (n - d))
+            var[i] = acc
+        return var
+"""
+
+
+def test_loops_over_what_a_mask_chooses_are_no_error() -> None:
+    result = check_source("a.py", dedent(CHOSEN), Options("node2026", {}, (), (), None))
+    assert result.coverage.analysed == ("greenwood",)
