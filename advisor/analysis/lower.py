@@ -65,7 +65,7 @@ from costdb.expr import (
     substitute,
     sym,
 )
-from costdb.expr.functions import Equal
+from costdb.expr.functions import CHANCE, Equal
 from costdb.expr.nodes import Num, Sym
 from costdb.work import (
     NOTHING,
@@ -451,6 +451,10 @@ class _Lowering:
             waiting = loop.compiled is Compiled.WAITING
             called = Leaf(Interpretation(ONE, "call of a compiled function", calls=1, loop=False))
             return [called, *(compiled(one, waiting=waiting) for one in interpreted)]
+        length = loop.high - loop.low
+        if any(name.startswith(CHANCE) for name in free_symbols(length)):
+            # a share of elements that is chosen is no whole number; iterations are
+            loop = replace(loop, high=loop.low + ceil_div(length, ONE))
         halos = self.halos
         held, certain, fetched = dict(halos.held), halos.certain, list(halos.fetched)
         try:

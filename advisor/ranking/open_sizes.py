@@ -340,20 +340,15 @@ def _searched(
     least: float,
 ) -> _Searched:
     times, low = Middles((before.priced, after.priced), STEPS), 1 + of_ranks
-    nothing = _Searched(name, "", str(TRIED_TO), False, None, None)
     while low <= TRIED_TO:
         with suppress(ExprError):
             times.at({**here, name: low})
             break
         low *= 2  # sizes that small make no kernel
     else:
-        return nothing
+        return _Searched(name, "", str(TRIED_TO), False, None, None)
     prices = before.priced, after.priced
-    try:
-        found = crossover(*prices, name, here, low, TRIED_TO, least, STEPS)
-    except ExprError:
-        # as where half of an odd number of elements bound a loop
-        return nothing
+    found = crossover(*prices, name, here, low, TRIED_TO, least, STEPS)
     first, flips = found.after_wins_first, found.flips
     end = str(found.high)
     if not flips:

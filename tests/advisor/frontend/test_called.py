@@ -188,6 +188,8 @@ CHOSEN = """
 """
 
 
-def test_loops_over_what_a_mask_chooses_are_no_error() -> None:
-    result = check_source("a.py", dedent(CHOSEN), Options("node2026", {}, (), (), None))
-    assert result.coverage.analysed == ("greenwood",)
+@pytest.mark.parametrize("call", ["", "greenwood(np.arange(1001.0), np.arange(1001) % 2 == 0)"])
+def test_loops_over_what_a_mask_chooses_have_a_price(call: str) -> None:
+    source = f"{dedent(CHOSEN)}\n\n{call}\n"
+    result = check_source("a.py", source, Options("node2026", {}, (), (), None))
+    assert {one.kernel for one in result.findings} == {"greenwood"}
