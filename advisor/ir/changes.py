@@ -666,6 +666,13 @@ class Names:
             for one in walked(node)
         )
 
+    def method(self, name: ast.Name) -> ast.expr:
+        """Return the method that a name stands for all along, or the name."""
+        match self.once.get(name.id):
+            case ast.Attribute(ast.Name(owner), method) as found if method in self.file.plain:
+                return found if self.stored[owner] < 2 else name
+        return name
+
     def stays(self, target: ast.AST) -> bool:
         """Return whether nobody changes what a target gets: an array takes copies."""
         if not isinstance(target, ast.Name):

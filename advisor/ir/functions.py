@@ -246,9 +246,8 @@ class File:
     ) -> tuple[ast.FunctionDef, Mapping[str, ast.expr]] | None:
         """Return the function of the file that is surely called, and what its parameters are."""
         func = call.func
-        if isinstance(func, ast.Name) and isinstance(names.once.get(func.id), ast.Attribute):
-            # a method by a name of its own
-            func = names.once[func.id]
+        if isinstance(func, ast.Name):
+            func = names.method(func)
         if isinstance(func, ast.Name) and func.id in names.inner:
             node, owner = names.inner[func.id], ""
         elif (

@@ -43,7 +43,7 @@ from advisor.ranking.rank import Worth, always
 from advisor.ranking.worth import Whole, priced_as, weighed
 from advisor.source import SourceProblem, Span
 from costdb.evaluate import Missing, middle
-from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.machines import Machine
 from costdb.pricing import Known, price_known, price_process
 from costdb.records import dataclass, field, replace
@@ -364,7 +364,7 @@ class WholeProgram:
         Unless so often is taken for a loop of which nothing tells.
         """
         visits = walk(entry.body, into_calls=True)
-        trips = [self._trips(visit.loops, unknown) for visit in visits if wanted(visit.step)]
+        trips = [visit.times(self.sizes, unknown) for visit in visits if wanted(visit.step)]
         known = [one for one in trips if one is not None]
         return sum(known) if len(known) == len(trips) else None
 
@@ -466,17 +466,6 @@ class WholeProgram:
             lowered = lower_steps(entry.body)
             self._prices[entry.name] = price_known(lowered.process, self.machine), lowered.gaps
         return self._prices[entry.name]
-
-    def _trips(self, loops: tuple[Loop, ...], unknown: float | None) -> float | None:
-        found = 1.0
-        for loop in loops:
-            trips = unknown
-            with suppress(ExprError, ArithmeticError):
-                trips = unknown if loop.trips is None else float(evaluate(loop.trips, self.sizes))
-            if trips is None:
-                return None
-            found *= trips
-        return found
 
 
 def _begins(line: int, step: Step) -> bool:

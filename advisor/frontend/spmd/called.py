@@ -12,7 +12,6 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
-from math import prod
 from types import MappingProxyType
 
 import libcst as cst
@@ -34,7 +33,7 @@ from advisor.ir.spmd.steps import Call, Loop, Step, walk
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from advisor.source import tree_of, walked
-from costdb.expr import Expr, ExprError, evaluate, free_symbols, to_text
+from costdb.expr import Expr, free_symbols, to_text
 from costdb.records import replace
 
 _TEXT_LENGTH = 60
@@ -157,17 +156,9 @@ def _times(steps: tuple[Step, ...], facts: Mapping[str, SizeFact]) -> Counter[st
     for visit in walk(steps, into_calls=True):
         if isinstance(visit.step, Call | Loop):
             line = visit.step.span.start_line
-            found[visit.step.function if isinstance(visit.step, Call) else line] += prod(
-                _trips(loop.trips, sizes) for loop in visit.loops
-            )
+            called = visit.step.function if isinstance(visit.step, Call) else line
+            found[called] += int(visit.times(sizes, SOME) or 0)
     return found
-
-
-def _trips(trips: Expr | None, sizes: Mapping[str, int | float]) -> int:
-    try:
-        return SOME if trips is None else int(evaluate(trips, sizes))
-    except (ExprError, ArithmeticError):
-        return SOME
 
 
 def _seen(name: str, defined: Defined, run: Run) -> Seen | None:

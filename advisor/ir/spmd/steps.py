@@ -7,12 +7,13 @@ and says what is around each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 
 from advisor.ir.spmd.memory import Buffer, Order, Payload, View
 from advisor.ir.values import Elementwise, Point, Value
 from advisor.source import Span
-from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
 from costdb.records import dataclass, field
 
 # --- ranks ----------------------------------------------------------------------------------------
@@ -465,6 +466,18 @@ class Visit:
     def depth(self) -> int:
         """Loops around the step; loops that only repeat a measurement do not count."""
         return sum(1 for loop in self.loops if not loop.timing)
+
+    def times(self, sizes: Mapping[str, int | float], unknown: float | None = None) -> float | None:
+        """Return how often the step runs, each loop of which nothing tells `unknown` times."""
+        found = 1.0
+        for loop in self.loops:
+            trips = unknown
+            with suppress(ExprError, ArithmeticError):
+                trips = unknown if loop.trips is None else float(evaluate(loop.trips, sizes))
+            if trips is None:
+                return None
+            found *= trips
+        return found
 
 
 def walk(steps: tuple[Step, ...], *, into_calls: bool = False) -> Iterator[Visit]:

@@ -163,6 +163,7 @@ CASES = [
     ("total += again_bound(values, k)\nvalues[0] += 1.0", []),
     ("method = flow.mask\ntotal += method().sum() * k", ["method().sum()"]),
     ("method = flow.mask\ntotal += method().sum()\nflow.grid.z[0] += 2.0", []),
+    ("method = flow.mask\ntotal += method().sum()\nflow = Flow(other)\nother.z[0] = 5.0 * k", []),
     (
         "one, two = weighted(values), weighted(values * k)\ntotal += one * two",
         ["np.sqrt(WEIGHTS + 1.0)", "weighted(values)"],
