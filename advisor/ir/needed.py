@@ -34,7 +34,8 @@ class Needed:
     until : ast.stmt, optional
         Nothing behind it is.
     calls : mapping of ast.stmt to frozenset of str, optional
-        Statements that do nothing but make what these names denote.
+        Statements that make what these names denote, and do nothing else but for what they are
+        given.
 
     Attributes
     ----------
@@ -129,16 +130,18 @@ class Needed:
 
     def _is_kept(self, one: ast.stmt) -> bool:
         """Return whether a statement does more than to compute what is the function's own."""
-        if self._every or one in self._calls:
-            return self._every
+        if self._every:
+            return True
+        if one in self._calls:
+            given = (part for call in _calls(one) for part in (*call.args, *call.keywords))
+            return not all(self._names.is_quiet(call) for part in given for call in _calls(part))
         made = self._names.changes([one])
         own = all(map(self._names.is_own, made.wholly | made.elements))
         known = isinstance(one, _COMPUTING) and own and not (made.unknown or made.strange)
         return not known or not self._is_quiet(one)
 
     def _is_quiet(self, one: ast.stmt) -> bool:
-        calls = (part for part in walked(one) if isinstance(part, ast.Call))
-        return all(map(self._names.is_quiet, calls))
+        return all(map(self._names.is_quiet, _calls(one)))
 
     def made(self, one: ast.stmt) -> frozenset[str]:
         """Return the names through which others see what a statement makes or changes."""
@@ -151,3 +154,7 @@ class Needed:
     def _read(self, *nodes: ast.AST) -> set[str]:
         inner = (part for node in nodes if isinstance(node, Function) for part in names_in(node))
         return {root_of(path) for node in nodes for path, _ in self._names.reads(node)} | {*inner}
+
+
+def _calls(node: ast.AST) -> list[ast.Call]:
+    return [part for part in walked(node) if isinstance(part, ast.Call)]
