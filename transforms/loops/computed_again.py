@@ -53,7 +53,7 @@ from advisor.ir.statements import (
     within,
 )
 from advisor.ir.unchanging import Same, computed_again, is_made, is_work
-from advisor.ir.values import Fill, Read, Scalar, Value, parts_of
+from advisor.ir.values import Fill, Read, Scalar, Value, parts_of, reads
 from advisor.ir.waiting import names_in
 from advisor.numpy_table import Kind
 from advisor.source import Edit, Span
@@ -189,6 +189,10 @@ class _Again:
             return False
         if value is None or isinstance(value, Read | Scalar):
             return is_work(node)
+        known = self.kernel.arrays.keys() | self.kernel.locals.keys()
+        if any(one.array not in known for one in reads(value)):
+            # another step has done without it
+            return False
         parts = (value,) if isinstance(node, ast.Subscript) else parts_of(value)
         try:
             return any(type_of(part, self.kernel).extents for part in parts)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.engine import Options, check_source
 from advisor.finding import Applicability
 from advisor.source import apply_edits
 from tests.transforms.checks import only_kernel
@@ -191,3 +192,22 @@ def test_products_of_complex_numbers_may_be_rounded_otherwise() -> None:
         kernel = only_kernel(text)
         (one,) = TRANSFORM.propose(kernel)
         assert one.legality.applicability is (kind or Applicability.SAFE)
+
+
+def test_what_another_step_has_taken_out_is_no_work() -> None:
+    """A plan has done without the mask that two sums of each group share."""
+    source = """
+import numpy as np
+
+def sums(kind, w):
+    a, b = np.zeros(20), np.zeros(20)
+    for k in range(20):
+        m = kind == k
+        a[k] = w[m].sum()
+        b[k] = (w[m] ** 2).sum()
+    return a, b
+
+sums(np.arange(200) % 20, np.ones(200))
+"""
+    found = check_source("program.py", source, Options("node2026", {}, (), (), 1.0)).findings
+    assert "replace the loop over `k` by array statements" in [one.title for one in found]
