@@ -220,11 +220,12 @@ class Calls(Generic[A]):
                 raise NotUnderstood(f"np.{name} at places that are not written out")
             ahead = () if several is None else (num(len(several)),)
             return ((*ahead, *along),)
-        stated = {one: door.written(rest[one]) for one in row.shaping & rest.keys()}
+        # whichever quotes a text has
+        stated = {n: door.written(rest[n]).replace('"', "'") for n in row.shaping & rest.keys()}
         misfit: ShapeConflict | None = None
         for form in row.forms:
             wanted = {form.where[0]: form.where[1]} if form.where else {}
-            if stated == wanted or (stated and not form.where and name == "meshgrid"):
+            if stated == wanted:
                 try:
                     letters = _fitted(form, shapes)
                 except ShapeConflict as conflict:
