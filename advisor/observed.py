@@ -179,7 +179,8 @@ class Seen:
         """Return the same with what the text of the function tells of all else."""
         if text is None:
             return self
-        own = {one.name for one in self.arrays} | {one.name for one in self.numbers}
+        own = {one.name for one in self.arrays}
+        own |= {one.name.partition("[")[0] for one in self.numbers}
         # of what a list holds the text tells more
         known = own | {name for name, kind in self.others if kind != SEQUENCE}
 

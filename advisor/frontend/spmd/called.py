@@ -37,6 +37,7 @@ from costdb.expr import Expr, free_symbols, to_text
 from costdb.records import replace
 
 _TEXT_LENGTH = 60
+_MOST_ITEMS = 8
 _NO_ARRAY = Sequence | Record | Text | Range
 
 
@@ -181,6 +182,8 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers.append(_number(parameter, value, call, run))
         elif _is_an_array_elsewhere(parameter, defined):
             return None
+        elif items := _numbers_of(value):
+            numbers += (_number(f"{parameter}[{k}]", one, call, run) for k, one in enumerate(items))
         elif isinstance(value, _NO_ARRAY) and getattr(value, "cls", None) is None:
             others.append((parameter, type(value).__name__.lower()))
     for path, value in _typed(_attributes(node, names, run)).items():
@@ -203,6 +206,13 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
         overlaps=overlaps,
         others=tuple(others),
     )
+
+
+def _numbers_of(value: Value | None) -> tuple[Number, ...]:
+    """Return the items of a tuple or list of few numbers."""
+    items = value.items or () if isinstance(value, Sequence) else ()
+    numbers = tuple(one for one in items if isinstance(one, Number) and one.dtype != UNKNOWN_DTYPE)
+    return numbers if len(numbers) == len(items) <= _MOST_ITEMS else ()
 
 
 def _attributes(

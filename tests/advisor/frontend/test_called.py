@@ -10,6 +10,7 @@ from types import FrameType
 import pytest
 
 from advisor.engine import Options, check_source
+from advisor.finding import Verdict
 from advisor.frontend.spmd.called import called
 from advisor.ir.kernel import SOME
 from advisor.observed import Seen
@@ -193,3 +194,31 @@ def test_loops_over_what_a_mask_chooses_have_a_price(call: str) -> None:
     source = f"{dedent(CHOSEN)}\n\n{call}\n"
     result = check_source("a.py", source, Options("node2026", {}, (), (), None))
     assert {one.kernel for one in result.findings} == {"greenwood"}
+
+
+def test_items_of_tuples_are_numbers_of_their_own() -> None:
+    source = dedent("""\
+        import numpy as np
+
+        def halved(img, shape, box):
+            out = np.zeros(shape)
+            for j in range(shape[0]):
+                for i in range(shape[1]):
+                    out[j, i] = img[j // box, i // box]
+            return out
+
+        def of_others(img, pair):
+            return img + pair[0]
+
+        img = np.ones((320, 240))
+        halved(img, (640, 480), 2)
+        halved(img, (640, 480), 2)
+        of_others(img, (img, 1))
+        """)
+    found = seen(source)
+    numbers = {one.name: one.value for one in found["halved"].numbers}
+    assert numbers == {"shape[0]": 640, "shape[1]": 480, "box": 2}
+    assert found["of_others"].others == (("pair", "sequence"),)
+    report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
+    (one,) = report.findings
+    assert (one.span.start_line, one.verdict) == (5, Verdict.GAIN)
