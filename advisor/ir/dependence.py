@@ -75,6 +75,10 @@ def _least(expr: Expr) -> int | Fraction | None:
         case FloorDiv(dividend, Num(divisor)) if divisor > 0:
             inner = _least(dividend)
             return None if inner is None else inner // divisor
+        case FloorDiv(dividend, divisor):
+            # who divides by 0 gets no number
+            inner, by = _least(dividend), _least(divisor)
+            return None if inner is None or by is None or inner < 0 or by < 0 else 0
         case Mod(_, divisor):
             inner = _least(divisor)
             return 0 if inner is not None and inner > 0 else None

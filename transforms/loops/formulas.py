@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import reduce
 
 from advisor.ir.values import Elementwise, Scalar, Value
 from advisor.numpy_table import OF_MATH, PYTHON_INTEGER, ROWS, WHOLE_OF_MATH
 
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 INDEX_BITS, WORD_BITS = 30, 63
+_OPERATORS: Mapping[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+}
 _OF_NUMBERS = frozenset({"absolute", "add", "multiply", "negative", "positive", "subtract"})
 
 
@@ -27,6 +35,18 @@ def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
         case ast.UnaryOp(ast.USub(), operand):
             return Elementwise("negative", (of_text(operand, named),))
     return named(node)
+
+
+def as_calls(node: ast.expr) -> str:
+    """Return the text of a whole number with NumPy's functions in the place of operators."""
+    match node:
+        case ast.BinOp(left, sign, right):
+            return f"{_OPERATORS[type(sign)]}({as_calls(left)}, {as_calls(right)})"
+        case ast.UnaryOp(ast.USub(), ast.BinOp() | ast.Call() as operand):
+            return f"negative({as_calls(operand)})"
+        case ast.Call(ast.Name("max" | "min" as name), parts):
+            return reduce(lambda one, other: f"{name}imum({one}, {other})", map(as_calls, parts))
+    return ast.unparse(node)
 
 
 def adds_truths(node: ast.AST) -> bool:

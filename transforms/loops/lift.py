@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import reduce
 from itertools import chain
 from typing import TypeGuard
@@ -58,11 +59,20 @@ from advisor.numpy_table import (
     reduced_dtype,
     strong,
 )
-from costdb.expr import ZERO, Expr, free_symbols, maximum, num, substitute, sym
+from costdb.expr import (
+    ZERO,
+    Expr,
+    free_symbols,
+    maximum,
+    num,
+    python_text,
+    substitute,
+    sym,
+)
 from costdb.expr.nodes import Mod, Num
 from transforms.kit.kernels import Proofs, proofs, type_of
 from transforms.loops import axes
-from transforms.loops.formulas import WORD_BITS, adds_truths, bits, of_text
+from transforms.loops.formulas import WORD_BITS, adds_truths, as_calls, bits, of_text
 from transforms.loops.masked import NotRaised, quiet
 
 SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
@@ -251,7 +261,7 @@ class Lift:
             return
         for axis, (part, extent) in enumerate(zip(read.region, self._extents(read), strict=True)):
             around = self.around(read.array, read.region, axis) is not None
-            if around or not isinstance(part, Point):
+            if around or not isinstance(part, Point) or self._jumps(part):
                 continue
             if self.loop.variable in free_symbols(part.at):
                 if slope_of(part.at, self.loop.variable) == -1:
@@ -470,6 +480,11 @@ class Lift:
         around = [n for n in moving if self.around(array, region, n) is not None]
         if around:
             return self._rolled(array, region, around[0])
+        if any(map(self._jumps, region)):
+            if self.guarded and self.needed.isdisjoint(as_in or (Read(array, region),)):
+                raise NotRaised
+            table, (first, *others) = self._beside(Read(array, region))
+            return self._gather(Gather(table, first, tuple(others)))
         if len(moving) == 2 and _rank(region) == 0:
             return self._diagonal(array, region, moving), 0
         try:
@@ -515,50 +530,48 @@ class Lift:
 
     def _gather(self, value: Gather) -> tuple[Value, int]:
         """Return what an array has at places, for all iterations."""
-        ranks = {self.rank(one) for one in value.all_places if not isinstance(one, Scalar)}
-        moving = [one for one in value.all_places if not self.is_free(one)]
-        if self.is_free(value.operand):
-            lifted = {id(one): self.value(one) for one in moving}
-            axes = {place for _, place in lifted.values()}
-            if ranks != {0} and (len(moving) < len(value.all_places) or len(axes) > 1):
-                raise NotRaised
-            places = [lifted[id(one)][0] if id(one) in lifted else one for one in value.all_places]
-            axis = axes.pop()
-            assert axis is not None
-            return Gather(value.operand, places[0], tuple(places[1:])), axis
-        if moving and ranks == {0} and isinstance(value.operand, Read):
-            # along an axis beside it the places are the indices themselves
-            return self._gather(self._beside(value, value.operand))
-        operand, place = self.value(value.operand)
-        if moving or place is None or place < len(value.all_places):
+        table, places = value.operand, value.all_places
+        moving = not all(map(self.is_free, places))
+        if isinstance(table, Read) and (moving or any(map(self._jumps, table.region))):
+            # along an axis beside them the places are the indices themselves
+            table, places = self._beside(table, places)
+        ranks = [self.rank(one) for one in places]
+        if self.is_free(table):
+            lifted = [(*self.value(one), own) for one, own in zip(places, ranks, strict=True)]
+            found = {at if own == max(ranks) else 0 for _, at, own in lifted if at is not None}
+            axis = found.pop() if len(found) == 1 else 0
+            first, *others = (self.aligned(v, at, own, max(ranks), axis) for v, at, own in lifted)
+            return Gather(table, first, tuple(others)), axis
+        operand, place = self.value(table)
+        if moving or place is None or place < len(places):
             raise NotRaised
-        return replace(value, operand=operand), place - len(value.all_places) + max(ranks)
+        return replace(value, operand=operand), place - len(places) + max(ranks)
 
-    def _beside(self, value: Gather, table: Read) -> Gather:
-        """Return elements at places of which the index of the loop is one."""
-        extents = self._extents(table)
+    def _jumps(self, part: Subscript) -> bool:
+        """Return whether an index moves otherwise than by one number of places."""
+        moved = isinstance(part, Point) and slope_of(part.at, self.loop.variable)
+        return moved is None or isinstance(moved, Fraction)
+
+    def _beside(self, table: Read, given: Sequence[Value] = ()) -> tuple[Read, tuple[Value, ...]]:
+        """Return an array and places in it, where the index of the loop tells some of them."""
         kept = [n for n, part in enumerate(table.region) if not isinstance(part, Point)]
-        places = dict(zip(kept, value.all_places, strict=False))
-        region = list(table.region)
-        for number, part in enumerate(table.region):
+        places, region = dict(zip(kept, given, strict=False)), list(table.region)
+        for number, (part, extent) in enumerate(zip(region, self._extents(table), strict=True)):
             if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
-                places[number] = self._index(part.at)
-                region[number] = Range(ZERO, extents[number])
+                places[number], region[number] = self._index(part.at), Range(ZERO, extent)
         kept = [n for n, part in enumerate(region) if not isinstance(part, Point)]
         if sorted(places) != kept[: len(places)]:
             raise NotRaised
-        first, *others = [places[number] for number in sorted(places)]
-        return Gather(Read(table.array, tuple(region)), first, tuple(others))
+        return Read(table.array, tuple(region)), tuple(places[number] for number in sorted(places))
 
     def _index(self, at: Expr) -> Scalar:
-        """Return an index that grows by one as a number, as the source has it."""
-        name, rest = index_name(self.loop.variable), at - sym(self.loop.variable)
-        if not isinstance(rest, Num):
+        """Return an index as a number that the source could compute."""
+        names = {**self.kernel.context.scalar_texts}
+        names[self.loop.variable] = index_name(self.loop.variable)
+        text = python_text(at, names)
+        if text is None:
             raise NotRaised
-        text = name if rest == ZERO else f"add({name}, {rest.value})"
-        if rest.value < 0:
-            text = f"subtract({name}, {-rest.value})"
-        return Scalar(text, PYTHON_INTEGER)
+        return Scalar(as_calls(ast.parse(text, mode="eval").body), PYTHON_INTEGER)
 
     def number(self, value: Scalar) -> Value:
         """Return a number that is computed from the index, for all iterations."""
