@@ -319,6 +319,8 @@ class Scope:
             self.lost.discard(name)
             known = self.array_type(name)
             if known != found:
+                if known.dtype == found.dtype and len(known.extents) == len(found.extents):
+                    self.misfits += zip(known.extents, found.extents, strict=True)
                 raise NotUnderstood(f"`{name}` changes its shape or element type here")
         self.forget(name)
         self.lost.discard(name)

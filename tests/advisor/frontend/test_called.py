@@ -222,3 +222,28 @@ def test_items_of_tuples_are_numbers_of_their_own() -> None:
     report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
     (one,) = report.findings
     assert (one.span.start_line, one.verdict) == (5, Verdict.GAIN)
+
+
+def test_attributes_that_a_method_binds_have_the_shape_of_what_it_binds() -> None:
+    source = dedent("""\
+        import numpy as np
+
+        class Mean:
+            def fit(self, data):
+                self.mean = np.zeros(data.shape[1])
+                for i in range(data.shape[0]):
+                    self.mean += data[i]
+
+            def turned(self, data):
+                self.mean = np.zeros(data.shape[0])
+                for i in range(data.shape[1]):
+                    self.mean += data[:, i]
+
+        mean = Mean()
+        mean.fit(np.ones((500, 64)))
+        other = Mean()
+        other.turned(np.ones((500, 64)))
+        """)
+    report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
+    told = {one.span.start_line: one.fix is not None for one in report.findings}
+    assert told == {6: True, 11: True}
