@@ -45,6 +45,7 @@ from advisor.ir.dependence import least_index, non_negative_within
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
     NO_PRICE,
+    Bind,
     Choice,
     Loop,
     Opaque,
@@ -129,11 +130,12 @@ class Loops(Besides):
                 made = replace(made, threads=self.threads(span.start_line))
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
         if trips is None:
-            each = self._each(node)
+            ahead: list[Statement] = []
+            each = self._each(node, ahead)
             if each is not None:
                 counter, extent, named = each
                 made = self._counting(node, counter, (num(0), extent, 1), None, span, named)
-                return (scattered_at_once(made),)
+                return (*ahead, scattered_at_once(made))
         work, found = work_of(node.iter, self.scope), self._effects(node.iter)
         self.scope.relate({*target_names(node.target)} | self.reading.roots(node.iter))
         needed = [self._computed(value, span) for value in work.values]
@@ -237,8 +239,12 @@ class Loops(Besides):
         loop = _stated_trips(replace(looped, body=(*each, *looped.body)))
         return (loop,) if trips is not None else (Opaque(UNTOLD, frozenset(), span), loop)
 
-    def _each(self, node: cst.For) -> tuple[str | None, Expr, Sequence[Item]] | None:
+    def _each(
+        self, node: cst.For, ahead: list[Statement]
+    ) -> tuple[str | None, Expr, Sequence[Item]] | None:
         """Read ``for x in a[1:]``, ``enumerate(a)`` and ``zip(a, b)`` over arrays.
+
+        What computes such is put `ahead` of the loop.
 
         Returns
         -------
@@ -258,7 +264,7 @@ class Loops(Besides):
                 cst.Tuple(elements=[cst.Element(cst.Name(value=index)), cst.Element(part)]),
             ) if not scope.not_builtin("enumerate"):
                 counter, given, target = str(index), array, part
-        items = self._items(target, given)
+        items = self._items(target, given, ahead)
         if items is None:
             return None
         named = {counter, *(name for name, _, _ in items)}
@@ -270,7 +276,7 @@ class Loops(Besides):
         return counter, minimum(*lengths) if len(lengths) > 1 else lengths[0], items
 
     def _items(
-        self, target: cst.BaseExpression, given: cst.BaseExpression
+        self, target: cst.BaseExpression, given: cst.BaseExpression, ahead: list[Statement]
     ) -> Sequence[Item] | None:
         """Return the names that go through arrays side by side; None where anything else is."""
         match given, target:
@@ -281,7 +287,7 @@ class Loops(Besides):
                 if any(a.keyword or a.star for a in arguments) or len(arguments) != len(elements):
                     return None
                 parts = [
-                    self._items(element.value, argument.value)
+                    self._items(element.value, argument.value, ahead)
                     for element, argument in zip(elements, arguments, strict=True)
                 ]
                 known = [part for part in parts if part is not None]
@@ -289,15 +295,20 @@ class Loops(Besides):
             case cst.Name(value=numbers), cst.Name(value=name) if numbers in self.scope.listed:
                 length, dtype = self.scope.listed[numbers]
                 return [(name, Scalar(numbers, dtype), length)]
-            case cst.Name() | cst.Subscript(), cst.Name(value=name):
-                try:
-                    value = value_of(given, self.scope)
-                except NotUnderstood:
-                    return None
-                if isinstance(value, Read) and (extents := self.scope.type_of(value).extents):
-                    return [(name, value, extents[0])]
             case cst.Name() | cst.Subscript(), cst.Tuple(elements=elements):
                 return self._columns([one.value for one in elements], given)
+            case _, cst.Name(value=name):
+                try:
+                    value = value_of(given, self.scope)
+                    extents = self.scope.type_of(value).extents
+                except NotUnderstood:
+                    return None
+                if extents and not isinstance(value, Read):
+                    ahead.append(made := self._computed(value, self.scope.span(given)))
+                    assert isinstance(made, Bind)
+                    value = Read(made.name, whole(extents))
+                if extents and isinstance(value, Read):
+                    return [(name, value, extents[0])]
         return None
 
     def _columns(
