@@ -239,7 +239,9 @@ def _kernel(
         more = (
             {}
             if general
-            else agreeing(scope.misfits, shown, scope.seen.arrays.values(), entered, sizes)
+            else agreeing(
+                scope.misfits, scope.rebound, shown, scope.seen.arrays.values(), entered, sizes
+            )
         )
         # each at most once: what runs showed may contradict itself
         more = {one: now for one, now in more.items() if one not in alike}

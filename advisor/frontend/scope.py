@@ -183,6 +183,8 @@ class Scope:
         Functions of the file that are being read where they are called, outermost first.
     misfits : list of tuple of Expr
         Extents that are not known to agree, and kept something from being understood.
+    rebound : list of tuple of Expr
+        Extents of names, and of what is bound to these.
     splits : dict of str to Split
         Of which part of their ranges loops are being read, by the symbols of their indices.
     holding : dict of CSTNode to bool
@@ -242,6 +244,7 @@ class Scope:
     given: set[str] = field(default_factory=set)
     calls: tuple[str, ...] = ()
     misfits: list[tuple[Expr, ...]] = field(default_factory=list)
+    rebound: list[tuple[Expr, ...]] = field(default_factory=list)
     splits: dict[str, Split] = field(default_factory=dict)
     holding: dict[cst.CSTNode, bool] = field(default_factory=dict)
 
@@ -320,7 +323,7 @@ class Scope:
             known = self.array_type(name)
             if known != found:
                 if known.dtype == found.dtype and len(known.extents) == len(found.extents):
-                    self.misfits += zip(known.extents, found.extents, strict=True)
+                    self.rebound += zip(known.extents, found.extents, strict=True)
                 raise NotUnderstood(f"`{name}` changes its shape or element type here")
         self.forget(name)
         self.lost.discard(name)

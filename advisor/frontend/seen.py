@@ -253,13 +253,21 @@ def _extent(array: SeenArray, axis: int) -> int | str | None:
     Two sizes of a program may be one number where it was looked at: that of a rank's last row, and
     of all rows, on the last rank.
     """
-    if array.shape is None:
-        return None
-    return array.like[axis] if array.like and array.shape[axis] != 1 else array.shape[axis]
+    known = _shape(array)[axis]
+    return array.like[axis] if array.like and known != 1 else known
+
+
+def _shape(array: SeenArray) -> tuple[int | None, ...]:
+    """Return the extents that are known, also where not all are."""
+    if array.shape is not None:
+        return array.shape
+    told = array.like or ("",) * array.ndim
+    return tuple(int(one) if one.isdecimal() else None for one in told)
 
 
 def agreeing(
     misfits: Iterable[tuple[Expr, ...]],
+    rebound: Sequence[tuple[Expr, ...]],
     arrays: Iterable[DeclaredArray],
     bound: Iterable[DeclaredArray],
     given: Collection[str],
@@ -271,6 +279,8 @@ def agreeing(
     ----------
     misfits : iterable of tuple of Expr
         Pairs that are not known to agree.
+    rebound : sequence of tuple of Expr
+        Pairs that agree where sizes say so: of an attribute's, and of what is bound to it.
     arrays : iterable of DeclaredArray
         Those that nobody declared.
     bound : iterable of DeclaredArray
@@ -285,7 +295,7 @@ def agreeing(
     own |= later
     known = {name: size.value for name, size in sizes.items()}
     alike: dict[Expr, Expr] = {}
-    for pair in misfits:
+    for pair in (*misfits, *rebound):
         one, other = (alike.get(extent, extent) for extent in pair)
         kept, gone = _solved(one, other, own)
         if isinstance(kept, Sym) and kept in later and gone not in later:
@@ -298,7 +308,7 @@ def agreeing(
         if free_symbols(kept - gone) <= known.keys():
             if evaluate(kept - gone, known) != 0:
                 continue
-        elif gone.name in given:
+        elif gone.name in given or pair in rebound:
             continue
         alike = {extent: kept if now == gone else now for extent, now in alike.items()}
         alike[gone] = kept
@@ -374,10 +384,10 @@ def seen_sizes(
     bound = array_bindings(seen)
     for array in {**bound, **{one.name: one for one in seen.arrays}}.values():
         declared = arrays.get(array.name)
-        if array.shape is None or declared is None or len(declared.extents) != array.ndim:
+        if declared is None or len(declared.extents) != array.ndim:
             continue
-        for extent, value in zip(declared.extents, array.shape, strict=True):
-            for name, size in solved(extent, value):
+        for extent, value in zip(declared.extents, _shape(array), strict=True):
+            for name, size in () if value is None else solved(extent, value):
                 values.setdefault(name, set()).add(size)
                 origins.setdefault(name, array.made)
     later = (one.what for one in seen.bindings if isinstance(one.what, SeenNumber))

@@ -188,10 +188,13 @@ class ProgramDoor(Maker):
         fresh = target is None
         if target is None and (found.extents or not known):
             dtype = None if found.dtype == UNKNOWN_DTYPE else strong(found.dtype)
-            counted = known and not isinstance(form, forms.Chosen)
+            extents = found.extents
+            if isinstance(form, forms.Chosen):
+                # as many on no two ranks
+                extents = (self.unknown_length(varies=True), *extents[1:])
             target = self.fresh(
                 dtype,
-                found.extents if counted else None,
+                extents if known else None,
                 Origin.COMPUTED if copied is None else Origin.COPY,
                 _order_of_result(form, views),
                 copied=copied,

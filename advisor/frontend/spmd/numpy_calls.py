@@ -199,6 +199,24 @@ class NumPy(ProgramDoor):
         first = Slice(Nothing(), Number(longest), Nothing())
         return Sequence(None, subscript(source, first, run, self.span, self.source), count)
 
+    def unique(self, arguments: Arguments) -> Value:
+        """Return the values of an array, each once."""
+        given = arguments.at(0)
+        if len(arguments.all) > 1 or not isinstance(given, Array):
+            return Opaque("the result of numpy.unique is not known")
+        return self.allocated(given.view.dtype, (self.unknown_length(varies=True),))
+
+    def nonzero(self, arguments: Arguments) -> Value:
+        """Return the places along each axis where something holds."""
+        given = arguments.at(0)
+        shape = given.view.shape if isinstance(given, Array) else None
+        if len(arguments.all) > 1:
+            return self.called("where", None, arguments)
+        if shape is None:
+            return Opaque("the places of something whose shape is not known")
+        length = self.unknown_length(varies=True)
+        return Sequence(tuple(self.allocated("int64", (length,)) for _ in shape), is_list=False)
+
     def called(self, name: str, owner: Array | None, arguments: Arguments) -> Value:
         """Return what a function gives, or a method of an owner, and note the steps that it takes.
 
@@ -326,6 +344,8 @@ _HANDLERS: dict[str, Callable[[NumPy, Arguments], Value]] = {
     "ndarray": NumPy.over_memory,
     "append": lambda numpy, _: numpy.allocated(None, (numpy.unknown_length(),)),
     "flatnonzero": lambda numpy, _: numpy.allocated("int64", (numpy.unknown_length(),)),
+    "unique": NumPy.unique,
+    **dict.fromkeys(("nonzero", "where"), NumPy.nonzero),
     "array_split": lambda numpy, given: numpy.split(given, unlike=1),
     "split": NumPy.split,
     "dtype": _dtype,

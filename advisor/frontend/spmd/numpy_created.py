@@ -69,10 +69,10 @@ class Maker:
         self.run.emit(Allocate(view.buffer, self.span))
         return Array(view)
 
-    def unknown_length(self) -> Expr:
+    def unknown_length(self, *, varies: bool = False) -> Expr:
         """Return the length of a new vector, which nothing tells."""
-        name = f"{self.run.target or 'array'}.n0"
-        return self.run.symbols.unknown(name, "its length is not known", self.span)
+        name, why = f"{self.run.target or 'array'}.n0", "its length is not known"
+        return self.run.symbols.unknown(name, why, self.span, varies=varies)
 
     def copied(
         self,

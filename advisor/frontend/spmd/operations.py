@@ -21,6 +21,7 @@ from advisor.frontend.spmd.values import (
     Nothing,
     Number,
     Opaque,
+    Record,
     Request,
     Sequence,
     Text,
@@ -297,6 +298,10 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
         case Op.BCAST if isinstance(sent, Number):
             # on all ranks what it was on one
             return replace(sent, varies=False)
+        case Op.BCAST if isinstance(sent, Record) or (
+            isinstance(sent, Sequence) and sent.items and not run.varies(sent)
+        ):
+            return sent
         case Op.BCAST | Op.ALLREDUCE | Op.SCAN | Op.EXSCAN | Op.REDUCE:
             return _alike(made, run, span, text, varies=made.op in (Op.SCAN, Op.EXSCAN))
         case Op.GATHER | Op.ALLGATHER:

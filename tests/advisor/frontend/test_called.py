@@ -9,11 +9,14 @@ from types import FrameType
 
 import pytest
 
-from advisor.engine import Options, check_source
+from advisor.engine import Options, check_source, seen_functions
 from advisor.finding import Verdict
+from advisor.frontend.kernels import read_kernels
 from advisor.frontend.spmd.called import called
 from advisor.ir.kernel import SOME
+from advisor.ir.statements import Loop, Opaque, Unknown, walk
 from advisor.observed import Seen
+from costdb.expr import evaluate
 
 PROGRAM = """\
 import argparse
@@ -247,3 +250,67 @@ def test_attributes_that_a_method_binds_have_the_shape_of_what_it_binds() -> Non
     report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
     told = {one.span.start_line: one.fix is not None for one in report.findings}
     assert told == {6: True, 11: True}
+
+
+@pytest.mark.parametrize(
+    ("made", "trips"),
+    [
+        ("np.linspace(0.0, 1.0, 50)", 50),
+        ("np.sort(x)", 4000),
+        ("2.0 * x[1:]", 3999),
+        ("np.sqrt(y)[:, 0]", 4000),
+        ("y.sum(axis=0)", 3),
+    ],
+)
+def test_loops_over_what_is_computed_run_as_often_as_that_is_long(made: str, trips: int) -> None:
+    body = dedent(f"""\
+        def f(x, y):
+            total = 0.0
+            for v in {made}:
+                total += v * v
+            for k, v in enumerate({made}):
+                total += k * v
+            for v, w in zip({made}, x):
+                total += w * v
+            return total
+        """)
+    source = f"import numpy as np\n\n{body}\nf(np.ones(4000), np.ones((4000, 3)))\n"
+    options = Options("node2026", {}, (), (), 1.0)
+    (kernel,) = read_kernels("f.py", source, seen_functions("f.py", source, options))
+    sizes = {name: one.value for name, one in kernel.sizes.items()}
+    loops = [one for one in walk(kernel.body) if isinstance(one, Loop)]
+    assert [int(evaluate(one.high, sizes)) for one in loops] == [trips] * 3
+    assert not [one for one in walk(kernel.body) if isinstance(one, Opaque | Unknown)]
+
+
+def test_what_a_mask_chooses_has_the_other_extents_of_its_array() -> None:
+    source = dedent("""\
+        from dataclasses import dataclass
+
+        import numpy as np
+        from mpi4py import MPI
+
+        @dataclass
+        class Points:
+            at: np.ndarray
+            weight: np.ndarray
+
+        def total(points):
+            found = 0.0
+            for i in range(len(points.at)):
+                found += np.sum(points.at[i] ** 2) * points.weight[i]
+            return found
+
+        comm = MPI.COMM_WORLD
+        points = Points(np.ones((3000, 5)), np.ones(3000)) if comm.rank == 0 else None
+        points = comm.bcast(points, root=0)
+        kept = points.weight > 0.5
+        total(points)
+        total(Points(points.at[kept], points.weight[kept]))
+        """)
+    loop = next(one for one in called("f.py", source) if one.alone)
+    arrays = {one.name: one for one in loop.arrays}
+    assert arrays["points.at"].ndim == 2
+    assert arrays["points.at"].like[1] == "5"
+    report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
+    assert 13 in [one.span.start_line for one in report.findings]
