@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
+from operator import is_not
 
 import libcst as cst
 
@@ -358,6 +360,9 @@ def _mean(length: Expr, variable: str, first: Expr, last: Expr) -> Expr:
 # source.
 
 
+_REDUCING = frozenset({"mean", "sum", "max", "min", "std", "var", "median", "prod"})
+_COMPREHENSION = cst.ListComp | cst.GeneratorExp
+_PERHAPS = cst.IfExp | cst.BooleanOperation | cst.BaseComp | cst.Lambda
 _UNSAID = cst.NamedExpr | cst.Await | cst.Yield | cst.Lambda
 """What binds or leaves where a loop would do it in another place."""
 
@@ -370,8 +375,8 @@ class Comprehension:
     ----------
     name : str
         Of the list.
-    call : libcst.Call
-        What makes the array.
+    call : libcst.BaseExpression
+        What makes the array, or the comprehension that a function is given.
     loop : libcst.For
     after : libcst.BaseSmallStatement
         The statement, with the name in the place of the comprehension.
@@ -379,37 +384,38 @@ class Comprehension:
         Names that are known in the comprehension alone.
     picked : bool
         Whether conditions decide what is in the list.
+    builtin : bool
+        Whether a function of Python is given it, to which numbers of Python are such.
     originals : mapping of CSTNode to CSTNode
         Nodes of the file by what stands for them.
     """
 
     name: str
-    call: cst.Call
+    call: cst.BaseExpression
     loop: cst.For
     after: cst.BaseSmallStatement
     own: frozenset[str]
     picked: bool
+    builtin: bool
     originals: Mapping[cst.CSTNode, cst.CSTNode]
 
 
 def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
     """Return what a statement that makes an array of a comprehension does; None for any other."""
     match part:
-        case cst.SimpleStatementLine(
-            body=[
-                cst.Assign(value=cst.Call(lpar=[]) as call)
-                | cst.Return(value=cst.Call(lpar=[]) as call) as statement
-            ]
-        ):
-            pass
+        case cst.SimpleStatementLine(body=[cst.Assign() | cst.AugAssign() | cst.Return() as small]):
+            statement: cst.BaseSmallStatement = small
         case _:
             return None
-    match call.args:
-        case [cst.Arg(value=cst.ListComp() as made, keyword=None, star="")]:
-            if resolve(call.func, scope.imports) not in CONVERTED:
-                return None
-        case _:
-            return None
+    found = [one for one in nodes_in(part) if _made_of(one, scope) is not None]
+    if len(found) != 1 or not isinstance(found[0], cst.Call):
+        return None
+    call = found[0]
+    made, module = call.args[0].value, _made_of(call, scope)
+    assert isinstance(made, _COMPREHENSION)
+    within = {*nodes_in(made)}
+    if any(isinstance(one, _PERHAPS) for one in nodes_in(part) if one not in within):
+        return None
     if any(isinstance(one, _UNSAID) for one in nodes_in(made)):
         return None
     own = frozenset(
@@ -426,19 +432,71 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
     loop = None if body is None else _around(made.for_in, body)
     if loop is None:
         return None
-    after = statement.with_changes(value=call.with_changes(args=[cst.Arg(name_node(name))]))
-    originals: dict[cst.CSTNode, cst.CSTNode] = {loop: call, after: statement}
+    # the array of it, in the place of the call or of the comprehension
+    array: cst.BaseExpression = name_node(name)
+    if module:
+        array = cst.Call(cst.Attribute(cst.Name(module), cst.Name("array")), [cst.Arg(array)])
+    place = call if len(call.args) == 1 and not module else made
+    originals: dict[cst.CSTNode, cst.CSTNode] = {loop: place}
+    after = _with(statement, made, array, originals)
+    assert isinstance(after, cst.BaseSmallStatement)
     places = {id(one.target): one for one in nodes_in(made) if isinstance(one, cst.CompFor)}
     known = {*nodes_in(part)}
     for one in (*nodes_in(loop), *nodes_in(after)):
         if isinstance(one, cst.For):
             originals.setdefault(one, places[id(one.target)])
         elif one not in known:
-            originals.setdefault(one, call)
+            originals.setdefault(one, place)
         header = one.header if isinstance(one, cst.IndentedBlock) else None
-        originals |= {} if header is None else {header: call}
+        originals |= {} if header is None else {header: place}
     picked = any(isinstance(one, cst.CompFor) and bool(one.ifs) for one in nodes_in(made))
-    return Comprehension(name, call, loop, after, own, picked, originals)
+    builtin = isinstance(call.func, cst.Name) and bool(module)
+    return Comprehension(name, place, loop, after, own, picked, builtin, originals)
+
+
+def _made_of(node: cst.CSTNode, scope: Scope) -> str | None:
+    """Return how a call of a comprehension names NumPy: empty where it makes an array of it.
+
+    None for any other piece of source.
+    """
+    match node:
+        case cst.Call(func=func, args=[cst.Arg(cst.ListComp(), None, star=""), *_]):
+            called = resolve(func, scope.imports) or ""
+            if called in CONVERTED:
+                return ""
+            of_array = called.removeprefix("numpy.") in _REDUCING
+        case cst.Call(
+            cst.Name(name), [cst.Arg(cst.ListComp() | cst.GeneratorExp(), None, star="")]
+        ):
+            of_array = name in ("sum", "max", "min") and not scope.not_builtin(name)
+        case _:
+            return None
+    modules = (one for one, module in scope.imports.items() if module == "numpy")
+    return next(modules, None) if of_array else None
+
+
+def _with(
+    node: cst.CSTNode,
+    old: cst.CSTNode,
+    new: cst.CSTNode,
+    originals: dict[cst.CSTNode, cst.CSTNode],
+) -> cst.CSTNode:
+    """Return a piece of source with another part in it; all others stay the same nodes."""
+    if node is old:
+        return new
+    for field in fields(node):
+        value = getattr(node, field.name)
+        parts = value if isinstance(value, list | tuple) else [value]
+        made = [
+            _with(one, old, new, originals) if isinstance(one, cst.CSTNode) else one
+            for one in parts
+        ]
+        if any(map(is_not, made, parts)):
+            given = made if isinstance(value, list | tuple) else made[0]
+            changed = node.with_changes(**{field.name: given})
+            originals[changed] = node
+            return changed
+    return node
 
 
 def _line(small: cst.BaseSmallStatement) -> cst.SimpleStatementLine:

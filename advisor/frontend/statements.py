@@ -110,7 +110,11 @@ class Body(Loops):
         loop = self._guarded(found.loop, self._compound)
         made = (*room(found.name, span, scope), *loop)
         scope.rename_back(found.own, before)
-        if found.name in scope.locals and not any(map(_is_unread, walk(made))):
+        known = found.name in scope.locals and not any(map(_is_unread, walk(made)))
+        if known and found.builtin and len(scope.locals[found.name].extents) == 1:
+            # a sum of numbers of Python is such a number
+            known = scope.lists[found.name].of_python is False
+        if known:
             then = self._guarded(found.after, self._accounted)
             if not any(map(_is_unread, walk(tuple(then)))):
                 return (*made, *then)

@@ -38,6 +38,7 @@ from costdb.records import IDENTIFIER
 from transforms.kit.kernels import mapped, named, type_of
 from transforms.kit.rewrite import nodes_of, replace_statement, span_of, stands_alone, statements_at
 
+_ATOMS = ast.Call | ast.Name | ast.Subscript | ast.Attribute
 _TRUTHS = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _JOINED = ("logical_and", "logical_or")
 _OVERFLOWING = frozenset({"add", "subtract", "multiply", "square"})
@@ -437,14 +438,22 @@ def in_statement(call: Span, lines: list[str], kernel: Kernel) -> tuple[Edit, ..
         for name in ast.walk(one.target)
         if isinstance(name, ast.Name)
     }
-    if (place.end_line, place.end_column) != (call.end_line, call.end_column):
-        return ()
     if own.intersection(_WORD.findall("\n".join(lines))):
         # names that only the comprehension knows
         return ()
     ahead = Span(place.start_line, place.start_column, call.start_line, call.start_column)
-    *before, made = lines
-    return (replace_statement(place, [*before, f"{context.text(ahead)}{made}"], context),)
+    behind = Span(call.end_line, call.end_column, place.end_line, place.end_column)
+    (*before, made), (first, last) = lines, (context.text(one) for one in (ahead, behind))
+    if "\n" in last:
+        return ()
+    beside = not first.rstrip().endswith(("(", ",", "=", "return")) or last[:1] not in (
+        ")",
+        ",",
+        "",
+    )
+    if beside and not isinstance(ast.parse(made, mode="eval").body, _ATOMS):
+        made = f"({made})"
+    return (replace_statement(place, [*before, f"{first}{made}{last}"], context),)
 
 
 def edits_of(stores: tuple[Store, ...], kernel: Kernel) -> Iterator[Edit]:
