@@ -3,7 +3,8 @@
 **What it does.** Finds calls of one kind that follow one another and do not wait for each other,
 and makes one of them: numbers that are reduced over all ranks, sent by a root to all, or exchanged.
 Reductions to a root are shown, and those with work, tests or calls of functions between them, of
-arrays or of several types, where no later one takes what an earlier one brings.
+arrays or of several types, where no later one takes what an earlier one brings; and calls of one
+function that sends, for several fields.
 
 **Why it costs.** A call that carries little is all latency: a message, or a tree of messages, each
 with its start-up time. What several carry together takes as long as one. The lower-case form
@@ -46,27 +47,16 @@ from collections.abc import Collection, Iterator
 from itertools import takewhile
 
 from advisor.finding import MODULE
+from advisor.ir.changes import Names, root_of
+from advisor.ir.functions import names_around
 from advisor.ir.spmd.memory import Payload, PayloadKind, elements
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import (
-    Call,
-    Communicate,
-    Op,
-    Visit,
-    walk,
-)
+from advisor.ir.spmd.steps import Call, Communicate, Op, Visit, walk
 from advisor.source import Span
-from costdb.expr import Expr, num
+from costdb.expr import num
 from costdb.records import dataclass, replace
-from transforms.kit.memory import new_array, payload_of
-from transforms.kit.names import (
-    argument,
-    bound_names,
-    is_simple,
-    keywords,
-    loaded_names,
-    words,
-)
+from transforms.kit.memory import new_array, payload_of, written
+from transforms.kit.names import argument, bound_names, is_simple, keywords, loaded_names, words
 from transforms.kit.programs import ProgramRule, collective, offer, shortened
 from transforms.kit.ranks import is_exchange, named_rank, on_all_ranks, same_communicator
 from transforms.kit.rewrite import fresh_name, in_place_of, span_of, stretch, suite_at, tree_of
@@ -80,24 +70,48 @@ from transforms.messages.patterns import is_clear
 
 
 _REDUCTIONS = frozenset({Op.REDUCE, Op.ALLREDUCE})
+_ENDS = frozenset({Op.SEND, Op.RECV, Op.SENDRECV, Op.ALLTOALL, Op.ALLGATHER, Op.GATHER, Op.BCAST})
 _Talking = tuple[Visit, list[Visit]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """A statement that makes a reduction, itself or by a function that it calls."""
+    """A statement that makes a reduction, itself or by a function that it calls.
+
+    Or that calls a function once, which makes any messages.
+    """
 
     node: ast.stmt
     visit: Visit
-    step: Communicate
+    steps: tuple[Communicate, ...]
     text: str
+    names: Names
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it makes one reduction, and nothing else."""
+        (step, *more) = self.steps
+        return not more and step.op in _REDUCTIONS and step.operation is not None
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Return the names of what it takes."""
+        called = self.visit.step.function if isinstance(self.visit.step, Call) else ""
+        return words(self.text) - {called}
 
     @property
     def results(self) -> frozenset[str]:
-        """Return the names of what it brings."""
-        if isinstance(self.node, ast.Expr) and self.step.receive is not None:
-            return words(self.step.receive.text.partition("[")[0])
-        return bound_names([self.node])
+        """Return the names of what it brings, or changes."""
+        got = self.steps[0].receive if isinstance(self.node, ast.Expr) else None
+        if got is not None and not isinstance(self.visit.step, Call):
+            return words(got.text.partition("[")[0])
+        # what is drawn before messages is drawn in the same order
+        changes = self.names.changes([self.node])
+        fields = {root_of(path) for path in changes.bound | changes.wholly if "." in path}
+        steps = (one.step for one in walk((self.visit.step,), into_calls=True))
+        views = (view for step in steps for view in written(step) or ())
+        fields |= {root_of(view.buffer.name) for view in views}
+        return bound_names([self.node] * (not isinstance(self.node, ast.Expr))) | fields
 
 
 def reductions_apart(
@@ -121,7 +135,7 @@ def reductions_apart(
                 continue
             group = [first, *_independent(program, talking, first, suite[at + 1 :])]
             taken |= {one.node for one in group}
-            apart = [one for one in group if one.step.span not in told]
+            apart = [one for one in group if one.steps[0].span not in told]
             apart += [one for one in group if one not in apart][:1]
             if len(apart) > 1 and on_all_ranks(function.visits(), first.visit):
                 yield _at_once(function, apart)
@@ -144,22 +158,21 @@ def _reduction(program: Program, talking: list[_Talking], node: ast.stmt) -> _Re
         return None
     place = span_of(node, program.context.lines)
     talks = [
-        (visit, one)
+        (visit, [one for one in inside if isinstance(one.step, Communicate)])
         for visit, inside in talking
         if place.contains(visit.step.span)
-        for one in inside
-        if isinstance(one.step, Communicate)
     ]
     if len(talks) != 1:
         return None
-    ((visit, inner),) = talks
-    step = inner.step
-    if inner.loops or inner.branches or not isinstance(step, Communicate) or not step.blocking:
-        return None
-    if step.op not in _REDUCTIONS or step.operation is None:
-        return None
+    ((visit, found),) = talks
+    steps = tuple(one.step for one in found if isinstance(one.step, Communicate))
     text = program.context.text(visit.step.span) if isinstance(visit.step, Call) else ""
-    return _Reduction(node, visit, step, text or (step.send.text if step.send else step.method))
+    shown = text or (steps[0].method if steps[0].send is None else steps[0].send.text)
+    made = _Reduction(node, visit, steps, shown, names_around(program.context.source, node.lineno))
+    plain = all(x.blocking and x.op in _ENDS | _REDUCTIONS for x in steps)
+    plain &= not any(one.loops for one in found)
+    alone = made.reduces and not found[0].branches
+    return made if plain and (alone or (text and not made.reduces)) else None
 
 
 def _independent(
@@ -170,52 +183,68 @@ def _independent(
     for node in takewhile(lambda one: not isinstance(one, ast.For | ast.While), nodes):
         other = _reduction(program, talking, node)
         # what else the statement does with a result comes behind it
-        if other and _goes_with(first.step, other.step) and not words(other.text) & brought:
+        if other and _goes_with(first, other) and not other.given & brought:
             yield other
             brought |= other.results
         elif loaded_names([node]) & brought:
             brought |= bound_names([node])
 
 
-def _goes_with(one: Communicate, other: Communicate) -> bool:
-    return (
+def _goes_with(first: _Reduction, second: _Reduction) -> bool:
+    calls = (one.visit.step for one in (first, second))
+    named = {one.function for one in calls if isinstance(one, Call)}
+    if not (first.reduces and second.reduces) and (len(named) != 1 or first.text == second.text):
+        return False
+    pairs = list(zip(first.steps, second.steps, strict=False))
+    return len(first.steps) == len(second.steps) and all(
         (one.op, one.operation, one.root) == (other.op, other.operation, other.root)
         and same_communicator(one.communicator, other.communicator)
         and not (one.in_place or other.in_place)
+        and first.visit.loops == second.visit.loops
+        for one, other in pairs
     )
 
 
 def _at_once(function: SpmdFunction, group: list[_Reduction]) -> ProgramProposal:
-    steps = [one.step for one in group]
-    count = num(0)
-    for step in steps:
-        count = count + _elements(step.send or step.receive)
-    memory = payload_of(new_array("reduced", "float64", (count,), steps[0].span), steps[0].span)
-    call = replace(collective(steps[0], steps[0].op, memory, memory), pickled=False)
+    first, calls = group[0], list[Communicate]()
+    for number, step in enumerate(first.steps):
+        alike = [one.steps[number] for one in group]
+        memory = _together([one.send or one.receive for one in alike], step.span)
+        if first.reduces:
+            calls.append(replace(collective(step, step.op, memory, memory), pickled=False))
+        else:
+            calls.append(step if step.send is None else replace(step, send=memory))
+    verb, what = ("reduce", "reduces") if first.reduces else ("send", "sends")
     texts = [
-        f"what `{shortened(one.text)}` reduces"
+        f"what `{shortened(one.text)}` {what}"
         if isinstance(one.visit.step, Call)
         else f"`{shortened(one.text)}`"
         for one in group
     ]
     return offer(
         function,
-        group[0].visit,
-        group[0].visit.step.span,
-        f"reduce {', '.join(texts[:-1])} and {texts[-1]} at once, in one array",
+        first.visit,
+        first.visit.step.span,
+        f"{verb} {', '.join(texts[:-1])} and {texts[-1]} at once, in one array",
         "a call that carries little is all start-up time, and several take as long as one",
-        tuple(steps),
-        (call,),
+        tuple(step for one in group for step in one.steps),
+        tuple(calls),
         "the later one takes nothing of what the earlier one brings, so that what it takes can be"
         " computed before both; sums may be collected in another order, and agree to rounding",
         "they carry numbers of several kinds, or there is work between them",
     )
 
 
-def _elements(payload: Payload | None) -> Expr:
-    """Return how many elements a reduction carries; one where nothing is known of it."""
-    known = payload is not None and payload.kind is PayloadKind.ARRAY
-    return elements(payload) if payload is not None and known else num(1)
+def _together(payloads: list[Payload | None], span: Span) -> Payload:
+    """Return what carries as much as several calls; one number where nothing is known of one."""
+    known = [one for one in payloads if one is not None]
+    if known and all(one.kind is PayloadKind.OBJECT for one in known):
+        held = zip(*(one.parts for one in known), strict=False)
+        return replace(known[0], parts=tuple(_together([*each], span) for each in held))
+    count = num(len(payloads) - len(known))
+    for one in known:
+        count = count + (elements(one) if one.kind is PayloadKind.ARRAY else num(1))
+    return payload_of(new_array("together", "float64", (count,), span), span)
 
 
 # --- fused reductions -----------------------------------------------------------------------------
