@@ -288,7 +288,7 @@ def _stand_ins(program: Program, unbound: Sequence[str]) -> dict[str, Number]:
 def _is_extent(name: str) -> bool:
     """Return whether a symbol was made for the shape of an array of unknown origin."""
     last = name.rpartition(".")[2]
-    return last == "size" or (last[:1] == "n" and last[1:].isdigit())
+    return last in ("size", "len") or (last[:1] == "n" and last[1:].isdigit())
 
 
 # Whole programs: what their parts take, how often places run in them, and what was not seen.

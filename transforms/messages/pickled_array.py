@@ -3,7 +3,8 @@
 **What it does.** Finds arrays that go through mpi4py's lower-case methods again and again, and
 proposes the upper-case ones, which take memory as it is. Both ends of a message change in one
 edit, and the memory that is received into is allocated. An array that is sent as a list of its
-elements is shown, as are lists of numbers that all exchange.
+elements is shown, as are lists of numbers that all exchange, several arrays that go as one object,
+and lists of arrays whose element type the source does not tell.
 
 **Why it costs.** Lower-case methods take any Python object. They turn it into bytes, send how many
 there are, send them, and make a new object of them. For an array that is two copies and an
@@ -34,10 +35,10 @@ comm.Allgatherv(np.ascontiguousarray(mine), (joined, sizes))
 ```
 
 **When it stays quiet.** Numbers, text and other objects, which upper-case methods cannot send;
-arrays whose element type the source does not tell; messages of two ends whose shapes differ, or
-whose other end is not found, or may be another; lists that may hold something else than arrays;
-calls that only some ranks make there; what runs once and saves nothing to speak of; loops that only
-repeat a measurement.
+arrays by themselves whose element type the source does not tell; messages of two ends whose shapes
+differ, or whose other end is not found, or may be another; lists that may hold something else than
+arrays; calls that only some ranks make there; what runs once and saves nothing to speak of; loops
+that only repeat a measurement.
 
 **Fix safety.** Results are the same where elements only move, and where whole numbers are summed.
 Sums of floating-point numbers are collected in another order, so they agree to rounding, and the
@@ -57,10 +58,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from advisor.finding import Applicability
-from advisor.ir.spmd.memory import Payload, PayloadKind, View
+from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements, unknown_count
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Compute, Copy, Op, PartnerKind, Visit, Wait, walk
 from advisor.source import Edit, Span
+from costdb.expr import num
 from costdb.expr.nodes import Num
 from transforms.kit.memory import (
     INTEGERS,
@@ -107,6 +109,7 @@ _REASON = (
 _MOVED = "the same elements come to the same ranks"
 _KEEPS = frozenset({Op.BCAST, Op.GATHER, Op.ALLGATHER, Op.SENDRECV, Op.SEND})
 """Calls that bring what they are given: a reduction joins lists."""
+_WHOLE = frozenset({Op.BCAST, Op.GATHER, Op.ALLGATHER})
 _LISTED = ".tolist()"
 _UNWRITTEN = "; the memory to receive into cannot be written from here"
 
@@ -342,38 +345,56 @@ def announced(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate
 ) -> Iterator[ProgramProposal]:
     """Yield the buffer form of a collective that tells the shapes of what it carries first."""
-    part = _part(step)
-    if part is None or "status" in step.places:
+    part, sent = _part(step), step.send
+    if part is None or sent is None or "status" in step.places:
         return
+    title = f"tell the shapes of `{sent_text(step)}` first, then send them as buffers"
+    after, several = told_first(step, step.op, part), _is_several(step) or part.dtype is None
+    if several:
+        varying = step.op in LISTS or not isinstance(sent.length, Num)
+        call = carried(step, step.op, part.dtype, (elements(part),), varying=varying)
+        title = f"send the arrays of `{sent_text(step)}` as one, by `{call.method}`"
+        after = (*after[2:-1], call)
     yield offer(
         function,
         visit,
         step.span,
-        f"tell the shapes of `{sent_text(step)}` first, then send them as buffers",
+        title,
         "a lower-case method serialises every array, and makes new ones of the bytes at the other"
         " end; an upper-case one sends memory as it is",
         (step,),
-        told_first(step, step.op, part),
+        after,
         "the same elements come to the same ranks, in arrays of the same shapes, if all are of the"
         " element type that the source shows",
-        _edits(program, step, part) or "the statement is of another kind",
+        _edits(program, step, part) or "the statement or the element type is of another kind",
+        conditions=("every rank knows how much comes from each",) * several,
     )
 
 
 def _part(step: Communicate) -> Payload | None:
-    """Return what goes to a rank, or comes from one, if it is surely an array of a known type."""
+    """Return what goes to a rank, or comes from one, if it is surely an array or some arrays."""
     sent = step.send
-    if sent is None:
+    if sent is None or (step.op not in LISTS and step.op not in _WHOLE):
         return None
-    if step.op not in LISTS:
-        known = sent.kind is PayloadKind.ARRAY and sent.dtype in SENDABLE
-        return sent if known and step.op in (Op.BCAST, Op.GATHER, Op.ALLGATHER) else None
-    if sent.kind is not PayloadKind.OBJECT or not sent.parts or _may_be_nothing(sent.text):
-        return None
+    if sent.kind is PayloadKind.ARRAY and step.op not in LISTS:
+        return sent if sent.dtype in SENDABLE else None
     kinds = {(part.kind, part.dtype) for part in sent.parts}
+    known = sent.kind is PayloadKind.OBJECT and len(kinds) == 1 and not _may_be_nothing(sent.text)
+    if not known or sent.parts[0].kind is not PayloadKind.ARRAY:
+        return None
     first = sent.parts[0]
-    alike = len(kinds) == 1 and first.kind is PayloadKind.ARRAY and first.dtype in SENDABLE
-    return first if alike else None
+    if first.dtype not in SENDABLE | {None} or sent.length in (None, num(1)):
+        return None
+    if step.op in LISTS:
+        return first
+    counts = [elements(one) for one in sent.parts]
+    count = sum(counts[1:], counts[0]) if len(counts) > 1 else counts[0] * sent.length
+    return replace(first, view=None, count=count)
+
+
+def _is_several(step: Communicate) -> bool:
+    """Return whether a call sends a tuple or a list to each, not as many things as there are."""
+    return step.op in _WHOLE and step.send is not None and step.send.kind is PayloadKind.OBJECT
 
 
 def _may_be_nothing(text: str) -> bool:
@@ -392,7 +413,7 @@ def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
     """Return what tells shapes before a statement, and uses what came in the place of its call."""
     context, place, numpy = program.context, step.statement, program.context.array_module
     text = argument(step, "sendobj", program) or argument(step, "obj", program)
-    if text is None or numpy is None:
+    if text is None or numpy is None or part.dtype is None or _is_several(step):
         return None
     writer = Writer(program, step, step.op, part.dtype)
     name, flat = writer.name("received"), " ".join(text.split())
@@ -465,21 +486,23 @@ def _listed_numbers(
     if step.op is not Op.ALLTOALL or sent is None or len(sent.parts) != 1:
         return
     (each,) = sent.parts
-    if each.kind is not PayloadKind.OBJECT or len(each.parts) != 1 or each.length is None:
+    if each.kind is not PayloadKind.OBJECT or len(each.parts) != 1:
         return
+    length = unknown_count(each.text) if each.length is None else each.length
     (item,) = each.parts
     numbers = item.parts if item.kind is PayloadKind.OBJECT else (item,)
     known = all(one.kind is PayloadKind.SCALAR for one in numbers) and bool(numbers)
-    if isinstance(each.length, Num) or not known or not on_all_ranks(function.visits(), visit):
+    if isinstance(length, Num) or not known or not on_all_ranks(function.visits(), visit):
         return
-    call = carried(step, step.op, "float64", (each.length * len(numbers),), varying=True)
+    call = carried(step, step.op, "float64", (length * len(numbers),), varying=True)
+    listed = replace(sent, parts=(replace(each, length=length),))
     yield offer(
         function,
         visit,
         step.span,
         f"exchange arrays by `Alltoallv`, not `{shortened(sent.text)}` as lists of numbers",
         "a list is an object for each number, each of which is serialised and made again",
-        (step,),
+        (replace(step, send=listed),),
         (shapes_of(call), call),
         "the same numbers come to the same ranks, a column for each where items have several",
         "what makes the lists, and what comes of them, has to be arrays as well",
