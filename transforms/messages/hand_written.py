@@ -2,10 +2,10 @@
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
-(`Scatter`, `Bcast`), piece by piece too (`Gatherv`, `Scatterv`), messages of every rank with every
-rank, one by one, in turns or begun at once, pickled too or by a gather to each (`Alltoall`,
-`Allgather`), and a chain of blocking messages, or an exchange in turns, in which ranks wait for
-others although what they send is ready (`Sendrecv`).
+(`Scatter`, `Bcast`), or piece by piece in whatever loops (`Gatherv`, `Scatterv`), messages of every
+rank with every rank, one by one, in turns or begun at once, pickled too or by a gather to each
+(`Alltoall`, `Allgather`), and a chain of blocking messages, or an exchange in turns, in which ranks
+wait for others although what they send is ready (`Sendrecv`, of memory also where it was pickled).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -37,7 +37,8 @@ what came. Pickled objects stay pickled: whether they need be is ADV601.
 others of the function are under way; chains outside loops, which are set-up or output; pieces that
 are not in the order of ranks; branches that communicate besides; what a root makes anew, or picks
 by its index, for each rank and which is no slice of one array; chains and loops that pass on what
-they received; programs that would wait for ever as they stand.
+they received; pieces of which the same loop brings answers; programs that would wait for ever as
+they stand.
 
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
 rank of the communicator has to call it, in the same order as all others: the two branches show
@@ -55,23 +56,43 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements, extent_of
+from advisor.ir.spmd.memory import (
+    Payload,
+    PayloadKind,
+    View,
+    elements,
+    extent_of,
+    unknown_count,
+)
 from advisor.ir.spmd.program import Program, ProgramProposal, SpmdFunction
-from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step, Visit, walk
+from advisor.ir.spmd.steps import (
+    Communicate,
+    Compute,
+    Copy,
+    Loop,
+    LoopKind,
+    Op,
+    Step,
+    Visit,
+    walk,
+)
 from advisor.ir.values import Point
 from advisor.source import Edit, Span
-from costdb.expr import free_symbols, num, substitute, sym
+from costdb.expr import free_symbols, num, sym
+from costdb.expr.nodes import Num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import (
     by_rank,
     fits,
     may_be_written,
+    new_array,
     plain_array,
     same_memory,
     symbols_of,
 )
 from transforms.kit.names import BASE, argument, bound_in, is_name, is_simple, words
 from transforms.kit.programs import ProgramRule, collective, instead, offer, sent_text
+from transforms.kit.ranks import named_rank
 from transforms.kit.rewrite import (
     Edits,
     before,
@@ -84,6 +105,7 @@ from transforms.kit.rewrite import (
     statement_at,
     together,
 )
+from transforms.messages import message_loops
 from transforms.messages.buffers import carried
 from transforms.messages.patterns import End, Pattern, patterns
 from transforms.messages.traced import traced
@@ -107,36 +129,40 @@ _ADDED = (
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
     """Yield the call that does what several messages do."""
+    yield from _piece_by_piece(program)
     for function in program.functions:
         every = list(patterns(function))
         told = {end.step.span for one in every for end in (one.send, one.take)}
-        for visit, step, loop, call in traced(program, function):
+        for visit, step, loop, calls in traced(program, function):
             if step.span not in told:
-                yield _of_all_ranks(function, visit, step, loop, call)
+                yield _of_all_ranks(function, visit, step, loop, calls)
         for pattern in every:
-            if pattern.send.pieces:
-                yield _instead_of_pieces(function, pattern)
-                continue
             found = _at_root(program, pattern)
             if found is not None:
                 yield _instead_of_fan(program, function, pattern, found)
 
 
 def _of_all_ranks(
-    function: SpmdFunction, visit: Visit, step: Communicate, loop: Loop, call: Communicate
+    function: SpmdFunction,
+    visit: Visit,
+    step: Communicate,
+    loop: Loop,
+    calls: tuple[Communicate, ...],
 ) -> ProgramProposal:
     """Return the call that does what messages of all ranks do."""
+    call = calls[0]
     title = f"let one `{call.method}` exchange `{sent_text(step)}` with all ranks"
     reason = (
         "in a loop each exchange waits for its partner to come to it; a collective has all"
         " messages under way, and costs one call from Python"
     )
     if call.op is Op.SENDRECV:
-        title = "exchange by `Sendrecv`, not by messages that wait for one another"
-        reason = (
-            "each rank waits for the one before it, although what it sends is ready: the last one"
-            " gets its message after all others; `Sendrecv` lets all messages go at once"
-        )
+        buffers = " of memory as it is," * step.pickled
+        title = f"exchange by `Sendrecv`,{buffers} not by messages that wait for one another"
+        waits = "a rank waits for a message before it sends the next one"
+        if free_symbols(loop.high):
+            waits = "the last rank gets its message after all others, as each waits for one"
+        reason = f"{waits}, although what it sends is ready; `Sendrecv` lets all go at once"
     return offer(
         function,
         visit,
@@ -144,12 +170,13 @@ def _of_all_ranks(
         title,
         reason,
         (loop,),
-        (call,),
+        calls,
         _EXCHANGED,
         "what all ranks are sent has no name together"
         if call.op is not Op.SENDRECV
         else "at an end there is nobody",
-        conditions=("every rank knows how much comes from each",) * call.varying,
+        conditions=("every rank knows how much comes from each",) * call.varying
+        + ("every rank has lines of its own",) * (call.op is Op.SENDRECV),
     )
 
 
@@ -361,43 +388,77 @@ def _instead_of_fan(
     )
 
 
-def _instead_of_pieces(function: SpmdFunction, pattern: Pattern) -> ProgramProposal:
+def _piece_by_piece(program: Program) -> Iterator[ProgramProposal]:
+    """Yield a collective for messages piece by piece, all of them to one rank or from it."""
+    found: dict[object, tuple[message_loops.End, message_loops.End, tuple[Loop, ...]]] = {}
+    for pickled in (False, True):
+        for sends, receives in message_loops.meetings(program, pickled=pickled):
+            for ends, others in ((sends, receives), (receives, sends)):
+                if loops := _pieces_of(ends, others):
+                    key = ends[0].function.name, ends[0].step.op
+                    found.setdefault(key, (others[0], ends[0], loops))
+    for end, other, loops in found.values():
+        yield _instead_of_pieces(end, other, loops)
+
+
+def _pieces_of(ends: list[message_loops.End], others: list[message_loops.End]) -> tuple[Loop, ...]:
+    """Return the loops in which each rank but a root sends it pieces, or receives them from it."""
+    every, roots = [*ends, *others], {named_rank(one.partner) for one in ends}
+    named = [named_rank(one.partner) for one in others]
+    plain = all(one.step.blocking and one.step.op in (Op.SEND, Op.RECV) for one in every)
+    root = roots.pop() if len(roots) == 1 else None
+    sure = plain and isinstance(root, Num) and len({x.function.name for x in every}) == 1
+    # all other ranks take part
+    if not sure or not named or any(x is None or isinstance(x, Num) for x in named):
+        return ()
+    shared = set.intersection(*(set(one.visit.loops) for one in every))
+    around = [tuple(x for x in one.visit.loops if x not in shared) for one in every]
+    for one, loops in zip(every, around, strict=True):
+        # what goes the other way may be the answer
+        steps = (x.step for x in walk(loops[:1], into_calls=True))
+        if any(isinstance(x, Communicate) and x.op is not one.step.op for x in steps):
+            return ()
+    return max(around[: len(ends)], key=len) if all(around[len(ends) :]) else ()
+
+
+def _instead_of_pieces(
+    end: message_loops.End, other: message_loops.End, loops: tuple[Loop, ...]
+) -> ProgramProposal:
     """Return the collective for messages piece by piece between a root and each other rank."""
-    root, other, loop = pattern.inner, pattern.outer, pattern.inner.loop
-    step, gathers = pattern.send.step, pattern.gathers
-    sent = pattern.send.step.send or pattern.take.step.receive
-    if sent is None or sent.count is None:
-        # it is a number, at least
-        text, span = ("", step.span) if sent is None else (sent.text, sent.span)
-        sent = Payload(PayloadKind.SCALAR, text, span, dtype="float64", count=num(1))
-    each = replace(root.step, send=sent, receive=None if root.step.pickled else sent)
-    trips, before = num(1), tuple[Step, ...]((each,))
-    assert loop is not None
-    for inner in reversed(root.pieces):
-        trips = trips * (num(1) if inner.trips is None else inner.trips)
-        before = (replace(inner, body=before),)
-    index = root.step.communicator.rank
-    shape = (substitute(trips, {loop.variable: index}), elements(sent))
-    op = Op.GATHER if gathers else Op.SCATTER
-    if not gathers and sent.view is not None and sent.view.region is not None:
+    step, gathers = end.step, end.step.op is Op.RECV
+    sent, trips = other.step.send or step.send, num(1)
+    if sent is None or sent.count is None:  # it is a number, at least
+        sent = Payload(PayloadKind.SCALAR, "", step.span, dtype="float64", count=num(1))
+    for loop in loops:
+        trips = trips * (unknown_count("pieces") if loop.trips is None else loop.trips)
+    each = replace(step, send=sent, receive=None if step.pickled else sent)
+    many = trips * (step.communicator.size - 1)
+    before = Loop(LoopKind.COUNTED, "", num(0), many, 1, many, (each,), step.span)
+    call = replace(step, root=named_rank(other.partner))
+    op, whole = Op.GATHER if gathers else Op.SCATTER, None if gathers else sent.view
+    if whole is not None and whole.region is not None:
         # where only its number tells a piece, all ranks get the same
-        sizes = (name for one in sent.view.buffer.extents or () for name in free_symbols(one))
-        known = {*sizes, *(inner.variable for inner in root.pieces)}
-        same = symbols_of(sent.view) <= known and loop.variable not in known | free_symbols(trips)
-        op = Op.BCAST if same and not _is_changed(root, sent) else op
-    varying = op is not Op.BCAST
-    call = carried(replace(step, root=pattern.root), op, sent.dtype, shape, varying=varying)
+        rank, extents = named_rank(end.partner), whole.buffer.extents or ()
+        known = {x.variable for x in end.visit.loops}.union(*map(free_symbols, extents))
+        known -= frozenset() if rank is None else free_symbols(rank)
+        apart = next((x for x in end.visit.loops if x not in other.visit.loops), None)
+        same = symbols_of(whole) <= known and not _is_changed(End(step, apart), sent)
+        op = Op.BCAST if same else op
+    shape = (trips, elements(sent))
+    call = carried(call, op, sent.dtype, shape, varying=op is not Op.BCAST)
+    piece = new_array("piece", sent.dtype, (elements(sent),), step.span)
+    taken = replace(before, body=(Copy(piece, piece, step.span, allocates=True),))
     return offer(
-        function,
-        pattern.visit,
-        root.step.span,
+        end.function,
+        tuple(x for x in end.visit.loops if x in other.visit.loops),
+        step.span,
         f"let one `{call.method}` {'receive from' if gathers else 'send to'} all ranks,"
         " not a message for each piece",
         _REASON,
-        (replace(loop, body=before),),
-        (call,),
+        (before,),
+        (call, taken),
         _COLLECTED,
-        f"what `{other.step.method}` takes piece by piece has no name together",
+        "what is sent or received piece by piece has no name together",
     )
 
 

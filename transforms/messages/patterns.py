@@ -54,15 +54,12 @@ class End:
         The rank at the other end, over that loop's index.
     text : str
         The partner, as Python.
-    pieces : tuple of Loop
-        Around the message, where one partner is sent several, or sends them.
     """
 
     step: Communicate
     loop: Loop | None = None
     partner: Expr | None = None
     text: str = ""
-    pieces: tuple[Loop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +138,8 @@ def _over_ranks(loop: Loop, inner: Communicate, partner: Partner | None, root: E
         return None
     if any(isinstance(one.step, Leave) for one in walk(loop.body)):
         return None
-    pieces = _pieces(loop.body, inner)
     others = {num(0): (num(1), size), size - 1: (num(0), size - 1)}.get(root)
-    if inner not in loop.body and not pieces:
+    if inner not in loop.body:
         # `if i != rank`, or `if i == rank` with what the root does with its own instead
         guards = [step for step in loop.body if isinstance(step, Branch)]
         if len(guards) != 1 or (inner,) not in (guards[0].then, guards[0].orelse):
@@ -158,13 +154,7 @@ def _over_ranks(loop: Loop, inner: Communicate, partner: Partner | None, root: E
     offset = expand(rank - sym(loop.variable))
     if not isinstance(offset, Num) or (loop.low + offset, loop.high + offset) != others:
         return None
-    return End(inner, loop, rank, partner.text, pieces)
-
-
-def _pieces(steps: tuple[Step, ...], message: Communicate) -> tuple[Loop, ...]:
-    """Return the loops around a message among some steps; none where a branch is around it."""
-    found = [one for one in walk(steps) if one.step == message]
-    return found[0].loops if found and not found[0].branches else ()
+    return End(inner, loop, rank, partner.text)
 
 
 # --- a root and all others ----------------------------------------------------------------------
@@ -188,16 +178,14 @@ def _fan(visit: Visit) -> Iterator[Pattern]:
             continue
         found = list[Pattern]()
         for (loop, inner), (_, other) in zip(here, there, strict=True):
-            gathers, pieces = inner.op is Op.RECV, _pieces(other_arm, other)
-            if inner.op not in (Op.SEND, Op.RECV) or not (pieces or other in other_arm):
+            gathers = inner.op is Op.RECV
+            if inner.op not in (Op.SEND, Op.RECV) or other not in other_arm:
                 continue
             partner = inner.source if gathers else inner.dest
             many = _over_ranks(loop, inner, partner, root) if isinstance(loop, Loop) else None
-            if many is None or bool(many.pieces) != bool(pieces):
-                continue
-            if _meet(many, other, root):
+            if many is not None and _meet(many, other, root):
                 back = other.dest if gathers else other.source
-                once = End(other, text=back.text if back is not None else "", pieces=pieces)
+                once = End(other, text=back.text if back is not None else "")
                 send, take = (once, many) if gathers else (many, once)
                 found.append(Pattern(visit, gathers, send, take, root))
         if len(found) == len(here):
@@ -225,7 +213,7 @@ def _meet(end: End, other: Communicate, root: Expr) -> bool:
     if other.op is not wanted or named_rank(back) != root or not _alike(inner, other):
         return False
     receive = inner if inner.op is Op.RECV else other
-    if "tag" not in receive.places or end.pieces:
+    if "tag" not in receive.places:
         return True  # the messages of two ranks are all of these
     if inner.tag is None or other.tag is None or end.loop is None or end.partner is None:
         return False

@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from advisor.ir.spmd.memory import Payload, PayloadKind, elements
+from advisor.ir.spmd.memory import Payload, PayloadKind, View, elements
 from advisor.ir.spmd.program import Program, SpmdFunction, number_of
 from advisor.ir.spmd.steps import (
     Branch,
     Call,
     Communicate,
+    Compute,
+    Copy,
     Interpret,
     Leave,
     Loop,
@@ -27,10 +29,18 @@ from advisor.ir.spmd.steps import (
     Visit,
     walk,
 )
+from advisor.ir.values import Point
 from costdb.expr import Expr, free_symbols, num, substitute
 from costdb.expr.nodes import Mod
 from costdb.records import replace
-from transforms.kit.memory import apart, may_be_written, plain_array, written_sizes
+from transforms.kit.memory import (
+    apart,
+    may_be_written,
+    plain_array,
+    reads_of,
+    same_memory,
+    written_sizes,
+)
 from transforms.kit.names import bound_in, bound_names, is_uniform, loaded_names, words
 from transforms.kit.ranks import Bound, on_all_ranks, same_communicator
 from transforms.kit.rewrite import span_of, stretch, tree_of
@@ -48,7 +58,8 @@ _MOST = 4
 """Steps with messages that are looked at together."""
 _TAKEN = frozenset({Op.SEND, Op.RECV, Op.SENDRECV, Op.GATHER, Op.SCATTER})
 _SIMPLE = ast.Assign | ast.AugAssign | ast.Expr
-Found = tuple[Visit, Communicate, Loop, Communicate]
+_MOVES = Branch | Loop | Communicate | Interpret | Copy | Compute
+Found = tuple[Visit, Communicate, Loop, tuple[Communicate, ...]]
 _Acts = list[tuple[Communicate, Op, int, int]]
 """What a rank does: a call or one end of it, the rank at the other end, the tag."""
 
@@ -58,7 +69,7 @@ class _Untold(Exception):
 
 
 def traced(program: Program, function: SpmdFunction) -> Iterator[Found]:
-    """Yield messages of all ranks: where, one of them, all, and the call that does the same."""
+    """Yield messages of all ranks: where, one of them, all, and the calls that do the same."""
     found: list[Step] = []
     for visit in function.visits():
         if not _acting((visit.step,)) or any(visit.step in _inside(one) for one in found):
@@ -71,7 +82,8 @@ def traced(program: Program, function: SpmdFunction) -> Iterator[Found]:
             if waits is not None or (each and not _hangs_on_others(program, steps)):
                 if on_all_ranks(function.visits(), visit) and is_clear(function, visit):
                     if waits is not None:
-                        yield visit, *_exchange(steps, waits)
+                        ends = [op for _, op, *_ in runs[-1][1]]
+                        yield visit, *_exchange(steps, waits, ends.count(Op.SEND))
                     else:
                         yield visit, *_collective(program, steps, runs[-1])
                 found += steps
@@ -105,6 +117,8 @@ def _done(steps: tuple[Step, ...], here: Mapping[str, int], done: _Acts) -> str:
             continue
         how = ""
         match step:
+            case Communicate(op=Op.BARRIER):
+                continue  # which all come to
             case Communicate(op=op) if op in _TAKEN and "status" not in step.places:
                 for end, partner in ((Op.SEND, step.dest), (Op.RECV, step.source)):
                     other = None if partner is None else _other(step, partner, here)
@@ -199,15 +213,17 @@ def _waits(program: Program, steps: tuple[Step, ...], runs: tuple[list[_Acts], .
 
 
 def _last(run: list[_Acts]) -> int:
-    """Return after how many messages the last one has come, of each rank's one to one and from one.
+    """Return after how many messages the last one has come, of each rank's two to others at most.
 
     A message leaves at once; a rank waits for what it receives.
     """
     clocks, left = [0] * len(run), [list(done) for done in run]
     under_way: dict[tuple[int, int, int], int] = {}
-    if any(len({op for _, op, *_ in done}) < len(done) for done in run):
-        return 0
-    for _ in range(2 * len(run)):
+    sends = [(to - rank, op) for rank, done in enumerate(run) for _, op, to, _ in done]
+    ways = [way % len(run) for way, op in sends if op is Op.SEND]
+    if any(ways.count(way) < len(run) - 1 for way in ways):
+        return 0  # not all send the same way
+    for _ in range(sum(map(len, run))):
         for rank, done in enumerate(left):
             if not done:
                 continue
@@ -226,27 +242,48 @@ def _last(run: list[_Acts]) -> int:
 def _is_ready(program: Program, steps: tuple[Step, ...]) -> bool:
     """Return whether the arrays that ranks send are there before anything comes."""
     inside, acting = [one for step in steps for one in _inside(step)], _acting(steps)
-    ends = (Op.SEND, Op.RECV)
-    plain = all(one.op in ends and one.blocking and not one.pickled for one in acting)
-    if not plain or not all(isinstance(one, Branch | Communicate | Interpret) for one in inside):
+    plain = all(one.op in (Op.SEND, Op.RECV) and one.blocking for one in acting)
+    if not plain or not all(isinstance(one, _MOVES) for one in inside):
         return False
-    sent = [plain_array(one.send) for one in acting if one.op is Op.SEND]
-    got = [plain_array(one.receive) for one in acting if one.op is Op.RECV]
+    came = {one.span for one in acting if one.op is Op.RECV}
+    moves = [one for one in inside if isinstance(one, Copy | Compute)]
+    # what is made, or taken as a number, and what is stored
+    new = [one for one in moves if one.allocates or (one.target is None and reads_of(one))]
+    views: list[View | None] = [view for one in new for view in reads_of(one) or (None,)]
+    numbers = [one.span for one in new if one.target is None]
+    sends = (one for one in acting if one.op is Op.SEND)
+    views += [plain_array(x.send) for x in sends if not any(map(x.span.contains, numbers))]
+    own = [one.target.buffer for one in new if one.target is not None]
+    got = [plain_array(one.receive) for one in acting if one.op is Op.RECV and not one.pickled]
+    got += [one.target for one in moves if one not in new and one.target is not None]
     sizes = written_sizes(program)
     return all(
-        one is not None and other is not None and apart(one, other, sizes)
-        for one in sent
-        for other in got
+        one is not None
+        and one.buffer.memory.allocation.span not in came
+        and (one.buffer in own or all(_is_apart(one, other, sizes) for other in got))
+        for one in views
     )
 
 
-def _exchange(steps: tuple[Step, ...], waits: Expr) -> tuple[Communicate, Loop, Communicate]:
-    """Return a message, all that wait for one another, and the exchange."""
+def _is_apart(one: View, other: View | None, sizes: Mapping[str, Expr]) -> bool:
+    """Return whether views share nothing, as lines told apart by numbers from either end do."""
+    if other is None or apart(one, other, sizes):
+        return other is not None
+    pairs = zip(one.region or (), other.region or (), strict=False)
+    points = [(a.at, b.at) for a, b in pairs if isinstance(a, Point) and isinstance(b, Point)]
+    return same_memory(one, other) and any(a != b for a, b in points)
+
+
+def _exchange(
+    steps: tuple[Step, ...], waits: Expr, many: int
+) -> tuple[Communicate, Loop, tuple[Communicate, ...]]:
+    """Return a message, all that wait for one another, and the exchanges."""
     acting = _acting(steps)
     send, receive = ([one for one in acting if one.op is op][-1] for op in (Op.SEND, Op.RECV))
-    call = replace(send, op=Op.SENDRECV, method="Sendrecv", receive=receive.receive)
+    comes = send.send if receive.pickled else receive.receive
+    call = replace(send, op=Op.SENDRECV, method="Sendrecv", receive=comes, source=receive.source)
     chain = Loop(LoopKind.COUNTED, "", num(0), waits, 1, waits, (send,), send.span)
-    return send, chain, replace(call, source=receive.source)
+    return send, chain, (replace(call, pickled=False),) * many
 
 
 # --- messages of each with each -----------------------------------------------------------------
@@ -281,7 +318,7 @@ def _hangs_on_others(program: Program, steps: tuple[Step, ...]) -> bool:
 
 def _collective(
     program: Program, steps: tuple[Step, ...], run: list[_Acts]
-) -> tuple[Communicate, Loop, Communicate]:
+) -> tuple[Communicate, Loop, tuple[Communicate, ...]]:
     """Return one of the messages, all of them, and the collective."""
     sends = ((one, one.send) for one in _acting(steps))
     step, sent = next((one, sent) for one, sent in sends if sent is not None)
@@ -303,4 +340,4 @@ def _collective(
         listed = Payload(PayloadKind.OBJECT, sent.text, sent.span, parts=(sent,), length=size)
         given = listed if op is Op.ALLTOALL else sent
         call = replace(call, send=given, receive=None, pickled=True, method=op.value)
-    return step, loop, call
+    return step, loop, (call,)
