@@ -182,9 +182,7 @@ def _reordered(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
     """Yield a loop whose triangles go the other way, so that only the loop itself waits."""
     plain, known = peeled(loop), kernel
     if plain is loop:
-        plain, known, conditions = substituted(loop, outer, kernel)
-        if conditions:
-            return
+        plain, known = substituted(loop, kernel)
     for (after, before, stores), variant, condition in _made(_by_columns, outer, plain, known):
         argued = legality_of(before, stores, known)
         if argued is None:
