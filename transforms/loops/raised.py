@@ -102,7 +102,7 @@ from transforms.loops.exactness import MODULAR, inexact, legality_of, reductions
 from transforms.loops.lift import Lift, Raised, needed
 from transforms.loops.masked import NotRaised
 from transforms.loops.raising import is_raisable, raised
-from transforms.loops.reordered import peeled, reordered
+from transforms.loops.reordered import reordered
 from transforms.loops.substituted import at_place, opened, substituted, with_indices
 
 # --- row loops ------------------------------------------------------------------------------------
@@ -180,9 +180,7 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 
 def _reordered(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
     """Yield a loop whose triangles go the other way, so that only the loop itself waits."""
-    plain, known = peeled(loop), kernel
-    if plain is loop:
-        plain, known = substituted(loop, kernel)
+    plain, known = substituted(loop, kernel)
     for (after, before, stores), variant, condition in _made(_by_columns, outer, plain, known):
         argued = legality_of(before, stores, known)
         if argued is None:

@@ -16,13 +16,12 @@ from itertools import product
 from math import gcd
 
 from advisor.ir.dependence import bounds_of, slope_of
-from advisor.ir.kernel import Kernel, Node, mapped, rebuilt
+from advisor.ir.kernel import Kernel, mapped, rebuilt
 from advisor.ir.nests import index_name
 from advisor.ir.shapes import ShapeConflict
-from advisor.ir.statements import Choice, Loop, ScalarBind, Statement, Store, is_total, values_of
+from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, values_of
 from advisor.ir.values import Elementwise, Point, Read, Scalar, Value, parts_of, reads
 from costdb.expr import ONE, ZERO, Expr, free_symbols, num, substitute, sym
-from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num
 from transforms.kit.kernels import proofs
 from transforms.loops.lift import Raised
@@ -104,35 +103,6 @@ def reordered(
         after = tuple(one for one in body if isinstance(one, Store))
         return replace(loop, body=tuple(body)), before, after
     raise NotRaised
-
-
-def peeled(loop: Loop) -> Loop:
-    """Return a loop whose triangles end before the diagonal, if they choose what to do there."""
-    body: list[Statement] = []
-    for one in loop.body:
-        body.append(one)
-        if isinstance(one, Loop) and _reaches(one, loop):
-            parts = (sym(loop.variable), sym(one.variable))
-            tests = {Equal(*parts), Equal(*reversed(parts))}
-            chosen = [c for c in one.body if isinstance(c, Choice) and c.probability in tests]
-            if len(chosen) == 1:
-                at = one.body.index(chosen[0])
-                ways = [(*one.body[:at], *way, *one.body[at + 1 :])
-                        for way in (chosen[0].orelse, chosen[0].then)]  # fmt: skip
-                last = _at(ways[1], one.variable, sym(loop.variable))
-                body[-1:] = [replace(one, high=one.high - ONE, body=ways[0]), *last]
-    return loop if len(body) == len(loop.body) else replace(loop, body=tuple(body))
-
-
-def _reaches(inner: Loop, loop: Loop) -> bool:
-    """Return whether the last iteration of an inner loop always is the one of the index around."""
-    first = loop.low - inner.low
-    there = isinstance(first, Num) and first.value >= 0 and loop.variable != inner.variable
-    return there and inner.step == 1 and inner.high == sym(loop.variable) + ONE
-
-
-def _at(body: Node, name: str, value: Expr) -> Node:
-    return rebuilt(body, lambda expr: substitute(expr, {name: value}))
 
 
 def _items(
