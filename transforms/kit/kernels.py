@@ -310,8 +310,6 @@ def copied(target: str, source: str, kernel: Kernel, span: Span) -> Store:
 
 
 ZERO = num(0)
-_TRIED = 16
-"""Values of an index that are tried one by one."""
 
 
 @dataclass(slots=True)
@@ -373,17 +371,7 @@ class Proofs:
         A negative bound counts from the end, so it does only where the array is as short.
         """
         symbols = free_symbols(start) | free_symbols(stop) | free_symbols(extent)
-        for index in symbols & self.greatest.keys():
-            least, most = self.least[index], self.greatest[index]
-            if not (isinstance(least, Num) and isinstance(most, Num)):
-                return False
-            values = range(int(least.value), int(most.value) + 1)[:_TRIED]
-            tried = [{index: num(value)} for value in values]
-            return most.value - least.value < _TRIED and all(
-                self.empty_when_negative(*(substitute(e, one) for e in (start, stop, extent)))
-                for one in tried
-            )
-        if len(symbols) != 1:
+        if len(symbols) != 1 or symbols & self.greatest.keys():
             return False
         (name,) = symbols
         if name not in free_symbols(stop):
