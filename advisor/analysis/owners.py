@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from advisor.analysis.placement import (
@@ -240,7 +240,7 @@ def _candidates(
             return [_with_axis(found, axis) for found in of(operand)]
         case Transpose(operand, axes):
             # one that is stretched along an axis says nothing of that
-            return [_picked(f, axes) for f in of(operand) if len(f.template) == len(axes)]
+            return [picked(f, axes) for f in of(operand) if len(f.template) == len(axes)]
         case MatMul(left, right):
             # what is stretched over either axis says nothing of that
             owners = [found for found in of(right) if len(found.template) > 1]
@@ -253,7 +253,7 @@ def _candidates(
             if axis is None:
                 return []
             return [
-                _picked(found, tuple(d for d in range(len(found.template)) if d != axis))
+                picked(found, tuple(d for d in range(len(found.template)) if d != axis))
                 for found in of(operand)
             ]
 
@@ -277,7 +277,7 @@ def _with_axis(source: Placement, axis: int) -> Placement:
     )
 
 
-def _picked(source: Placement, axes: tuple[int, ...]) -> Placement:
+def picked(source: Placement, axes: Sequence[int]) -> Placement:
     """Return a placement with some of its dimensions, in another order."""
     return replace(
         source,

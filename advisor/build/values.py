@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
-from advisor.analysis.owners import local
+from advisor.analysis.owners import local, picked
 from advisor.analysis.placement import Placement
 from advisor.build.scope import NeedsMessages, Scope
 from advisor.build.text import (
@@ -538,7 +538,7 @@ class Values(Scope):
             case Reduction(operand, axis, operation, dtype, _):
                 kept = [d for d in range(len(frame)) if axis is not None and d != axis]
                 line = self.line_along(placement, [d for d in range(len(frame)) if d not in kept])
-                left = _picked(placement, kept) if kept else local(())
+                left = picked(placement, kept) if kept else local(())
                 if not line:
                     return self.here(value, frame), left
                 if operation not in _REDUCED or operation.startswith("arg"):
@@ -634,15 +634,6 @@ class _Numbers(ast.NodeTransformer):
 def _wish(value: Value) -> str:
     names = {Reduction: "total", Scan: "running", Sort: "ordered", Fourier: "waves"}
     return names.get(type(value), "counts")
-
-
-def _picked(placement: Placement, kept: Sequence[int]) -> Placement:
-    return replace(
-        placement,
-        template=tuple(placement.template[d] for d in kept),
-        origin=tuple(placement.origin[d] for d in kept),
-        dims=tuple(placement.dims[d] for d in kept),
-    )
 
 
 def _ranges(need: str) -> str:
