@@ -291,7 +291,7 @@ class Names:
                     return "array"
                 if isinstance(node, ast.Compare) or kinds == {"number"}:
                     return "number"
-                return next(iter(kinds & HOLDERS), self.unknown)
+                return next(iter(kinds & HOLDERS - {OBJECT}), self.unknown)
             case ast.Call(ast.Name(name)) if not self.is_own_code(name):
                 return MAKERS.get(name, self.unknown)
             case ast.Call(ast.Name(name)) if name in self.file.generators:

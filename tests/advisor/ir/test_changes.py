@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.ir.effects import SHARING, Deed, of_library
+from advisor.ir.effects import OBJECT, SHARING, Deed, of_library
+from advisor.ir.functions import names_around
 from advisor.ir.unchanging import computed_again
 
 MODULES_OF_NUMPY = {"numpy", "numpy.linalg", "numpy.fft"}
@@ -295,3 +296,12 @@ def run(b, n, names):
     return total
 """
     assert _claimed(source) == {"np.sum(np.sqrt(W))"}
+
+
+@pytest.mark.parametrize("made", ["[1]", "(1,)", "{1: 2}", "{1}", "list(a)", "tuple(a)"])
+def test_what_holds_others_stays_so_with_something_unknown(made: str) -> None:
+    """Whatever the order of sets is, which another run may have another."""
+    names = names_around("def run(a, b):\n    return b\n", 1).seen(lambda _: OBJECT, ())
+    whole = ast.parse(f"{made} * b", mode="eval").body
+    assert isinstance(whole, ast.BinOp)
+    assert names.kind(whole) == names.kind(whole.left) != OBJECT
