@@ -33,7 +33,7 @@ from advisor.ir.spmd.steps import Call, Loop, Step, walk
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from advisor.source import tree_of, walked
-from costdb.expr import Expr, free_symbols, to_text
+from costdb.expr import Expr, ceil_div, free_symbols, num, to_text
 from costdb.records import replace
 
 _TEXT_LENGTH = 60
@@ -182,8 +182,8 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers.append(_number(parameter, value, call, run))
         elif _is_an_array_elsewhere(parameter, defined):
             return None
-        elif items := _numbers_of(value):
-            numbers += (_number(f"{parameter}[{k}]", one, call, run) for k, one in enumerate(items))
+        elif held := _held(parameter, value, call, run):
+            numbers += held
         elif isinstance(value, _NO_ARRAY) and getattr(value, "cls", None) is None:
             others.append((parameter, type(value).__name__.lower()))
     for path, value in _typed(_attributes(node, names, run)).items():
@@ -191,6 +191,8 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers.append(_number(path, value, call, run))
         elif isinstance(value, Array) and (array := _array(path, value.view, (), run)) is not None:
             arrays.append(array)
+        elif isinstance(value, Sequence | Text | Range):
+            others.append((path, type(value).__name__.lower()))
     if not (arrays or others or numbers):
         return None
     ways = [_in_one_memory(way.names, _parameters(node)) for way in defined.entered]
@@ -208,11 +210,25 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
     )
 
 
-def _numbers_of(value: Value | None) -> tuple[Number, ...]:
-    """Return the items of a tuple or list of few numbers."""
-    items = value.items or () if isinstance(value, Sequence) else ()
-    numbers = tuple(one for one in items if isinstance(one, Number) and one.dtype != UNKNOWN_DTYPE)
-    return numbers if len(numbers) == len(items) <= _MOST_ITEMS else ()
+def _held(name: str, value: Value | None, call: str, run: Run) -> list[SeenNumber]:
+    """Return the numbers of a short tuple; of others that hold numbers, how many of which type."""
+    items: tuple[Value | None, ...] = ()
+    length: Expr | None = None
+    match value:
+        case Sequence(items=tuple() as items):
+            length = num(len(items))
+        case Sequence(element=element, length=length):
+            items = (element,)
+        case Range(low, high, step):
+            items, length = (Number(None),), ceil_div(high - low, step)
+    numbers = [one for one in items if isinstance(one, Number) and one.dtype != UNKNOWN_DTYPE]
+    if not items or len(numbers) < len(items):
+        return []
+    if isinstance(value, Sequence) and not value.is_list and len(items) <= _MOST_ITEMS:
+        return [_number(f"{name}[{k}]", one, call, run) for k, one in enumerate(numbers)]
+    dtypes = {dtype_of(one.dtype).name for one in numbers}
+    many = _number(f"len({name})", Number(length), call, run)
+    return [many, SeenNumber(f"{name}[:]", dtypes.pop())] if len(dtypes) == 1 else []
 
 
 def _attributes(

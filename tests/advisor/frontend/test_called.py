@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 from advisor.engine import Options, check_source, seen_functions
-from advisor.finding import Verdict
+from advisor.finding import Applicability, Verdict
 from advisor.frontend.kernels import read_kernels
 from advisor.frontend.spmd.called import called
 from advisor.ir.kernel import SOME
@@ -314,3 +314,57 @@ def test_what_a_mask_chooses_has_the_other_extents_of_its_array() -> None:
     assert arrays["points.at"].like[1] == "5"
     report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
     assert 13 in [one.span.start_line for one in report.findings]
+
+
+@pytest.mark.parametrize(
+    "rows", ["list(range(rank, n, size))", "[r for r in range(n) if r % size == rank]", "[3, 5, 8]"]
+)
+def test_lists_of_numbers_are_as_long_as_calls_say(rows: str) -> None:
+    source = dedent(f"""\
+        import numpy as np
+        from mpi4py import MPI
+
+        def rows_of(x, rows):
+            made = np.zeros((len(rows), len(x)))
+            for m, i in enumerate(rows):
+                for j in range(len(x)):
+                    made[m, j] = (x[i] - x[j]) ** 2
+            return made
+
+        rank, size = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
+        n = 900
+        rows = {rows}
+        rows_of(np.ones(n), rows)
+        """)
+    (found,) = (one for one in called("f.py", source) if not one.alone)
+    long = {one.name: one.value for one in found.numbers}["len(rows)"]
+    assert long == (3 if rows == "[3, 5, 8]" else None)
+    report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
+    assert 7 in [one.span.start_line for one in report.findings]
+
+
+def test_what_is_a_list_in_an_attribute_is_not_indexed_as_an_array() -> None:
+    source = dedent("""\
+        import numpy as np
+
+        class Grid:
+            def __init__(self, n):
+                lines = [(i, i + 1) for i in range(n - 1)] + [(0, n - 1)]
+                for k in range(n):
+                    if k % 7 == 3:
+                        lines.append((k, k * 5 % n))
+                self.lines = lines
+                self.weight = np.ones(len(lines))
+
+        def flows(grid, v):
+            found = []
+            for k, (a, b) in enumerate(grid.lines):
+                found.append(grid.weight[k] * (v[a] - v[b]))
+            return np.array(found)
+
+        flows(Grid(900), np.ones(900))
+        """)
+    assert ("grid.lines", "sequence") in seen(source)["flows"].others
+    report = check_source("f.py", source, Options("node2026", {}, (), (), 1.0))
+    fixes = [one.fix for one in report.findings if one.fix is not None]
+    assert all(one.applicability is Applicability.DISPLAY for one in fixes)
