@@ -21,6 +21,7 @@ from advisor.frontend import prefilter
 from advisor.frontend.prefilter import coverage_of, of_one_function, unsupported
 from advisor.frontend.prefilter import needs_decoding as needs_decoding
 from advisor.frontend.prefilter import needs_reading as needs_reading
+from advisor.source import span_of, split_lines
 from costdb.records import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
     else:
         alone = tuple(one for found in loops.values() for one in found)
         ranked = replace(ranked, findings=(*ranked.findings, *alone))
-    ranked = replace(ranked, findings=(*ranked.findings, *repeated(read, ranked.findings, options)))
+    ranked = replace(ranked, findings=(*ranked.findings, *repeated(read, ranked, options)))
     told = {finding.kernel for finding in ranked.findings}
     gaps = [part.line for part in ranked.coverage.not_understood]
     left = {one.name for one in kernels if any(line in one.lines for line in gaps)}
@@ -269,11 +270,12 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
     return tell(path, ranked, source, options)
 
 
-def repeated(read: ReadFile, others: Iterable[Finding], options: Options) -> Iterator[Finding]:
-    """Yield findings about what calls compute again, where others tell nothing of these lines."""
-    from advisor.ir.unchanging import loops_call
+def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Finding]:
+    """Yield findings about what calls compute again, where others tell nothing of these lines.
 
-    rule = _computed_again(options) if loops_call(read.source) else None
+    And about what is computed again by itself, where it has no price.
+    """
+    rule = _computed_again(options)
     if rule is None:
         return
     from advisor.ir.same_calls import same_in_calls
@@ -281,9 +283,15 @@ def repeated(read: ReadFile, others: Iterable[Finding], options: Options) -> Ite
     from costdb.machines import load_machine
 
     machine = load_machine(options.machine or "")
-    told = {f.span.start_line for f in others if f.code == rule.code}
+    told = {f.span.start_line for f in others.findings if f.code == rule.code}
+    gaps = {part.line for part in others.coverage.not_understood}
+    priced = {place for one in read.kernels for place, _ in one.context.written}
+    lines = split_lines(read.source)
     for one in same_in_calls(read.source):
-        if told.isdisjoint(part.lineno for part in one.found):
+        own = {part.lineno for part in one.found}
+        values = {span_of(getattr(part, "value", part), lines) for part in one.found}
+        known = one.own and values <= priced and gaps.isdisjoint((one.line, *own))
+        if told.isdisjoint(own) and not known:
             yield finding_of_repeated(read.path, read.source, machine, rule, one)
 
 

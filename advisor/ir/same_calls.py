@@ -25,10 +25,19 @@ from advisor.ir.changes import (
 )
 from advisor.ir.effects import ALIKE, MAKING, PURE
 from advisor.ir.functions import File, file_of
-from advisor.ir.unchanging import computed_alike, settled, settled_in_turn
+from advisor.ir.unchanging import (
+    COMPUTING,
+    LEAVING,
+    called_in,
+    computed_again,
+    computed_alike,
+    is_work,
+    settled,
+    settled_in_turn,
+)
 from advisor.numpy_table import ELEMENTWISE, REDUCTIONS
 from advisor.source import walked
-from costdb.records import dataclass, field
+from costdb.records import dataclass, field, replace
 
 _MOST_CALLS = 200
 _COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -51,9 +60,11 @@ class Again:
     texts : tuple of str
         What takes some work of it.
     line : int
-        Of the loop.
+        Of the loop; 0 of what one block computes several times.
     calls : bool
         Whether it stands in a function that the loop calls.
+    own : bool
+        Whether it calls no function of the file, so that it may have a price.
     each : frozenset of str
         Names for whose values, the same in turn each time, some of it is computed.
     """
@@ -63,6 +74,7 @@ class Again:
     texts: tuple[str, ...]
     line: int
     calls: bool
+    own: bool
     each: frozenset[str]
 
 
@@ -83,14 +95,14 @@ class _State:
 
 @lru_cache(maxsize=4)
 def same_in_calls(source: str) -> Sequence[Again]:
-    """Return what loops of a file compute again by what they call, in the order of the source."""
+    """Return what loops of a file compute again by what they call, in the order of the source.
+
+    And what they or blocks compute again by themselves, which may have no price.
+    """
     reader, found = _Reader(file_of(source, reduces=True)), dict[ast.AST, Again]()
-    for names in map(reader.file.names_of, reader.file.scopes):
-        for one in names.nodes:
-            if isinstance(one, Loop | _COMPREHENSION) and not is_opaque(one):
-                for again in reader.of_loop(one, names):
-                    if not any(part in found for part in again.found):
-                        found.update(dict.fromkeys(again.found, again))
+    for again in sorted(reader.all_found(source), key=lambda one: one.own):
+        if not any(part in found for part in again.found):
+            found.update(dict.fromkeys(again.found, again))
     return tuple(sorted(set(found.values()), key=lambda one: one.found[0].lineno))
 
 
@@ -98,6 +110,22 @@ class _Reader:
     def __init__(self, file: File) -> None:
         self.file = file
         self.order, self.is_array = cache(self._order), cache(self._is_array)
+
+    def all_found(self, source: str) -> Iterator[Again]:
+        """Yield what loops compute again, then blocks."""
+        for names in map(self.file.names_of, self.file.scopes):
+            for one in names.nodes:
+                if isinstance(one, Loop | _COMPREHENSION) and not is_opaque(one):
+                    yield from self.of_loop(one, names)
+        for same in (one for each in computed_again(source).values() for one in each):
+            for uses in () if same.repeats else same.values:
+                names = self.file.names_of(self.file.scope_at(uses[0].lineno))
+                # one pass more over elements is worth no word without a price
+                passes = [one for one in walked(uses[0]) if isinstance(one, COMPUTING)]
+                many = len(passes) > 1 or called_in(uses[0]) - {*ELEMENTWISE, *REDUCTIONS}
+                if many and not getattr(names.node, "decorator_list", None):
+                    for again in self._told(None, names, uses[:1], names.node.body, own=True):
+                        yield replace(again, found=uses)
 
     def of_loop(self, loop: Loop | ast.expr, names: Names) -> Iterator[Again]:
         """Yield what is the same each time that the loop goes round."""
@@ -107,13 +135,20 @@ class _Reader:
             return
         moved, values, lost = settled(heads, body, orelse, names)
         rest = [one for one in body if one not in moved]
-        # the others have prices
         found = [*moved, *_flat(values)]
         if not isinstance(loop, Loop):
             body = [ast.Expr(one) for one in repeated[:1] if isinstance(one, ast.expr)]
             found = list(computed_alike(body[0], names, lost))
-        same = (one for one in found if self._is_called(one, names))
-        yield from self._told(loop, names, same, body)
+        called = [one for one in found if self._is_called(one, names)]
+        yield from self._told(loop, names, called, body)
+        # what is decorated may be compiled
+        if isinstance(loop, Loop) and not getattr(names.node, "decorator_list", None):
+            others = (one for one in found if one not in called)
+            yield from self._told(loop, names, others, body, own=True)
+            # no edit moves it, as it may never be computed
+            under = (computed_alike(part, names, lost) for part in _now_and_then(body))
+            seldom = (one for each in under for one in each)
+            yield from self._told(loop, names, filter(is_work, seldom), body)
         states: dict[ast.FunctionDef, _State] = {}
         pending = list(self._reached((*repeated, *rest), names, lost, {}))
         for _ in range(_MOST_CALLS):
@@ -128,14 +163,14 @@ class _Reader:
         else:
             return
         for node, state in states.items():
-            others = state.others
-            if not self._differs(node, others):
+            differing = state.others
+            if not self._differs(node, differing):
                 # of calls that are all alike the result is told, if somebody wants that
                 continue
             moved, values, _ = self._settled(node, state)
             own, each = self.file.names_of(node), dict[ast.AST, frozenset[str]]()
             within = {part for one in (*moved, *_flat(values)) for part in walked(one)}
-            for one, turning in settled_in_turn(node.body, own, others):
+            for one, turning in settled_in_turn(node.body, own, differing):
                 if one not in within:
                     each[one] = turning
             yield from self._told(loop, own, (*moved, *_flat(values), *each), node.body, each)
@@ -201,7 +236,11 @@ class _Reader:
                 return 1 + max(self.order(one, names) for one in (*node.body, *node.orelse))
             case ast.ListComp(value) | ast.SetComp(value) | ast.GeneratorExp(value):
                 calls = any(isinstance(one, ast.Call) for one in walked(value))
+                # the parts of all ranks together are one array
+                calls &= not self._is_of_mpi(node.generators[0].iter, names)
                 return calls + self.order(value, names)
+            case ast.Subscript(_, index) if not self.is_array(node, names):
+                return self.order(index, names)
             case ast.expr() if self.is_array(node, names):
                 inner = [1]
             case _:
@@ -215,13 +254,29 @@ class _Reader:
             self.file.busy.remove(found[0])
         return max(inner)
 
+    def _is_of_mpi(self, node: ast.AST | None, names: Names) -> bool:
+        """Return whether something is a communicator, its size, or goes through its ranks."""
+        match node:
+            case (ast.Call(ast.Name("range"), [inner]) | ast.Attribute(inner, "size")) | ast.Call(
+                ast.Attribute(inner, "Get_size")
+            ):
+                return self._is_of_mpi(inner, names)
+            case ast.Name():
+                names_of, origins = self.file.names_of, self.file.origins(node, names)
+                return self._unless_again(
+                    node, origins, lambda one: self._is_of_mpi(one[0], names_of(one[1]))
+                )
+        return isinstance(node, ast.Attribute) and names.imported(node).startswith("mpi4py.")
+
     def _told(
         self,
-        loop: Loop | ast.expr,
+        loop: Loop | ast.expr | None,
         names: Names,
         found: Iterable[ast.AST],
         body: Sequence[ast.stmt],
         each: Mapping[ast.AST, frozenset[str]] | None = None,
+        *,
+        own: bool = False,
     ) -> Iterator[Again]:
         """Yield what takes as much as anything else there."""
         most = max((self.order(one, names) for one in body), default=0)
@@ -229,7 +284,8 @@ class _Reader:
         loops, kept, texts = [{*walked(one)} for one in inner], list[Any](), dict[str, None]()
         for one in found:
             order = self.order(one, names) + sum(one in inside for inside in loops)
-            works = order >= most and self._is_work(one, names)
+            works = order >= most and (self._is_work(one, names) or (own and most == 0))
+            works &= is_work(one) or not own
             if works or (kept and order >= most and isinstance(one, ast.stmt)):
                 kept.append(one)
             if works and not _stores(one):
@@ -240,7 +296,8 @@ class _Reader:
             where, turning = f"{owner}.{name}" if owner else name, frozenset[str]()
             turning = turning.union(*((each or {}).get(one, ()) for one in kept))
             calls = each is not None
-            yield Again(where, tuple(kept), tuple(texts), loop.lineno, calls, turning)
+            line = getattr(loop, "lineno", 0)
+            yield Again(where, tuple(kept), tuple(texts), line, calls, own, turning)
 
     def _is_called(self, node: ast.AST, names: Names) -> bool:
         """Return whether functions of the file are called, or all ranks."""
@@ -256,15 +313,19 @@ class _Reader:
             match one:
                 case ast.Call() if found := self.file.called(one, names):
                     own = self.file.names_of(found[0])
-                    return self.order(one, names) > 1 or self._unless_again(
+                    loops = any(isinstance(part, Loop) for part in own.nodes)
+                    loops |= self.order(one, names) > 1
+                    return loops or self._unless_again(
                         found[0], found[0].body, lambda part: self._is_work(part, own)
                     )
                 case ast.Call(func, args):
-                    name = ast.unparse(func).rpartition(".")[2]
+                    full = names.imported(func)
+                    name = (full or ast.unparse(func)).rpartition(".")[2]
                     given = [*args, *([func.value] if isinstance(func, ast.Attribute) else [])]
                     quick = name in MAKING or name in _VIEWS or name in PURE - _THROUGH
                     arrays = (self.is_array(part, names) for part in (one, *given))
-                    return name in ALIKE or (not quick and any(arrays))
+                    summed = full.startswith("numpy.") and name in REDUCTIONS
+                    return name in ALIKE or summed or (not quick and any(arrays))
                 case (
                     ast.BinOp()
                     | ast.Compare()
@@ -289,6 +350,8 @@ class _Reader:
                 return any_of((value,))
             case ast.Compare(left, _, others):
                 return any_of((left, *others))
+            case ast.Tuple(parts):
+                return any_of(parts)
             case ast.Subscript(ast.Attribute(_, "mgrid" | "ogrid")):
                 return True
             case ast.Subscript(ast.Call() as value, ast.Constant()) | ast.Subscript(
@@ -354,6 +417,19 @@ def _parts(
     first, *others = loop.generators
     made = [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
     return [loop, loop], [], [], [*made, *first.ifs, *others]
+
+
+def _now_and_then(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield what a loop does where some number is large or small, and then goes on."""
+    for one in body:
+        if isinstance(one, Loop):
+            yield from _now_and_then(one.body)
+        elif isinstance(one, ast.If) and not any(isinstance(p, LEAVING) for p in walked(one)):
+            # what asks for anything else may be done once
+            asked = getattr(one.test, "ops", ())
+            if asked and all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in asked):
+                yield from (*one.body, *one.orelse)
+                yield from _now_and_then((*one.body, *one.orelse))
 
 
 def _flat(values: Mapping[str, Sequence[ast.expr]]) -> list[ast.expr]:

@@ -14,7 +14,6 @@ from functools import lru_cache
 from advisor.ir.changes import (
     OWN,
     Changes,
-    Function,
     Loop,
     Lost,
     Names,
@@ -22,10 +21,10 @@ from advisor.ir.changes import (
     root_of,
     turned,
 )
-from advisor.ir.effects import ALIKE, MAKING, PURE, Deed
+from advisor.ir.effects import MAKING, PURE, Deed
 from advisor.ir.functions import file_of
 from advisor.ir.waiting import assigned_names, names_in
-from advisor.source import tree_of, walked
+from advisor.source import walked
 from costdb.records import dataclass, field, replace
 
 
@@ -60,22 +59,9 @@ class Same:
     name: str = ""
 
 
-_LEAVING = ast.Break | ast.Continue | ast.Return | ast.Raise
-_COMPUTING = ast.BinOp | ast.Call | ast.Compare | ast.UnaryOp | ast.Subscript
+LEAVING = ast.Break | ast.Continue | ast.Return | ast.Raise
+COMPUTING = ast.BinOp | ast.Call | ast.Compare | ast.UnaryOp | ast.Subscript
 Place = tuple[int, int]
-
-
-_LOOPS = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-
-
-def loops_call(source: str) -> bool:
-    """Return whether a loop of a file may call functions of it, or let all ranks compute."""
-    nodes = list(walked(tree_of(source)))
-    named = {one.name for one in nodes if isinstance(one, Function | ast.ClassDef)}
-    loops = (one for one in nodes if isinstance(one, _LOOPS))
-    inner = {getattr(p, "id", getattr(p, "attr", "")) for one in loops for p in walked(one)}
-    # an instance that is called may have any name
-    return "__call__" in named or not inner.isdisjoint(named | ALIKE)
 
 
 @lru_cache(maxsize=4)
@@ -100,11 +86,14 @@ def computed_again(source: str) -> Mapping[Place, Sequence[Same]]:
 
 def is_work(node: ast.AST) -> bool:
     """Return whether an expression surely does more than Python does with a few numbers."""
+    return bool(called_in(node)) or any(isinstance(one, ast.MatMult) for one in walked(node))
+
+
+def called_in(node: ast.AST) -> set[str]:
+    """Return what an expression calls that does more than Python does with a few numbers."""
     calls = (one.func for one in walked(node) if isinstance(one, ast.Call))
     names = {ast.unparse(one).rpartition(".")[2] for one in calls} - MAKING
-    return bool(names - PURE | names & {"sorted", "sum", "all", "any"}) or any(
-        isinstance(one, ast.MatMult) for one in walked(node)
-    )
+    return names - PURE | names & {"sorted", "sum", "all", "any"}
 
 
 def is_made(node: ast.AST) -> bool:
@@ -332,7 +321,7 @@ def _parts_of(node: ast.AST, names: Names) -> list[tuple[ast.expr, bool]]:
         number = isinstance(getattr(one, "operand", None), ast.Constant)
         number |= not isinstance(getattr(one, "ctx", None), ast.Load | None)
         hidden = certain is None or kept or number
-        if isinstance(one, _COMPUTING) and not hidden and names.only(one):
+        if isinstance(one, COMPUTING) and not hidden and names.only(one):
             found.append((one, certain is True))
     return found
 
@@ -435,7 +424,7 @@ def _of_block(
             if isinstance(inner, ast.stmt) and inner is not one:
                 parts += _parts(inner, names, sure=False)
         for part, sure in parts:
-            if part in taken or not isinstance(part, _COMPUTING) or not names.only(part):
+            if part in taken or not isinstance(part, COMPUTING) or not names.only(part):
                 continue
             text, gone = ast.unparse(part), during.has(part)
             whole = isinstance(one, ast.Assign) and part is one.value
@@ -475,5 +464,5 @@ def _kept(
 
 def _certain(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a block that surely run where it does."""
-    ends = (at for at, one in enumerate(body) if any(isinstance(p, _LEAVING) for p in walked(one)))
+    ends = (at for at, one in enumerate(body) if any(isinstance(p, LEAVING) for p in walked(one)))
     return list(body[: next(ends, len(body)) + 1])

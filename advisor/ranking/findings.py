@@ -201,16 +201,17 @@ def finding_of_repeated(
     if again.each:
         shown += f" of each {' and '.join(f'`{one}`' for one in sorted(again.each))}"
     loop, how = f"the loop of line {again.line}", "iteration of"
-    where = f", before {loop}"
+    where = f", before {loop}" if again.line else ""
     if again.calls:
         where, how = ", not in each call", "call in"
-    why = f"each {how} {loop} computes it from the same operands"
+    each = f"each {how} {loop} computes it" if again.line else "it is computed more than once"
+    why = f"{each} from the same operands"
     offer = Offer(f"compute {shown} once{where}", why, span_of(first, lines))
     place = Place(path, again.function, source, num(1))
     evidence = Evidence(machine.name, calibration_of(machine), Provenance.DERIVED, ())
     gain, legality = "pays from the second time on", Legality(Applicability.DISPLAY, "")
     finding = finding_about(place, rule, offer, gain, legality, evidence, ())
-    times = f"every {how.partition(' ')[0]} but the first"
+    times = f"every {how.partition(' ')[0] if again.line else 'time'} but the first"
     return replace(finding, condition=Condition(times, (), None, always=True))
 
 

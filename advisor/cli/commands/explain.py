@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +26,7 @@ from advisor.cli.scope import make_scope
 from advisor.config.effective import installed_rules
 from advisor.config.files import Layer, wrong_use
 from advisor.engine import Options, needs_reading, rank_kernel, rank_program, read_file, repeated
-from advisor.finding import Finding
+from advisor.finding import Finding, Ranked
 from advisor.ir.kernel import Rule
 from advisor.ranking.findings import Judged
 from advisor.report.model import page
@@ -127,12 +128,12 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
         return ()
     every = replace(options, select=(), ignore=(), min_speedup=0.0, rule_min_speedup={})
     read = read_file(path, source, every)
-    found = [one for kernel in read.kernels for one in rank_kernel(path, kernel, every).judged]
+    ranked = [rank_kernel(path, kernel, every) for kernel in read.kernels]
     if read.program is not None:
-        found += rank_program(read.program, every, {}).judged
-    told = [one.finding for one in found]
-    nothing = Priced(ZERO)
-    found += [Judged(one, nothing, nothing) for one in repeated(read, told, every)]
+        ranked.append(rank_program(read.program, every, {}))
+    whole, nothing = reduce(Ranked.and_also, ranked, Ranked()), Priced(ZERO)
+    found = list(whole.judged)
+    found += [Judged(one, nothing, nothing) for one in repeated(read, whole, every)]
     found.sort(key=lambda one: (one.finding.span, one.finding.code))
     findings = with_evidence(one.finding for one in found)
     return tuple(replace(one, finding=f) for one, f in zip(found, findings, strict=True))

@@ -34,6 +34,11 @@ class Recorder:
         self._open[number].pop()
         return value
 
+    def first(self, number: int, text: str, value: Any) -> Any:
+        """Note a value that a block computes there first, and then again."""
+        self._open[number] = [{}]
+        return self.note(number, text, value)
+
     def note(self, number: int, text: str, value: Any, *turning: Any) -> Any:
         """Note a value, of each of what loops go through, and return it."""
         if self._open.get(number):
@@ -57,6 +62,8 @@ class _Written(ast.NodeTransformer):
         self.loops: dict[int, list[int]] = {}
         self.parts: dict[tuple[int, int, int, int], int] = {}
         self.each = [again.each for again in found]
+        self.firsts = {_place(again.found[0]) for again in found if not again.line}
+        self.blocks = {number for number, again in enumerate(found) if not again.line}
         for number, again in enumerate(found):
             self.loops.setdefault(again.line, []).append(number)
             for one in again.found:
@@ -66,10 +73,12 @@ class _Written(ast.NodeTransformer):
         made = super().generic_visit(node)
         number = self.parts.get(_place(node))
         if number is not None and isinstance(node, ast.expr):
-            text = f"{node.lineno}: {ast.unparse(node)}"
+            line = 0 if number in self.blocks else node.lineno
+            text = f"{line}: {ast.unparse(node)}"
             used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
             turning = [ast.Name(one, ast.Load()) for one in sorted(self.each[number] & used)]
-            return _call("note", ast.Constant(number), ast.Constant(text), made, *turning)
+            noted = "first" if _place(node) in self.firsts else "note"
+            return _call(noted, ast.Constant(number), ast.Constant(text), made, *turning)
         if number is not None and isinstance(node, ast.Assign):
             names = [one.id for one in ast.walk(node.targets[0]) if isinstance(one, ast.Name)]
             notes = [

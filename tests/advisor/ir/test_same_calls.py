@@ -289,14 +289,30 @@ OUTER = [
 ]
 
 
-def drawn(number: int) -> str:
+OWN = [
+    *DONE,
+    "if k > 1:\n    total += np.sum({call})",
+    "if total < 9.0:\n    total += np.sum({call})\nelse:\n    {0}[0] = 2.0",
+    "total += np.linalg.norm({0}) * k",
+    "total += np.cumsum({0}).sum()\n{0}[0] += 1.0\ntotal -= np.cumsum({0}).sum()",
+    "total += np.cumsum({0}).sum() + np.cumsum({0}).max()",
+    "one = np.cumsum({0})\ntotal += np.sum({call})\ntotal += np.cumsum({0}).sum() + one[0]",
+    "step = 0.0\nwhile step < 2.0:\n    step += 1.0 + 0.0 * np.hypot(total, k)",
+    "step = 0.0\nwhile step < 2.0:\n    step += 1.0 + 0.0 * np.hypot(total, k)\n    total += step",
+    "step = 0.0\nwhile step < 2.0:\n    step += 1.0 + 0.0 * np.hypot({0}[0], k)\n    {1}[0] = step",
+]
+
+
+def drawn(number: int, done: list[str] = DONE) -> str:
     """Return a program that calls, changes and renames what it computes with."""
     draw = random.Random(number)
 
     def statement() -> str:
         names = draw.choice(READ), draw.choice(READ)
         call = draw.choice(CALLED).format(*names)
-        return draw.choice(DONE).format(draw.choice(READ), call=call)
+        form = draw.choice(done)
+        others = [draw.choice(READ) for _ in range(1 + ("{1}" in form))]
+        return form.format(*others, call=call)
 
     body = "\n".join(statement() for _ in range(draw.randint(2, 4)))
     helpers = (
@@ -306,10 +322,11 @@ def drawn(number: int) -> str:
     return program(body).replace("def run():", helpers + "def run():")
 
 
-def test_of_drawn_programs_nothing_else_is_told() -> None:
+@pytest.mark.parametrize(("done", "least"), [(DONE, 45), (OWN, 130)])
+def test_of_drawn_programs_nothing_else_is_told(done: list[str], least: int) -> None:
     told = 0
     for number in range(200):
-        source = drawn(number)
+        source = drawn(number, done)
         found = same_in_calls(source)
         if found:
             try:
@@ -318,7 +335,7 @@ def test_of_drawn_programs_nothing_else_is_told() -> None:
                 continue
             assert not recorder.differing, f"{number}: {recorder.differing}\n{source}"
             told += len(recorder.seen)
-    assert told > 45
+    assert told > least
 
 
 # --- as a finding ---------------------------------------------------------------------------------
@@ -389,3 +406,86 @@ for step in range(10):
 
 def test_an_instance_that_is_called_is_told_of_by_the_command() -> None:
     assert any("not in each call" in one.message for one in findings(INSTANCE))
+
+
+CAST = """\
+import numpy as np
+
+
+def cast(world, x, angle):
+    r = 0.0
+    while r < 5.0:
+        if world[int(x + r * np.cos(angle))]:
+            return r
+        r += 0.05
+    return r
+"""
+
+
+def test_numbers_in_a_loop_that_runs_nobody_knows_how_often() -> None:
+    (found,) = findings(CAST)
+    assert found.title == "compute `np.cos(angle)` once, before the loop of line 6"
+    assert found.prediction is None and found.fix is None
+    assert not findings(CAST.replace("r += 0.05", "angle += 0.05"))
+    assert not findings(CAST.replace("np.cos(angle)", "np.cos(r)"))
+    # a compiler may do so
+    compiled = CAST.replace("def cast", "@numba.njit\ndef cast")
+    assert not findings(compiled.replace("import", "import numba\nimport", 1), select=("ADV506",))
+
+
+FILTER = """\
+import numpy as np
+
+
+def update(model, P):
+    S = model.H @ P @ model.H.T
+    K = model.H @ np.linalg.inv(S)
+    {between}
+    return K, model.H @ np.linalg.inv(S)
+"""
+
+
+def test_what_a_block_computes_again_by_itself() -> None:
+    (found,) = same_in_calls(FILTER.format(between="pass"))
+    assert found.own and not found.line and found.texts == ("np.linalg.inv(S)",)
+    assert [one.lineno for one in found.found] == [6, 8]
+    assert not same_in_calls(FILTER.format(between="S[0] = 1.0"))
+    # a pass over elements is worth no word without a price
+    assert not same_in_calls(FILTER.format(between="pass").replace("linalg.inv", "cos"))
+
+
+UNDER = """\
+import numpy as np
+
+
+def unit(v):
+    return v / np.sqrt(np.sum(v**2))
+
+
+def search(Q, L):
+    out = []
+    for k in range(len(L)):
+        {test}
+            out.append(unit(Q) @ unit(L[k]))
+            {end}
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "end", "told"),
+    [
+        ("if abs(L[k, 0]) > 0.5:", "", True),
+        ("if L[k, 0] > 0.5:", "break", False),
+        ("if k == 3:", "", False),
+        ("if out is None:", "", False),
+        ("if not out:", "", False),
+        ("if k > 0 and not out:", "", False),
+        ("if k > 0:", "Q = Q + 1.0", False),
+    ],
+)
+def test_under_a_condition_it_is_told_where_that_may_hold_often(
+    test: str, end: str, told: bool
+) -> None:
+    found = findings(UNDER.format(test=test, end=end))
+    assert any("`unit(Q)`" in one.title for one in found) == told
