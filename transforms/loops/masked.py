@@ -38,7 +38,8 @@ from costdb.records import IDENTIFIER
 from transforms.kit.kernels import mapped, named, type_of
 from transforms.kit.rewrite import nodes_of, replace_statement, span_of, stands_alone, statements_at
 
-_ATOMS = ast.Call | ast.Name | ast.Subscript | ast.Attribute
+_FREE = re.compile(r"([(,]|[^=<>!]=|\breturn)\s*$")
+"""What ends before an expression that nothing beside it binds."""
 _TRUTHS = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _JOINED = ("logical_and", "logical_or")
 _OVERFLOWING = frozenset({"add", "subtract", "multiply", "square"})
@@ -446,13 +447,8 @@ def in_statement(call: Span, lines: list[str], kernel: Kernel) -> tuple[Edit, ..
     (*before, made), (first, last) = lines, (context.text(one) for one in (ahead, behind))
     if "\n" in last:
         return ()
-    beside = not first.rstrip().endswith(("(", ",", "=", "return")) or last[:1] not in (
-        ")",
-        ",",
-        "",
-    )
-    if beside and not isinstance(ast.parse(made, mode="eval").body, _ATOMS):
-        made = f"({made})"
+    if not (_FREE.search(first) and last[:1] in (")", ",", "")):
+        made = _tight(made)
     return (replace_statement(place, [*before, f"{first}{made}{last}"], context),)
 
 
