@@ -234,6 +234,81 @@ def passed_on(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """``if value < best: best = value; place = index``, of which the first one wins.
+
+    Attributes
+    ----------
+    best, place, index : str
+    operation : {"minimum", "maximum"}
+    value : CSTNode
+    """
+
+    best: str
+    place: str
+    index: str
+    operation: str
+    value: cst.BaseExpression
+
+
+def _is_plain(one: cst.BaseElement) -> bool:
+    return isinstance(one, cst.Element)
+
+
+def _one_by_one(body: list[cst.CSTNode]) -> list[cst.CSTNode]:
+    """Return an assignment of several values to as many names as one for each."""
+    match body:
+        case [
+            cst.Assign([cst.AssignTarget(cst.Tuple(elements=targets))], cst.Tuple(elements=values))
+        ] if len(targets) == len(values) and all(map(_is_plain, (*targets, *values))):
+            names = [one.value for one in targets if isinstance(one.value, cst.Name)]
+            if len(names) == len(targets):
+                pairs = zip(names, values, strict=True)
+                return [cst.Assign([cst.AssignTarget(one)], two.value) for one, two in pairs]
+    return body
+
+
+def search(node: cst.CSTNode) -> Search | None:
+    """Return what a statement looks for; None for any other statement."""
+    if not isinstance(node, cst.If) or node.orelse is not None:
+        return None
+    match node.test, _one_by_one(smalls_of(node.body)):
+        case (
+            cst.Comparison(
+                comparisons=[cst.ComparisonTarget(operator=cst.LessThan() | cst.GreaterThan())]
+            ),
+            [cst.Assign() as one, cst.Assign() as other],
+        ):
+            pairs = ((one, other), (other, one))
+        case _:
+            return None
+    for first, second in pairs:
+        match _kept_extreme(first, node.test), second:
+            case (
+                (cst.Name(value=best), operation, value),
+                cst.Assign(
+                    targets=[cst.AssignTarget(target=cst.Name(value=place))],
+                    value=cst.Name(value=index),
+                ),
+            ) if best not in names_in(value) and place not in names_in(value):
+                return Search(best, place, index, operation, value)
+    return None
+
+
+def searches(loop: cst.For | cst.While) -> Iterator[Search]:
+    """Yield what a loop looks for and does nothing else with."""
+    everywhere = counted_names(loop)
+    for node in loop.body.body:
+        found = search(node)
+        if found is None or not isinstance(loop, cst.For) or found.best == found.place:
+            continue
+        own = counted_names(node)
+        alone = all(everywhere[name] == own[name] for name in (found.best, found.place))
+        if alone and _is_name(loop.target, found.index) and own[found.place] == 1:
+            yield found
+
+
 def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
     """Yield the statements of a suite and of loops within it, none twice."""
     for part in smalls_of(body):

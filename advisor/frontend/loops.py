@@ -18,6 +18,7 @@ from advisor.frontend.accumulations import (
     is_by_element,
     passed_on,
     scattered_at_once,
+    searches,
     stored_totals,
 )
 from advisor.frontend.arrays import value_of
@@ -582,6 +583,9 @@ class Loops(Besides):
             return set()
         known = scope.numbers.keys() | scope.scalars.keys() | scope.elements.keys()
         found = {name for name in passed_on(node, self._function) if name in known}
+        for one in searches(node):
+            if one.best in known:
+                found |= {one.best, one.place}
         return {name for name in found if not scope.has_array(name)}
 
     def _start(self, name: str) -> Value:

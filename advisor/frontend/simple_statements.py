@@ -8,7 +8,7 @@ from itertools import chain
 
 import libcst as cst
 
-from advisor.frontend.accumulations import Combination
+from advisor.frontend.accumulations import Combination, Search
 from advisor.frontend.arrays import (
     base_of,
     drawn,
@@ -467,6 +467,30 @@ class SimpleStatements:
         self.scope.bind_number(name, found.dtype)
         known = isinstance(added, Scalar) and not self.scope.by_element
         return () if known else (ScalarBind(name, added, span, combined=True),)
+
+    def sought(self, found: Search, span: Span) -> Sequence[Statement]:
+        """Read a statement that keeps the first extreme that the loop has found, and its place."""
+        scope = self.scope
+        best, place, value = (
+            Read(found.best, ()),
+            Read(found.place, ()),
+            value_of(found.value, scope),
+        )
+        if not is_of_elements(value):
+            raise NotUnderstood("an extreme of what is computed twice")
+        kept = Elementwise(found.operation, (best, value))
+        scope.totals[found.best] = ArrayType(strong(scope.type_of(kept).dtype), ())
+        relation = "less" if found.operation == "minimum" else "greater"
+        better = Elementwise(relation, (value, best))
+        index = Scalar(found.index, PYTHON_INTEGER)
+        held = scope.held_in(value)
+        for one in (found.best, found.place):
+            scope.changed(one)
+            scope.bind_element(one, Read(one, ()))
+        return (
+            Store(found.place, (), Elementwise("where", (better, index, place)), span, held=held),
+            Store(found.best, (), kept, span, True, held, compared="first"),
+        )
 
     def combined(self, found: Combination, span: Span) -> Sequence[Statement]:
         """Read a statement that combines a number, which the loops only accumulate, with a value.

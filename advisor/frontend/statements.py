@@ -8,7 +8,7 @@ from functools import partial
 
 import libcst as cst
 
-from advisor.frontend.accumulations import only_statement, smalls_of
+from advisor.frontend.accumulations import only_statement, search, smalls_of
 from advisor.frontend.bindings import assigned_names, names_in, resolve, target_names
 from advisor.frontend.directives import spoken_of
 from advisor.frontend.lists import GROWN, begun, comprehension, growing_in, grown, room, row_of
@@ -286,6 +286,9 @@ class Body(Loops):
         found = None if probability is not None else self._combination(node)
         if found is not None:
             return self.combined(found, span)
+        sought = None if probability is not None else search(node)
+        if sought is not None and {sought.best, sought.place} <= self.scope.passed_on:
+            return self.sought(sought, span)
         looked_for = None if probability is not None else extreme(node, span, self.scope)
         if looked_for is not None:
             return (looked_for,)

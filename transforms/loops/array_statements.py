@@ -44,7 +44,7 @@ from advisor.source import Edit, Span
 from costdb.expr import ONE, free_symbols, python_text
 from costdb.expr.nodes import Num, Sym
 from costdb.expr.polynomials import affine_in
-from transforms.kit.kernels import offered, proofs, unsafe, with_statement
+from transforms.kit.kernels import offered, proofs, safe, unsafe, with_statement
 from transforms.kit.rewrite import (
     first_line,
     nodes_of,
@@ -60,7 +60,7 @@ from transforms.loops.exactness import legality_of, tidied
 from transforms.loops.lift import Raised
 from transforms.loops.masked import NotRaised, comprehended, edits_of, in_statement
 from transforms.loops.raising import WORD, raised, sequential, summed_apart
-from transforms.loops.scans import Passed, legality, passed
+from transforms.loops.searched import Passed, is_search, legality, passed, searched
 from transforms.loops.substituted import substituted
 
 IF_NOT_EMPTY = "if no loop of it is empty"
@@ -109,7 +109,11 @@ def _made(
     loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, of_elements: bool, *, within: bool = False
 ) -> Iterator[_Made]:
     """Yield statements for a loop, or for those `within` it, which have no text of their own."""
-    plain, known = substituted(loop, kernel)
+    plain, known, conditions = substituted(loop, outer, kernel)
+    if is_search(plain):
+        if of_elements:
+            yield from _found(loop, plain, outer, known)
+        return
     scanned = [one for _, inner in loops((plain,)) for one in passed(inner, known)]
     numbers = [one.store for one in scanned]
     before = tuple(one for one in stores_in(plain.body) if one not in numbers)
@@ -125,10 +129,14 @@ def _made(
             continue
         argued = _reordered(plain, before, known) or argued
         argued = next(_doubted(argued, scanned, known), argued)
+        for one in conditions:
+            argued = on(argued, one)
         argued = on(argued, condition) if condition else argued
         computed = [part for one in stores_in(after) for part in told(one.value)]
         for one in dict.fromkeys(map(_condition, computed)):
             argued = on(argued, one) if one else argued
+        if conditions:
+            argued = on(argued, "if the terms of all rows fit in memory")
         lists = any(one.array in kernel.lists for one in before)
         by = _kind_of_sum(stores_in(after), kernel) if of_elements else ""
         shown = of_elements and not kept and not lists
@@ -231,6 +239,20 @@ def on(argued: Legality, condition: str) -> Legality:
     return unsafe(f"{argued.argument}, {condition}")
 
 
+def _found(loop: Loop, plain: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> Iterator[_Made]:
+    """Yield what a search finds."""
+    try:
+        found = searched(plain, outer, kernel)
+    except (NotRaised, ShapeConflict):
+        return
+    argued = safe("the first of equal ones is found, as in the loop")
+    argued = on(argued, f"{found.condition}, {IF_NOT_EMPTY}")
+    lines_after = kernel.context.lines[loop.span.end_line : kernel.context.whole[1]]
+    used = found.best.array in WORD.findall("\n".join(lines_after))
+    after = (found.place, found.best) if used or outer else (found.place,)
+    yield _Made(after, kernel, argued, "a search of arrays")
+
+
 def _doubted(argued: Legality, scanned: Sequence[Passed], kernel: Kernel) -> Iterator[Legality]:
     """Yield why scans may not hold the same, with what else is not sure."""
     doubts = [
@@ -282,7 +304,7 @@ def _is_raised(outer: tuple[Loop, ...], kernel: Kernel) -> bool:
     """Return whether the innermost of some loops becomes array statements itself."""
     if not outer:
         return False
-    plain, known = substituted(outer[-1], kernel)
+    plain, known, _ = substituted(outer[-1], outer[:-1], kernel)
     return bool(_raised(plain, outer[:-1], known, frozenset())[0])
 
 

@@ -83,9 +83,23 @@ def bound(total: Store, kernel: Kernel) -> ScalarBind:
     """Return what gives a number its name, as its text does."""
     own = combined(total)
     value = total.value if own is None else own[1]
-    if is_count(value, kernel):
+    if _is_whole(value, kernel):
         value = Copy(value, "int64", of_python=True)
     return ScalarBind(total.array, value, total.span, combined=own is not None)
+
+
+def _is_whole(value: Value, kernel: Kernel) -> bool:
+    return is_count(value, kernel) or _is_place(value)
+
+
+def _is_place(value: Value) -> bool:
+    """Return whether a value is a place in an array, counted from somewhere."""
+    match value:
+        case Elementwise("add", (one, Scalar())):
+            return _is_place(one)
+        case Reduction(operation="argmin" | "argmax"):
+            return True
+    return False
 
 
 def is_count(value: Value, kernel: Kernel) -> bool:
@@ -212,7 +226,7 @@ class Words:
                     inner = self.text(other.operand, TIGHT)
                     return f"{place} = {inner}.{REDUCED[operation]}(initial={place})"
         text = self.text(value)
-        if is_total(store) and is_count(value, self.kernel):
+        if is_total(store) and _is_whole(value, self.kernel):
             # NumPy's number where Python's was is not what every reader of it takes
             text = f"{self._builtin('int')}({text})"
         if place == store.array and sign == "=" and not is_total(store):

@@ -59,7 +59,9 @@ def placed(kernel: Kernel) -> Iterator[Proposal]:
     for outer, loop in loops(kernel.body):
         if not any(isinstance(one, Scatter) for one in walk(loop.body)):
             continue
-        plain, within = substituted(loop, kernel)
+        plain, within, conditions = substituted(loop, outer, kernel)
+        if conditions:
+            continue
         for known, condition in given(plain, within):
             try:
                 after = _over_all(plain, outer, known)

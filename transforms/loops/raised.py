@@ -180,7 +180,9 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
 
 def _reordered(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[Proposal]:
     """Yield a loop whose triangles go the other way, so that only the loop itself waits."""
-    plain, known = substituted(loop, kernel)
+    plain, known, conditions = substituted(loop, outer, kernel)
+    if conditions:
+        return
     for (after, before, stores), variant, condition in _made(_by_columns, outer, plain, known):
         argued = legality_of(before, stores, known)
         if argued is None:

@@ -63,7 +63,7 @@ from transforms.loops.lift import (
     turned,
 )
 from transforms.loops.masked import NotRaised, guarded, quiet
-from transforms.loops.scans import passed, running
+from transforms.loops.searched import passed, running
 
 # --- grouped --------------------------------------------------------------------------------------
 # Reductions over the elements of a group, a group in each iteration, as those of all groups.

@@ -16,7 +16,7 @@ from operator import is_
 
 from advisor.ir.kernel import Kernel, symbols
 from advisor.ir.nests import index_symbol, nest_of
-from advisor.ir.shapes import is_whole
+from advisor.ir.shapes import ShapeConflict, is_whole
 from advisor.ir.statements import (
     CONDITION,
     Bind,
@@ -58,6 +58,7 @@ from transforms.loops.formulas import of_text
 from transforms.loops.lift import Raised
 from transforms.loops.masked import NotRaised, negated
 from transforms.loops.raising import WORD, raised
+from transforms.loops.searched import is_search, searched
 
 # --- opened ---------------------------------------------------------------------------------------
 # Windows that move with a loop, opened: a loop over the places in the window takes their place.
@@ -279,24 +280,49 @@ def with_indices(
 # --- substituted ----------------------------------------------------------------------------------
 
 
-def substituted(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
-    """Return a loop of stores alone, and the kernel without the names that it bound.
+def substituted(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel
+) -> tuple[Loop, Kernel, tuple[str, ...]]:
+    """Return a loop of stores alone, the kernel without the names that it bound, and conditions.
 
     A loop that binds nothing, or whose names something else needs, stays as it is.
     """
+    found, within, conditions = _found(loop, outer, kernel)
+    if found is not loop:
+        within = replace(within, body=replaced(kernel.body, {id(loop): (found,)}))
+    plain, known = _bound_where_used(found, within)
+    if any(isinstance(one, ScalarBind) for one in plain.body) and conditions:
+        # what is found is used in a way that is not followed
+        return loop, kernel, ()
+    return plain, replace(known, body=kernel.body), conditions
+
+
+def _found(
+    loop: Loop, outer: tuple[Loop, ...], kernel: Kernel
+) -> tuple[Loop, Kernel, tuple[str, ...]]:
+    """Return a loop with those within it in this form, and numbers in the place of searches."""
     body: list[Statement] = []
+    conditions: list[str] = []
     known = kernel
     for one in loop.body:
-        if isinstance(one, Loop):
-            one, own = substituted(one, kernel)
-            known = _without(known, kernel.locals.keys() - own.locals.keys())
-        body.append(one)
-    found = loop
-    if not all(map(is_, body, loop.body)):
-        found = replace(loop, body=tuple(body))
-        known = replace(known, body=replaced(kernel.body, {id(loop): (found,)}))
-    plain, known = _bound_where_used(found, known)
-    return plain, replace(known, body=kernel.body)
+        if not isinstance(one, Loop):
+            body.append(one)
+            continue
+        inner, own, more = substituted(one, (*outer, loop), kernel)
+        known = _without(known, kernel.locals.keys() - own.locals.keys())
+        conditions += more
+        if not is_search(inner):
+            body.append(inner)
+            continue
+        try:
+            found = searched(inner, (*outer, loop), own)
+        except (NotRaised, ShapeConflict):
+            return loop, kernel, ()
+        body += [ScalarBind(s.array, s.value, s.span) for s in (found.place, found.best)]
+        conditions.append(found.condition)
+    if all(map(is_, body, loop.body)) and len(body) == len(loop.body):
+        return loop, kernel, ()
+    return replace(loop, body=tuple(body)), known, tuple(conditions)
 
 
 def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:

@@ -5,11 +5,11 @@ and proposes array statements over slices in their place: of the whole nest, or 
 where outer ones carry a dependence. Loops that only accumulate, into a number or into elements,
 become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Numbers that are
 stored on the way become a scan: a running sum, product or extreme; loops in which each element is
-the one before it and a term, too. Conditions on elements become choices (`np.where`) or masks,
-lists that are filled become arrays, and numbers that an iteration computes for itself, also from
-its index, arrays of that name. Conditions on where an index is, as for the borders of a grid, split
-the range: each part has statements of its own. What several statements add to one array is added by
-each at once.
+the one before it and a term, too. Loops that look for the first least or greatest term become
+`argmin` or `argmax`. Conditions on elements become choices (`np.where`) or masks, lists that are
+filled become arrays, and numbers that an iteration computes for itself, also from its index, arrays
+of that name. Conditions on where an index is, as for the borders of a grid, split the range: each
+part has statements of its own. What several statements add to one array is added by each at once.
 
 Loops are raised one at a time, the innermost first: an element becomes a vector, a vector a matrix.
 Where an inner loop adds up or waits for itself, it also is offered as a loop around statements over
@@ -45,7 +45,7 @@ that are neither an index and a distance nor places in an array; functions that 
 arrays that are not distributed, where only the order of loops matters (ADV501); an element of a
 branch that is not known to be inside the array, for a slice would silently be shorter; a bound that
 may be negative, for it would count from the end; loops that end early; numbers that are reset or
-clamped on the way, or used after the loop; searches for the place of the least or greatest element.
+clamped on the way, or used after the loop; searches in which the last of equal ones wins.
 
 **Fix safety.** Safe where all elements are of one type, every operation is one that is rounded
 exactly, and no two arrays of the loops can overlap in memory: then each element is computed by
