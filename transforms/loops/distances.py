@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from advisor.ir.kernel import Kernel, Node
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.values import Elementwise, Expand, MatMul, Reduction, Scalar, Transpose, Value
+from advisor.ir.values import (
+    Elementwise,
+    Expand,
+    MatMul,
+    Reduction,
+    Scalar,
+    Transpose,
+    Value,
+    reads,
+)
 from advisor.numpy_table import PYTHON_INTEGER, Kind
 from transforms.kit.kernels import mapped, type_of
 
@@ -46,7 +55,7 @@ def by_product(value: Value, kernel: Kernel) -> Value | None:
     rows, columns = _vectors(one, other, kernel) or _vectors(other, one, kernel) or (None, None)
     if rows is None or columns is None or rank != 3 or axis != 2:
         return None
-    if rows == columns:
+    if not {one.array for one in reads(rows)}.isdisjoint(one.array for one in reads(columns)):
         # of each row with itself no rounding may be left
         return None
     types = {type_of(side, kernel).dtype for side in (rows, columns)}

@@ -97,6 +97,7 @@ WRITTEN = [
     ),
     # a row has no distance from itself, and other axes are no pairs of rows
     ("return ((a[:, None, :] - a[None, :, :]) ** 2).sum(axis=2)", None),
+    ("return ((a[1:, None, :] - a[None, :-1, :]) ** 2).sum(axis=2)", None),
     ("return ((a[:, None, :] - b[None, :, :]) ** 2).sum(axis=1)", None),
     ("return np.abs(a[:, None, :] - b[None, :, :]).sum(axis=2)", None),
     ("return np.sum(x > y) + 1", "return np.count_nonzero(x > y) + 1"),
