@@ -184,7 +184,7 @@ class Scope:
     misfits : list of tuple of Expr
         Extents that are not known to agree, and kept something from being understood.
     rebound : list of tuple of Expr
-        Extents of names, and of what is bound to these.
+        Extents of attributes, and of what is bound to these.
     splits : dict of str to Split
         Of which part of their ranges loops are being read, by the symbols of their indices.
     holding : dict of CSTNode to bool
@@ -322,7 +322,8 @@ class Scope:
             self.lost.discard(name)
             known = self.array_type(name)
             if known != found:
-                if known.dtype == found.dtype and len(known.extents) == len(found.extents):
+                alike = known.dtype == found.dtype and len(known.extents) == len(found.extents)
+                if alike and "." in name:
                     self.rebound += zip(known.extents, found.extents, strict=True)
                 raise NotUnderstood(f"`{name}` changes its shape or element type here")
         self.forget(name)

@@ -254,14 +254,16 @@ def _extent(array: SeenArray, axis: int) -> int | str | None:
     of all rows, on the last rank.
     """
     known = _shape(array)[axis]
-    return array.like[axis] if array.like and known != 1 else known
+    told = bool(array.like) and (array.shape is not None or bool(array.made))
+    return array.like[axis] if told and known != 1 else known
 
 
 def _shape(array: SeenArray) -> tuple[int | None, ...]:
     """Return the extents that are known, also where not all are."""
     if array.shape is not None:
         return array.shape
-    told = array.like or ("",) * array.ndim
+    # of what a run showed they only tell what is alike
+    told = array.like if array.like and array.made else ("",) * array.ndim
     return tuple(int(one) if one.isdecimal() else None for one in told)
 
 

@@ -251,7 +251,7 @@ class Names:
         """Forget what was found of pieces of source: names may be something else by now."""
         self.free, self.only, self.known = cache(self._free), cache(self._only), cache(self._known)
         self._changes_of = cache(self._changed_in)
-        self.deed = cache(self._deed)
+        self.deed, self.roots = cache(self._deed), cache(self._roots)
 
     def seen(self, kind_of: Callable[[str], str], named: Collection[str]) -> Names:
         """Return the same names where something tells what kinds of objects they denote.
@@ -460,7 +460,7 @@ class Names:
         """Return the paths whose memory the values of some expressions may lead to."""
         return frozenset[str]().union(*map(self.roots, nodes))
 
-    def roots(self, node: ast.AST | None) -> frozenset[str]:
+    def _roots(self, node: ast.AST | None) -> frozenset[str]:
         """Return the paths whose memory the value of an expression may lead to."""
         match node:
             case ast.Name() | ast.Attribute() if path := path_of(node):
