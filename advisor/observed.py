@@ -322,6 +322,9 @@ class SeenMessages:
         return f"{OBSERVED} on {self.world} ranks" if self.world > 1 else OBSERVED
 
 
+FEW_ITEMS = 8
+"""Of a tuple that are each a number of their own."""
+
 SEQUENCE = "sequence"
 """What a list of values came as."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from advisor.compiler.record import guarded, is_of_interest
 from advisor.observed import (
+    FEW_ITEMS,
     VARIES,
     Layout,
     Seen,
@@ -457,8 +458,6 @@ FIRST_CALLS = 1000
 """So many calls of a function are each looked at; then one where a hundredth more were made."""
 _MOST_WORK = 1000
 """Solutions that are tried for whether views with steps have an element in common."""
-_FEW_ITEMS = 8
-"""Of a tuple that are each a number of their own."""
 _MOST_ITEMS = 10_000
 """Of a list or tuple that are looked at."""
 _LOOKED_INTO = 2
@@ -477,7 +476,7 @@ def _items(name: str, value: Any) -> tuple[SeenNumber, ...]:
     types = {number.dtype for number in numbers}
     if len(numbers) < len(value):
         return ()
-    if type(value) is tuple and len(value) <= _FEW_ITEMS:
+    if type(value) is tuple and len(value) <= FEW_ITEMS:
         return numbers
     if len(types) > 1:
         return ()

@@ -31,13 +31,12 @@ from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.ir.spmd.steps import Call, Loop, Step, walk
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
-from advisor.observed import Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
+from advisor.observed import FEW_ITEMS, Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
 from advisor.source import tree_of, walked
 from costdb.expr import Expr, ceil_div, free_symbols, num, to_text
 from costdb.records import replace
 
 _TEXT_LENGTH = 60
-_MOST_ITEMS = 8
 _NO_ARRAY = Sequence | Record | Text | Range
 
 
@@ -224,7 +223,7 @@ def _held(name: str, value: Value | None, call: str, run: Run) -> list[SeenNumbe
     numbers = [one for one in items if isinstance(one, Number) and one.dtype != UNKNOWN_DTYPE]
     if not items or len(numbers) < len(items):
         return []
-    if isinstance(value, Sequence) and not value.is_list and len(items) <= _MOST_ITEMS:
+    if isinstance(value, Sequence) and not value.is_list and len(items) <= FEW_ITEMS:
         return [_number(f"{name}[{k}]", one, call, run) for k, one in enumerate(numbers)]
     dtypes = {dtype_of(one.dtype).name for one in numbers}
     many = _number(f"len({name})", Number(length), call, run)
