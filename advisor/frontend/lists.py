@@ -361,7 +361,6 @@ def _mean(length: Expr, variable: str, first: Expr, last: Expr) -> Expr:
 
 
 _REDUCING = frozenset({"mean", "sum", "max", "min", "std", "var", "median", "prod"})
-_COMPREHENSION = cst.ListComp | cst.GeneratorExp
 _PERHAPS = cst.IfExp | cst.BooleanOperation | cst.BaseComp | cst.Lambda
 _UNSAID = cst.NamedExpr | cst.Await | cst.Yield | cst.Lambda
 """What binds or leaves where a loop would do it in another place."""
@@ -407,12 +406,13 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
             statement: cst.BaseSmallStatement = small
         case _:
             return None
-    found = [one for one in nodes_in(part) if _made_of(one, scope) is not None]
-    if len(found) != 1 or not isinstance(found[0], cst.Call):
+    calls = (one for one in nodes_in(part) if isinstance(one, cst.Call))
+    found = [(one, module) for one in calls if (module := _made_of(one, scope)) is not None]
+    if len(found) != 1:
         return None
-    call = found[0]
-    made, module = call.args[0].value, _made_of(call, scope)
-    assert isinstance(made, _COMPREHENSION)
+    ((call, module),) = found
+    made = call.args[0].value
+    assert isinstance(made, cst.ListComp | cst.GeneratorExp)
     within = {*nodes_in(made)}
     if any(isinstance(one, _PERHAPS) for one in nodes_in(part) if one not in within):
         return None
@@ -454,10 +454,10 @@ def comprehension(part: cst.CSTNode, scope: Scope) -> Comprehension | None:
     return Comprehension(name, place, loop, after, own, picked, builtin, originals)
 
 
-def _made_of(node: cst.CSTNode, scope: Scope) -> str | None:
+def _made_of(node: cst.Call, scope: Scope) -> str | None:
     """Return how a call of a comprehension names NumPy: empty where it makes an array of it.
 
-    None for any other piece of source.
+    None for any other call.
     """
     match node:
         case cst.Call(func=func, args=[cst.Arg(cst.ListComp(), None, star=""), *_]):
