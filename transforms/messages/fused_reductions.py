@@ -75,11 +75,8 @@ _Talking = tuple[Visit, list[Visit]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reduction:
-    """A statement that makes a reduction, itself or by a function that it calls.
-
-    Or that calls a function once, which makes any messages.
-    """
+class _Carrying:
+    """A statement that reduces something, or calls a function once that reduces or sends."""
 
     node: ast.stmt
     visit: Visit
@@ -130,7 +127,7 @@ def reductions_apart(
     for suite in suites:
         taken: set[ast.stmt] = set()
         for at, node in enumerate(suite):
-            first = _reduction(program, talking, node)
+            first = _carrying(program, talking, node)
             if first is None or node in taken:
                 continue
             group = [first, *_independent(program, talking, first, suite[at + 1 :])]
@@ -152,7 +149,7 @@ def _talking(function: SpmdFunction) -> list[_Talking]:
     return found
 
 
-def _reduction(program: Program, talking: list[_Talking], node: ast.stmt) -> _Reduction | None:
+def _carrying(program: Program, talking: list[_Talking], node: ast.stmt) -> _Carrying | None:
     """Return the reduction that a statement makes, if that is all that it sends."""
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
         return None
@@ -168,7 +165,7 @@ def _reduction(program: Program, talking: list[_Talking], node: ast.stmt) -> _Re
     steps = tuple(one.step for one in found if isinstance(one.step, Communicate))
     text = program.context.text(visit.step.span) if isinstance(visit.step, Call) else ""
     shown = text or (steps[0].method if steps[0].send is None else steps[0].send.text)
-    made = _Reduction(node, visit, steps, shown, names_around(program.context.source, node.lineno))
+    made = _Carrying(node, visit, steps, shown, names_around(program.context.source, node.lineno))
     plain = all(x.blocking and x.op in _ENDS | _REDUCTIONS for x in steps)
     plain &= not any(one.loops for one in found)
     alone = made.reduces and not found[0].branches
@@ -176,12 +173,12 @@ def _reduction(program: Program, talking: list[_Talking], node: ast.stmt) -> _Re
 
 
 def _independent(
-    program: Program, talking: list[_Talking], first: _Reduction, nodes: list[ast.stmt]
-) -> Iterator[_Reduction]:
+    program: Program, talking: list[_Talking], first: _Carrying, nodes: list[ast.stmt]
+) -> Iterator[_Carrying]:
     """Yield later reductions of the same kind that take nothing of what the first ones bring."""
     brought = first.results
     for node in takewhile(lambda one: not isinstance(one, ast.For | ast.While), nodes):
-        other = _reduction(program, talking, node)
+        other = _carrying(program, talking, node)
         # what else the statement does with a result comes behind it
         if other and _goes_with(first, other) and not other.given & brought:
             yield other
@@ -190,7 +187,7 @@ def _independent(
             brought |= bound_names([node])
 
 
-def _goes_with(first: _Reduction, second: _Reduction) -> bool:
+def _goes_with(first: _Carrying, second: _Carrying) -> bool:
     calls = (one.visit.step for one in (first, second))
     named = {one.function for one in calls if isinstance(one, Call)}
     if not (first.reduces and second.reduces) and (len(named) != 1 or first.text == second.text):
@@ -205,7 +202,7 @@ def _goes_with(first: _Reduction, second: _Reduction) -> bool:
     )
 
 
-def _at_once(function: SpmdFunction, group: list[_Reduction]) -> ProgramProposal:
+def _at_once(function: SpmdFunction, group: list[_Carrying]) -> ProgramProposal:
     first, calls = group[0], list[Communicate]()
     for number, step in enumerate(first.steps):
         alike = [one.steps[number] for one in group]
