@@ -198,12 +198,39 @@ def _offset(lines: Sequence[str], offsets: Sequence[int], line: int, column: int
 
 @lru_cache(maxsize=4)
 def tree_of(source: str) -> ast.Module:
-    """Return the tree of a file, which nobody may change; empty where it does not parse."""
+    """Return the tree of a file, which nobody may change; empty where it does not parse.
+
+    What a statement only says of the type of a name is left out.
+    """
     # readers and rules ask for the statements of the same file
     try:
-        return ast.parse(source)
+        tree = ast.parse(source)
+        if _SAYS_TYPE.search(source):
+            _Unsaid().visit(tree)
+        return tree
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
+
+
+_SAYS_TYPE = re.compile(r"^[ \t]*\w+[ \t]*:[^#\n]*=", re.MULTILINE)
+PLAIN_TYPES = frozenset({"int", "float", "bool", "complex", "ndarray", "NDArray"})
+"""Annotations, without the module, that say no more of a variable than its type."""
+
+
+class _Unsaid(ast.NodeTransformer):
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        # its fields are what their annotations say
+        node.body = [
+            one if isinstance(one, ast.AnnAssign) else self.visit(one) for one in node.body
+        ]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        said = node.annotation.value if isinstance(node.annotation, ast.Subscript) else None
+        name = ast.unparse(said or node.annotation).rpartition(".")[2]
+        if not isinstance(node.target, ast.Name) or node.value is None or name not in PLAIN_TYPES:
+            return node
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
 
 
 def walked(node: ast.AST) -> tuple[ast.AST, ...]:

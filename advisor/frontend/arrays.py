@@ -438,6 +438,8 @@ def _named(name: str, scope: Scope) -> Value:
         return Scalar(name, scope.numbers[name])
     if name in ("True", "False"):
         return Scalar(name, "bool")
+    if scope.imports.get(name) in _CONSTANTS:
+        return Scalar(scope.imports[name], PYTHON_FLOAT)
     raise scope.unknown(name)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -22,7 +24,7 @@ from advisor.numpy_table import (
     is_dtype,
 )
 from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
-from advisor.source import Span, tree_of
+from advisor.source import PLAIN_TYPES, Span, tree_of
 from costdb.records import dataclass, field
 
 # Names in source: dotted expressions, and what the file's imports make of them.
@@ -101,8 +103,15 @@ def array_module_name(imports: Mapping[str, str], used: frozenset[str]) -> str |
 SOMETHING = ""
 """What a name stands for that is bound other than by an import."""
 
-# star imports of these bind no name of a builtin that the front end gives a meaning
-_HARMLESS_STARS = frozenset({"advisor", "math", "typing"})
+_STARS: dict[str, frozenset[str]] = {
+    "numpy": frozenset(
+        ["abs", "all", "any", "bool", "divmod", "max", "min", "pow", "round", "sum"]
+    ),
+    "math": frozenset({"pow"}),
+} | dict.fromkeys(("advisor", "typing"), frozenset())
+"""Modules whose star imports are followed, and builtins that they hide in some release."""
+_IN_EVERY_RELEASE = frozenset({"all", "any", "sum"})
+_OF_MATH = frozenset(dir(math))
 
 
 def bindings_of(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
@@ -220,8 +229,8 @@ class NameScope:
         Names that stand in scopes within, whose code may run at another time.
     elsewhere : set of str
         Names declared ``global`` or ``nonlocal``.
-    stars : set of str
-        Modules of which every name is imported.
+    stars : list of str
+        Modules of which every name is imported, in order.
     """
 
     kind: ScopeKind
@@ -229,7 +238,7 @@ class NameScope:
     used: set[str] = field(default_factory=set)
     later: set[str] = field(default_factory=set)
     elsewhere: dict[str, ScopeKind] = field(default_factory=dict)
-    stars: set[str] = field(default_factory=set)
+    stars: list[str] = field(default_factory=list)
 
 
 class ScopeVisitor:
@@ -284,7 +293,7 @@ class ScopeVisitor:
                 kind = ScopeKind.MODULE if is_global else ScopeKind.FUNCTION
                 self.scopes[-1].elsewhere.update({item.name.value: kind for item in names})
             case cst.ImportFrom(module=module, names=cst.ImportStar()):
-                self.scopes[-1].stars.add(module.value if isinstance(module, cst.Name) else "")
+                self.scopes[-1].stars.append(module.value if isinstance(module, cst.Name) else "")
             case cst.Param(name=cst.Name(value=name)):
                 self._bound(name)
             case (
@@ -350,6 +359,18 @@ class Imports(Mapping[str, str]):
                 if target is not None:
                     return target
                 break
+        else:
+            return self._starred(name)
+        raise KeyError(name)
+
+    def _starred(self, name: str) -> str:
+        """Return what a name stands for that nothing binds but star imports, the last first."""
+        stars = [star for scope in _seen(self._scopes) for star in scope.stars]
+        for star in reversed(stars if _STARS.keys() >= set(stars) else []):
+            if star == "math" and name in _OF_MATH:
+                return f"math.{name}"
+            if star == "numpy" and (name in _IN_EVERY_RELEASE or not hasattr(builtins, name)):
+                return f"numpy.{name}"
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -384,12 +405,13 @@ def home_of(name: str, scopes: Sequence[NameScope]) -> NameScope | None:
 
 def bound_anywhere(scopes: Sequence[NameScope]) -> frozenset[str]:
     """Return the names that are no builtins within the last of nested scopes."""
-    return frozenset().union(*(scope.bound for scope in _seen(scopes)))
+    hidden = (_STARS.get(star, ()) for scope in scopes for star in scope.stars)
+    return frozenset().union(*(scope.bound for scope in _seen(scopes)), *hidden)
 
 
 def star_imports(scopes: Sequence[NameScope]) -> bool:
     """Return whether unknown names may be bound, so that no builtin is certain."""
-    return any(scope.stars - _HARMLESS_STARS for scope in scopes)
+    return any(not _STARS.keys() >= set(scope.stars) for scope in scopes)
 
 
 def _seen(scopes: Sequence[NameScope]) -> Iterator[NameScope]:
@@ -451,8 +473,11 @@ def names_around(seen: Seen, own: NameScope, parameters: Iterable[str]) -> froze
 def as_names(
     node: cst.FunctionDef, names: frozenset[str], span_of: SpanOf
 ) -> tuple[cst.FunctionDef, SpanOf]:
-    """Return a function with attributes as names, and what tells where its nodes stand."""
-    if not any("." in name for name in names):
+    """Return a function with attributes as names, and what tells where its nodes stand.
+
+    What only says the type of what it binds, binds it like any other statement.
+    """
+    if not any("." in name for name in names) and not any(map(_says_type, nodes_in(node))):
         return node, span_of
 
     def named(one: cst.CSTNode) -> str | None:
@@ -463,6 +488,15 @@ def as_names(
     made = node.visit(reader)
     assert isinstance(made, cst.FunctionDef)
     return made, lambda one: span_of(reader.originals.get(one, one))
+
+
+def _says_type(node: cst.CSTNode) -> bool:
+    """Return whether a statement binds a name, and says no more of it than a type of Python's."""
+    match node:
+        case cst.AnnAssign(cst.Name(), cst.Annotation(one), cst.BaseExpression()):
+            name = dotted(one.value if isinstance(one, cst.Subscript) else one) or ""
+            return name.rpartition(".")[2] in PLAIN_TYPES
+    return False
 
 
 def name_node(
@@ -501,6 +535,10 @@ class Naming(cst.CSTTransformer):
                 made = made.with_changes(attr=attr)
             case cst.Arg(keyword=keyword), cst.Arg():
                 made = made.with_changes(keyword=keyword)
+            case _, cst.AnnAssign(target=target, value=cst.BaseExpression() as value) if _says_type(
+                original_node
+            ):
+                made = cst.Assign([cst.AssignTarget(target)], value)
         self.originals[made] = original_node
         return made  # type: ignore[return-value]  # an expression takes the place of one
 

@@ -168,12 +168,13 @@ def _kernel(
     path, span_of = reader.path, reader.span_of
     parameters = _parameters(function.node)
     places = {parameter.name.value: span_of(parameter.name) for parameter in parameters}
+    others = frozenset[str]()
     if seen is not None:
         # nothing changes what the module binds once to a number
         others = names_around(seen, own_scope, places) - reader.integers.keys() - reader.floats
         places |= dict.fromkeys(sorted(others), span_of(function.node.name))
-        made, span_of = as_names(function.node, others, span_of)
-        function, parameters = replace(function, node=made), _parameters(made)
+    made, span_of = as_names(function.node, others, span_of)
+    function, parameters = replace(function, node=made), _parameters(made)
     node = function.node
     last_line = span_of(node.body).end_line
     own = [d for d in reader.directives if function.first_line <= d.line <= last_line]

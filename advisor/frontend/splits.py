@@ -16,7 +16,7 @@ from advisor.frontend.bindings import assigned_names, names_in
 from advisor.frontend.indices import bound_to_number, known
 from advisor.frontend.scope import Scope
 from advisor.frontend.trees import nodes_in
-from advisor.ir.dependence import known_non_negative, non_negative_within
+from advisor.ir.dependence import non_negative_within
 from costdb.expr import ONE, ZERO, Expr, free_symbols, maximum, minimum, substitute
 from costdb.expr.polynomials import affine_in
 
@@ -59,6 +59,7 @@ def ends_of_parts(node: cst.For, index: str, low: Expr, high: Expr, scope: Scope
     """
     ends, changed = [low, high], assigned_names(node.body)
     tests = (one.test for one in nodes_in(node.body) if isinstance(one, cst.If | cst.IfExp))
+    reads_others = _reads_others(node)
     for test in tests:
         if decided(test, scope) is not None:
             continue
@@ -67,16 +68,42 @@ def ends_of_parts(node: cst.For, index: str, low: Expr, high: Expr, scope: Scope
                 continue
             for operator, place in _relations(part, index, scope):
                 for more in _PLACES[operator]:
-                    if free_symbols(place) & scope.maxima.keys() or not _put(place + more, ends):
+                    within = free_symbols(place).isdisjoint(scope.maxima) or reads_others
+                    if not within or not _put(place + more, ends, scope):
                         return [low, high]
     return ends
 
 
-def _put(place: Expr, ends: list[Expr]) -> bool:
+def _reads_others(node: cst.For) -> bool:
+    """Return whether iterations read elements that only another iteration can have written.
+
+    ``if i != j: a[j] -= f[j] * a[i]`` over ``j`` does, so all at once needs the parts around ``i``.
+    """
+    stored = [one.target for one in nodes_in(node.body) if isinstance(one, _STORES)]
+    arrays = {_array_of(one) for one in stored} - {""}
+    index = names_in(node.target)
+    return any(
+        _array_of(one) in arrays and one not in stored and names_in(one).isdisjoint(index)
+        for one in nodes_in(node.body)
+    )
+
+
+_STORES = cst.AssignTarget | cst.AugAssign
+
+
+def _array_of(node: cst.CSTNode) -> str:
+    """Return the name of what a subscript is of, or ""."""
+    match node:
+        case cst.Subscript(value=cst.Name(value=name)):
+            return name
+    return ""
+
+
+def _put(place: Expr, ends: list[Expr], scope: Scope) -> bool:
     """Put a place where it belongs among some; return whether that is known."""
     if place in ends:
         return True
-    after = [_precedes(end, place) for end in ends]
+    after = [_precedes(end, place, scope) for end in ends]
     at = after.count(True)
     if after != [True] * at + [False] * (len(ends) - at):
         return False
@@ -85,12 +112,13 @@ def _put(place: Expr, ends: list[Expr]) -> bool:
     return len(ends) <= MOST_ENDS
 
 
-def _precedes(one: Expr, other: Expr) -> bool | None:
+def _precedes(one: Expr, other: Expr, scope: Scope) -> bool | None:
     gap = other - one
-    large = dict.fromkeys(free_symbols(gap), _LARGE)
-    if known_non_negative(gap, large):
+    sizes = free_symbols(gap) - scope.maxima.keys()
+    large = {**scope.minima, **dict.fromkeys(sizes, _LARGE)}
+    if non_negative_within(gap, large, scope.maxima, scope.starts):
         return True
-    return False if known_non_negative(-gap, large) else None
+    return False if non_negative_within(-gap, large, scope.maxima, scope.starts) else None
 
 
 _OPPOSITE = {

@@ -42,6 +42,7 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import (
+    OF_MATH,
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
@@ -71,6 +72,7 @@ MODULAR = _CHOICES | {
 _EXACT_WHOLE = MODULAR | {
     *("minimum", "maximum", "square", "absolute", "divide", "floor_divide", "remainder"),
 }
+_ROUNDING_OF_MATH = set(OF_MATH.values()) - _EXACT_FLOATING
 _EXACT_TOGETHER = frozenset({"bool", "int64", "float64"})
 _LITERALS = frozenset({PYTHON_INTEGER, PYTHON_FLOAT, PYTHON_COMPLEX})
 _ROUNDED = (
@@ -95,6 +97,9 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
             words = f"{argued.argument}, and the result may be a number of NumPy"
             argued = unsafe(f"{words} where it was one of Python")
         found.append(argued)
+        # an index was a number of Python's, of which `math` made another
+        new = _operations_in(other) - _operations_in(one)
+        found += [unsafe(_ROUNDED.format(f"`{name}`")) for name in sorted(new & _ROUNDING_OF_MATH)]
     doubts = [one.argument for one in found if one.applicability is not Applicability.SAFE]
     named = [one for one in before if not is_total(one)]
     if any(made_whole(part, kernel) for one in before for part in parts_of(one.value)):
@@ -104,6 +109,10 @@ def legality_of(before: Sequence[Store], after: Sequence[Store], kernel: Kernel)
     if shared := overlaps(named, kernel):
         doubts.append(f"if {shared}")
     return unsafe(", and ".join(dict.fromkeys(doubts)))
+
+
+def _operations_in(store: Store) -> set[str]:
+    return {part.operation for part, _ in _computed(store.value)}
 
 
 def made_whole(value: Value, kernel: Kernel) -> bool:

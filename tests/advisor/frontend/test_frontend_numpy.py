@@ -253,3 +253,39 @@ def test_a_subscript_of_a_row_is_one_of_the_array(chained: str, joined: str) -> 
     )
     assert first == second != []
     assert None not in first
+
+
+STARRED = """\
+{imports}
+
+# advise: kernel
+# advise: x: f8[N]
+def f(x):
+    r = {text}
+    return r
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "text", "is_known"),
+    [
+        (["numpy"], "sin(pi * x)", True),
+        (["math", "numpy"], "sin(pi * x)", True),
+        # the sine of `math` is of no array, nor does NumPy have a factorial
+        (["numpy", "math"], "sin(x)", False),
+        (["numpy"], "factorial(x)", False),
+        # what of the builtins NumPy hides depends on its release
+        (["numpy"], "max(x, 0)", False),
+        (["numpy"], "sum(x * x, 0)", True),
+        (["numpy"], "x[len(x) - 1] + x", True),
+        # and anything may have been in the other one
+        (["numpy", "tools"], "sin(x)", False),
+        (["numpy", "tools"], "x[len(x) - 1] + x", False),
+    ],
+)
+def test_star_imports_bind_what_is_surely_in_them(
+    imports: list[str], text: str, is_known: bool
+) -> None:
+    lines = "\n".join(f"from {module} import *" for module in imports)
+    (kernel,) = read_kernels("f.py", STARRED.format(imports=lines, text=text))
+    assert not any(isinstance(one, Unknown) for one in walk(kernel.body)) == is_known

@@ -42,6 +42,7 @@ ACTIONS = (
     *("out[i] += x[i - d]", "out[i] = x[i + d]", "s += x[i] * x[i - d]", "out[i] -= x[i - d] * d"),
     *("out[d] += x[i - d]", "out[i] += y[i - d]", "g[i, d] = x[i - d]", "g[i] += x[i + d]"),
     *("out[i] += x[i + d - 1]", "n[i] += n[i - d]", "out[i] = x[d - i]", "x[i] = x[i - d]"),
+    *("x[i] -= x[i] * x[d]", "g[i] -= g[i, 0] * g[d]", "g[i, 0] -= g[d, 0]"),
     *("n[i] += 1", "s = max(s, x[i - d])", "out[i] += x[i - 2 * d]", "out[i] += g[i + d, 0]"),
 )
 SIZES = ((0, 0), (1, 3), (3, 1), (2, 5), (4, 4), (9, 4))
