@@ -199,8 +199,14 @@ _OTHERS: Final = {
     **{"indices": ("fill", "2"), "mgrid": ("fill", "4"), "unique": ("sort", "1")},
     "apply_along_axis": ("each", "8"),
     "scipy.linalg.lu_solve": ("products", "0"),
+    # of NumPy's two kinds of generators the older ones take up to twice as long
+    **dict.fromkeys(("random.random", "random.rand", "random.uniform"), ("fill", "30")),
+    **dict.fromkeys(("random.integers", "random.randint"), ("fill", "40")),
+    **dict.fromkeys(("random.normal", "random.standard_normal", "random.randn"), ("fill", "100")),
+    "random.exponential": ("fill", "60"),
 }
-"""What takes part in other rules: what is joined, transforms of real numbers, known factors."""
+"""What takes part in other rules: what is joined, transforms of real numbers, known factors, and
+random numbers."""
 
 
 def cost_of(name: str) -> tuple[str, ...] | None:
