@@ -455,7 +455,7 @@ COPIES: Final = {
 SAME_AS: Final = {
     **{"amax": "max", "amin": "min", "average": "mean", "around": "round"},
     **{"concat": "concatenate", "permute_dims": "transpose", "asanyarray": "asarray"},
-    **{"row_stack": "vstack", "identity": "eye", "trapz": "trapezoid"},
+    **{"row_stack": "vstack", "identity": "eye", "trapz": "trapezoid", "ndarray": "empty"},
 }
 """Other names of functions, as far as their first argument goes."""
 
@@ -662,6 +662,9 @@ OF_MATH: Final = (
     | {"pow": "power"}
 )
 """What NumPy calls a function of `math`; `remainder` means something else there."""
+
+OF_CMATH: Final = frozenset(("exp", "log", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh"))
+"""Functions of `cmath` that give what NumPy's of the same name give of complex numbers."""
 
 WHOLE_OF_MATH: Final = frozenset(
     {"floor", "ceil", "trunc", "gcd", "lcm", "isqrt", "comb", "perm", "factorial"}

@@ -40,6 +40,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_functions import FUNCTIONS
 from advisor.numpy_table import (
+    OF_CMATH,
     OF_MATH,
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
@@ -191,6 +192,8 @@ class KernelDoor:
             raise NotUnderstood("a power of a number, whose type depends on its sign")
         # unlike an operator, a function makes NumPy's number of a Python one
         dtype = strong(found.dtype) if form.called else found.dtype
+        if operation == "power" and dtype == PYTHON_INTEGER and numbers[1].text.startswith("-"):
+            dtype = PYTHON_FLOAT
         return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", dtype)
 
     def copy(self, operand: Value, dtype: str, order: str, *, always: bool) -> Value:
@@ -326,7 +329,8 @@ def _has_known_type(base: Scalar, exponent: Scalar) -> bool:
     """
     if exponent.dtype == PYTHON_INTEGER:
         whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
-        return not whole_base or exponent.text.isdigit()
+        written = exponent.text.removeprefix("-" * (base.dtype == PYTHON_INTEGER))
+        return not whole_base or written.isdigit()
     return base.dtype != PYTHON_INTEGER or base.text.isdigit()
 
 
@@ -444,7 +448,9 @@ def _named(name: str, scope: Scope) -> Value:
 
 
 _CONSTANTS = frozenset(
-    f"{module}.{name}" for module in ("numpy", "math") for name in ("pi", "e", "inf", "nan")
+    f"{module}.{name}"
+    for module in ("numpy", "math", "cmath")
+    for name in ("pi", "e", "inf", "nan")
 )
 
 
@@ -910,7 +916,7 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         receiver = value_of(node.func.value, scope)
         if not isinstance(receiver, Scalar):
             return Calls(_door(scope)).method(node.func.attr.value, receiver, _given(node.args))
-    if full is not None and full.startswith("math."):
+    if full is not None and full.startswith(("math.", "cmath.")):
         made = _of_math(full, node.args, scope)
         if made is not None:
             return made
@@ -961,12 +967,16 @@ def _converted(full: str, node: cst.Call, scope: Scope) -> Value | None:
 
 
 def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
-    """Return what a function of ``math`` gives of numbers; None where it is not read."""
+    """Return what a function of ``math``, or ``cmath``, gives of numbers; None for others."""
     if any(argument.keyword or argument.star for argument in given):
         return None
     parts = [value_of(argument.value, scope) for argument in given]
     numbers = [part.text for part in parts if isinstance(part, Scalar)]
-    name = full.removeprefix("math.")
+    module, _, name = full.partition(".")
+    if module == "cmath" and name not in OF_CMATH:
+        return None
+    if len(numbers) == len(parts) and module == "cmath":
+        return Scalar(f"{full}({', '.join(numbers)})", PYTHON_COMPLEX)
     if len(numbers) == len(parts):
         dtype = "bool" if name.startswith("is") and name != "isqrt" else PYTHON_FLOAT
         dtype = PYTHON_INTEGER if name in WHOLE_OF_MATH else dtype
@@ -975,11 +985,11 @@ def _of_math(full: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     single = not any(scope.type_of(part).extents for part in parts)
     if operation is None or ROWS[operation].operands != len(parts) or not single:
         return None
-    floats = (
-        part if isinstance(part, Scalar) else Copy(part, "float64", of_python=True)
-        for part in parts
+    dtype = "float64" if module == "math" else "complex128"
+    converted = (
+        part if isinstance(part, Scalar) else Copy(part, dtype, of_python=True) for part in parts
     )
-    made = Elementwise(operation, tuple(floats))
+    made = Elementwise(operation, tuple(converted))
     return Copy(made, strong(PYTHON_INTEGER), of_python=True) if name in WHOLE_OF_MATH else made
 
 

@@ -449,6 +449,8 @@ class Words:
                     "power",
                 ):
                     return Elementwise(name, tuple(map(value, args)))
+                case ast.UnaryOp(ast.USub(), ast.Constant()):
+                    return Scalar(ast.unparse(node), dtype)
                 case ast.UnaryOp(ast.USub(), operand):
                     return Elementwise("negative", (value(operand),))
                 case ast.Name() | ast.Constant() | ast.Attribute() | ast.Subscript():
@@ -462,19 +464,20 @@ class Words:
                 raise NoWords
             return named or text
         home, _, constant = text.partition(".")
-        if home in ("numpy", "math") and constant in ("pi", "e", "inf", "nan"):
+        if home in ("numpy", "math", "cmath") and constant in ("pi", "e", "inf", "nan"):
             return f"{self.module}.{constant}"
         try:
             return text if float(text) >= 0 else within(text, _SUM, level)
         except ValueError:
             pass
         try:
-            made = value(ast.parse(text, mode="eval").body)
+            node = ast.parse(text, mode="eval").body
         except SyntaxError:
             raise NoWords from None
-        if isinstance(made, Scalar):
+        made = value(node)
+        if isinstance(made, Scalar) and not isinstance(node, ast.Constant):
             raise NoWords
-        return self.text(made, level)
+        return text if isinstance(made, Scalar) else self.text(made, level)
 
     def _own_words(self, span: Span) -> str:
         """Return a number as it is written, where that is a call or a name."""

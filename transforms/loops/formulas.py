@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 
 from advisor.ir.values import Elementwise, Scalar, Value
-from advisor.numpy_table import OF_MATH, PYTHON_INTEGER, ROWS, WHOLE_OF_MATH
+from advisor.numpy_table import OF_CMATH, OF_MATH, PYTHON_INTEGER, ROWS, WHOLE_OF_MATH
 
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 INDEX_BITS, WORD_BITS = 30, 63
@@ -26,8 +26,8 @@ def of_text(node: ast.expr, named: Callable[[ast.expr], Value]) -> Value:
     match node:
         case ast.Call(ast.Name(operation), parts) if operation in ROWS:
             return Elementwise(operation, tuple(of_text(one, named) for one in parts))
-        case ast.Call(ast.Attribute(ast.Name("math"), name), parts) if (
-            name in OF_MATH and name not in WHOLE_OF_MATH
+        case ast.Call(ast.Attribute(ast.Name("math" | "cmath" as module), name), parts) if (
+            name in OF_MATH.keys() - WHOLE_OF_MATH if module == "math" else name in OF_CMATH
         ):
             return Elementwise(OF_MATH[name], tuple(of_text(one, named) for one in parts))
         case ast.UnaryOp(ast.USub(), ast.Constant(int())) | ast.Constant(int()):
@@ -70,7 +70,7 @@ def bits(node: ast.AST, index: str | None) -> int:
             return INDEX_BITS * (1 if index in (name, None) else 2)
         case ast.Constant(int(value)):
             return abs(value).bit_length()
-        case ast.Call(ast.Name("multiply"), parts):
+        case ast.Call(ast.Name("multiply"), parts) if not any(map(_is_fraction, parts)):
             return sum(bits(one, index) for one in parts)
         case ast.Call(ast.Name("power"), [base, ast.Constant(int(power))]):
             return bits(base, index) * power
@@ -79,3 +79,15 @@ def bits(node: ast.AST, index: str | None) -> int:
         case ast.Call(_, parts):
             return max((bits(one, index) for one in parts), default=0)
     return max((bits(one, index) for one in ast.iter_child_nodes(node)), default=0)
+
+
+def _is_fraction(node: ast.expr) -> bool:
+    """Return whether a formula surely comes to no whole number, which may be of any size."""
+    match node:
+        case ast.Constant(float() | complex()) | ast.Attribute() | ast.Call(ast.Name("divide")):
+            return True
+        case ast.Call(ast.Attribute(_, name)):
+            return name not in WHOLE_OF_MATH
+        case ast.Call(ast.Name(name), parts) if name in _OF_NUMBERS:
+            return any(map(_is_fraction, parts))
+    return False

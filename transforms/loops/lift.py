@@ -48,6 +48,7 @@ from advisor.ir.values import (
     residue,
 )
 from advisor.numpy_table import (
+    PYTHON_COMPLEX,
     PYTHON_FLOAT,
     PYTHON_INTEGER,
     REDUCED,
@@ -597,8 +598,10 @@ class Lift:
             case ast.Name(id=known) if known == name:
                 low = self.loop.low
                 return Fill("arange", (self.loop.high - low,), "int64", low)
-            case ast.Constant(float()) | ast.Attribute(ast.Name("numpy"), "pi" | "e"):
+            case ast.Constant(float()) | ast.Attribute(ast.Name(), "pi" | "e"):
                 return Scalar(ast.unparse(node), PYTHON_FLOAT)
+            case ast.Constant(complex()):
+                return Scalar(ast.unparse(node), PYTHON_COMPLEX)
             case ast.Name():
                 return Scalar(ast.unparse(node), self._type_of_number(node.id, dtype))
         raise NotRaised
