@@ -18,7 +18,7 @@ from advisor.frontend.indices import constant_int
 from advisor.frontend.scope import is_kept, is_of_literals
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding
 from advisor.ir.statements import Threads
-from advisor.numpy_table import UnknownDtype, dtype_of, is_dtype
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, UnknownDtype, dtype_of, is_dtype
 from advisor.observed import READ, Seen, by_kind, by_signature, square
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
@@ -401,6 +401,9 @@ LoopAlone: TypeAlias = tuple[cst.For | cst.While, list[cst.CSTNode], tuple[NameS
 """A loop that is read by itself, the function around it, should there be one, and the scopes."""
 
 
+_ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.Divide | cst.FloorDivide | cst.Modulo
+
+
 class FileReader(ScopeVisitor):
     """Collects names, module-level constants and declarations, and kernels.
 
@@ -434,7 +437,7 @@ class FileReader(ScopeVisitor):
         self.kinds: dict[tuple[int, Seen | None], Kernel] = {}
         self.functions: dict[str, list[Function]] = {}
         self.integers: dict[str, SizeBinding] = {}
-        self.floats: set[str] = set()
+        self.numbers: dict[str, str] = {}
         self.tables: dict[str, cst.BaseExpression] = {}
         self.declarations = Declarations(path, span_of, Imports(self.scopes))
         self._alone = {d.line for d in directives if d.own_line}
@@ -446,7 +449,7 @@ class FileReader(ScopeVisitor):
         """Keep of module-level names only those that are bound once, and never changed."""
         once = {name for name, targets in self.module.bound.items() if len(targets) == 1}
         self.integers = {n: value for n, value in self.integers.items() if n in once}
-        self.floats &= once
+        self.numbers = {n: kind for n, kind in self.numbers.items() if n in once}
         self.tables = {
             name: table
             for name, table in self.tables.items()
@@ -477,10 +480,29 @@ class FileReader(ScopeVisitor):
         number = constant_int(value)
         if number is not None and number >= 1:
             self.integers[name] = SizeBinding(number, self.span_of(value))
-        elif isinstance(value, cst.Float):
-            self.floats.add(name)
+        elif kind := PYTHON_INTEGER if number is not None else self._kind_of(value):
+            self.numbers[name] = kind
         elif is_of_literals(value):
             self.tables[name] = value
+
+    def _kind_of(self, node: cst.BaseExpression) -> str | None:
+        """Return the type of a number that is made of others; None where it is not known."""
+        match node:
+            case cst.Integer():
+                return PYTHON_INTEGER
+            case cst.Float() | cst.Attribute(attr=cst.Name("pi" | "inf" | "nan")):
+                return PYTHON_FLOAT
+            case cst.Name(value=name):
+                return PYTHON_INTEGER if name in self.integers else self.numbers.get(name)
+            case cst.UnaryOperation(cst.Minus(), inner):
+                return self._kind_of(inner)
+            case cst.BinaryOperation(left, operator, right) if isinstance(operator, _ARITHMETIC):
+                kinds = {self._kind_of(left), self._kind_of(right)}
+                if None in kinds:
+                    return None
+                whole = kinds == {PYTHON_INTEGER} and not isinstance(operator, cst.Divide)
+                return PYTHON_INTEGER if whole else PYTHON_FLOAT
+        return None
 
     def entered(self, node: cst.CSTNode) -> None:
         """Note a function that is a kernel."""

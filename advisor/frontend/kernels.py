@@ -171,7 +171,8 @@ def _kernel(
     others = frozenset[str]()
     if seen is not None:
         # nothing changes what the module binds once to a number
-        others = names_around(seen, own_scope, places) - reader.integers.keys() - reader.floats
+        fixed = {name for name, kind in reader.numbers.items() if kind == PYTHON_FLOAT}
+        others = names_around(seen, own_scope, places) - reader.integers.keys() - fixed
         places |= dict.fromkeys(sorted(others), span_of(function.node.name))
     made, span_of = as_names(function.node, others, span_of)
     function, parameters = replace(function, node=made), _parameters(made)
@@ -190,7 +191,7 @@ def _kernel(
         not_builtin=lambda name: unsure or name in bound,
         times_bound=lambda name: len(own_scope.bound.get(name, ())),
     )
-    sizes = _module_constants(reader, scope, bound_anywhere((*around, own_scope)))
+    sizes = _module_constants(reader, scope, bound_anywhere((*around, own_scope)) | others)
     commented = _commented_arrays(path, own, own_scope)
     for parameter in parameters:
         _parameter(parameter, reader.declarations, scope, commented, function.sizes)
@@ -342,7 +343,7 @@ def _module_constants(
         name: size for name, size in reader.integers.items() if name not in hidden and is_name(name)
     }
     scope.scalars.update({name: sym(name) for name in sizes})
-    scope.numbers.update({name: PYTHON_FLOAT for name in reader.floats if name not in hidden})
+    scope.numbers.update({n: kind for n, kind in reader.numbers.items() if n not in hidden})
     scope.written_out.update(
         {name: node for name, node in reader.tables.items() if name not in hidden}
     )
