@@ -276,6 +276,10 @@ def _stays(
         return False
     ahead = block[: block.index(one)]
     before = {path for part in ahead for path, _ in names.reads(part)}
+    # what stays, and stands before it, sees what is there before it stores
+    seen = (path for part in ahead if part in rest for path, _ in names.reads(part))
+    if not {*map(root_of, reached)}.isdisjoint(map(root_of, seen)):
+        return False
     for name in assigned_names(one):
         use = ast.Name(name, ast.Load())
         if everywhere[name] > 1 or name in before or lost.has(use):

@@ -74,6 +74,7 @@ WRITTEN = [
     ("for k in range(3):\n    t = np.exp(x)\n    t[:1] += 1.0\n    y += t * k",
      "t = np.exp(x)\nt[:1] += 1.0\nfor k in range(3):\n    y += t * k"),
     ("for k in range(3):\n    t = np.exp(x)\n    t += y\n    y += t", None),
+    ("for k in range(3):\n    t = np.exp(x)\n    y += t * k\n    t[t > 1] = 0.0\n    y += t", None),
     ("for k in range(3):\n    t = np.exp(x)\n    u = t[1:]\n    u[0] = k\n    y += t", None),
     ("for k in range(3):\n    t = np.exp(x)\n    if c > k:\n        t[0] = k\n    y += t", None),
     ("r = []\nfor k in range(3):\n    t = np.exp(x)\n    r.append(t)\nreturn r", None),
@@ -114,7 +115,7 @@ VALUES = [
 def statements(chance: random.Random, depth: int) -> Iterator[str]:
     for _ in range(chance.randint(2, 5)):
         value, other = (chance.choice(VALUES) for _ in range(2))
-        choice = chance.randint(0, 15)
+        choice = chance.randint(0, 17)
         if choice == 0 and depth < 2:
             bound = chance.choice(["len(x)", "3", "k" if depth else "2"])
             yield f"for {'kj'[depth]} in range({bound}):"
@@ -137,6 +138,8 @@ def statements(chance: random.Random, depth: int) -> Iterator[str]:
                 f"y[1:] = t[1:] * ({value}).sum()",
                 f"t = {value} + np.zeros_like(x)",
                 f"v = {value} + x\nv[:1] += 1.0\ny += v * c",
+                f"v = {value} + x\ny += v * c\nv[v > 0.5] = 0.0\ny += v * c",
+                f"v = {value} + x\nu = v[1:]\ny += v * c\nu[:1] += 1.0\ny += v * c",
                 f"t = {chance.choice(['np.exp(x)', 'x * y', 'np.cumsum(y)'])}",
                 f"c, t = ({value}).mean(), x * ({value}).std()",
                 f"c, x[0] = ({value}).sum(), ({value}).sum() + ({other}).max()",
@@ -159,7 +162,7 @@ def result(text: str, *, shared: bool, size: int, c: float) -> Any:
 def test_programs_come_to_the_same() -> None:
     """Bit for bit: the safe edits for all that is passed, others on their conditions."""
     proposed = 0
-    for seed in range(60):
+    for seed in range(80):
         body = "t = np.zeros_like(x)\n" + "\n".join(statements(random.Random(seed), 0))
         source = f"{HEAD}{indented(body)}    return x, y, t, c\n"
         for one in TRANSFORM.propose(only_kernel(source)):
