@@ -208,6 +208,8 @@ class Rules:
             if low == high:
                 base.within(part.least + without - high)
             base.other |= part.other
+            # a part of a list is one
+            part.other |= base.other and not by
             part.array |= base.number or base.array
             base.array = True
             if base.number:

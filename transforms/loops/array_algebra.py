@@ -82,7 +82,7 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
-from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, Kind
+from advisor.numpy_table import POWERS, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, Kind
 from advisor.source import Edit
 from costdb.expr import ZERO, free_symbols, num, python_text
 from costdb.expr.nodes import Mod
@@ -587,6 +587,9 @@ PATTERNS = (
 )
 
 
+_TRUTHS = frozenset(name for name, row in ROWS.items() if row.result == "truth")
+
+
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield each expression of the table in another way, and names that serve for nothing else."""
     if is_compiled_alone(kernel):
@@ -594,8 +597,17 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
     for statement in walk(kernel.body, rewritable=True):
         if not isinstance(statement, Bind | Store | ScalarBind):
             continue
+        compared = {
+            part
+            for one in parts_of(statement.value)
+            if isinstance(one, Elementwise) and one.operation in _TRUTHS
+            for part in parts_of(one)
+        }
         for part in dict.fromkeys(parts_of(statement.value)):
             for pattern, other in _others(part, kernel):
+                if part in compared and "rounding" in pattern.condition:
+                    # it may come out otherwise where both sides are the same
+                    continue
                 changed = replace(statement, value=with_part(statement.value, part, other))
                 edits = partial(_edits_of, statement.span, {part: other}, kernel)
                 made: Made = (changed,), kernel, edits

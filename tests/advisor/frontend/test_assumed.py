@@ -336,6 +336,27 @@ def test_what_a_call_shows_to_be_a_list_is_no_array(brackets: str, told: int) ->
     assert len([one for one in checked(source).findings if one.fix]) == told
 
 
+@pytest.mark.parametrize(("returned", "told"), [("v[:m]", 0), ("np.ones(m)[:m]", 1)])
+def test_a_part_of_a_list_is_one(returned: str, told: int) -> None:
+    source = f"""
+        import numpy as np
+
+        def basis(apply, start, m):
+            v = [start]
+            for k in range(m):
+                v.append(apply(v[k]))
+            return np.eye(m), {returned}
+
+        def step(apply, psi, m=4):
+            t, v = basis(apply, psi, m)
+            out = np.zeros(len(psi))
+            for c, w in zip(t[0], v):
+                out += c * w
+            return out
+    """
+    assert len([one for one in checked(source).findings if one.fix]) == told
+
+
 def test_what_is_added_to_a_name_of_a_called_function_is_read() -> None:
     result = checked(
         """

@@ -134,6 +134,9 @@ WRITTEN = [
         "    return (s[n // 2 - 1] + s[n // 2]) / 2",
     ),
     ("s = sorted(x)\n    return s * 2", None),
+    # what is rounded otherwise may be on the other side
+    ("if np.sqrt(np.sum(x * x)) <= alpha:\n        y[0] = alpha", None),
+    ("y[0] = np.sum(x * x) > alpha", None),
     ("s = np.sort(x)\n    return s[1] + s.sum()", None),
 ]
 _NO_NAN = ("sorted", "max(", "argsort")
