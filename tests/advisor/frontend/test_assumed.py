@@ -349,10 +349,13 @@ def test_a_part_of_a_list_is_one(returned: str, told: int) -> None:
 
         def step(apply, psi, m=4):
             t, v = basis(apply, psi, m)
+            shares = t @ t[0]
             out = np.zeros(len(psi))
-            for c, w in zip(t[0], v):
+            for c, w in zip(shares, v):
                 out += c * w
             return out
+
+        step(abs, np.ones(3))
     """
     assert len([one for one in checked(source).findings if one.fix]) == told
 
