@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.finding import (
     MODULE,
@@ -21,8 +21,8 @@ from advisor.frontend import prefilter
 from advisor.frontend.prefilter import coverage_of, of_one_function, unsupported
 from advisor.frontend.prefilter import needs_decoding as needs_decoding
 from advisor.frontend.prefilter import needs_reading as needs_reading
-from advisor.source import span_of, split_lines
-from costdb.records import dataclass, field, replace
+from advisor.source import KEYED, span_of, split_lines, with_keys
+from costdb.records import dataclass, field, fields, is_dataclass, replace
 
 if TYPE_CHECKING:
     from advisor.frontend.spmd.reader import Followed
@@ -267,7 +267,22 @@ def check_read(read: ReadFile, options: Options, rank: RankKernel) -> FileResult
         named = {one.name.partition(".")[0] for one in kernels}
         unseen = coverage_of(path, source, ran | told | named, called)
         ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
-    return tell(path, ranked, source, options)
+    result = tell(path, ranked, source, options)
+    written: FileResult = _as_written(result) if KEYED.search(source) else result
+    return written
+
+
+def _as_written(told: Any) -> Any:
+    """Return what is told with keys in brackets, as the source has them."""
+    if isinstance(told, str):
+        return with_keys(told)
+    if isinstance(told, tuple):
+        return tuple(map(_as_written, told))
+    if not is_dataclass(told) or isinstance(told, type):
+        return told
+    parts = {one.name: getattr(told, one.name) for one in fields(told)}
+    changed = {name: _as_written(part) for name, part in parts.items()}
+    return told if changed == parts else replace(told, **changed)
 
 
 def repeated(read: ReadFile, others: Ranked, options: Options) -> Iterator[Finding]:

@@ -165,7 +165,7 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
         end = _offset(lines, offsets, *edit.span.end)
         if end < start:
             raise EditError(f"an edit ends before it starts, at line {edit.span.start_line}")
-        pieces += [source[done:start], _BARE_LINE_FEED.sub(newline, edit.replacement)]
+        pieces += [source[done:start], _BARE_LINE_FEED.sub(newline, with_keys(edit.replacement))]
         done = end
     pieces.append(source[done:])
     return "".join(pieces)
@@ -200,13 +200,14 @@ def _offset(lines: Sequence[str], offsets: Sequence[int], line: int, column: int
 def tree_of(source: str) -> ast.Module:
     """Return the tree of a file, which nobody may change; empty where it does not parse.
 
-    What a statement only says of the type of a name is left out.
+    What a statement only says of the type of a name is left out, and what a name has under a key
+    that is a word is an attribute of it.
     """
     # readers and rules ask for the statements of the same file
     try:
         tree = ast.parse(source)
-        if _SAYS_TYPE.search(source):
-            _Unsaid().visit(tree)
+        if _SAYS_TYPE.search(source) or KEYED.search(source):
+            _Plain().visit(tree)
         return tree
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
@@ -217,7 +218,27 @@ PLAIN_TYPES = frozenset({"int", "float", "bool", "complex", "ndarray", "NDArray"
 """Annotations, without the module, that say no more of a variable than its type."""
 
 
-class _Unsaid(ast.NodeTransformer):
+KEYED = re.compile(r"""\w\[(["'])[^\W\d]\w*\1\]""")
+KEY = "\N{MODIFIER LETTER APOSTROPHE}"
+"""How the name of an attribute begins that is a key in the source: ``d["x"]``."""
+_KEY = re.compile(rf"\.{KEY}(\w+)")
+
+
+def with_keys(text: str) -> str:
+    """Return text with keys in brackets, as the source has them."""
+    return _KEY.sub(r'["\1"]', text)
+
+
+class _Plain(ast.NodeTransformer):
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(ast.Name() | ast.Attribute() as of, ast.Constant(str(key))) if (
+                key.isidentifier()
+            ):
+                return ast.copy_location(ast.Attribute(of, f"{KEY}{key}", node.ctx), node)
+        return node
+
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         # its fields are what their annotations say
         node.body = [
@@ -230,7 +251,7 @@ class _Unsaid(ast.NodeTransformer):
         name = ast.unparse(said or node.annotation).rpartition(".")[2]
         if not isinstance(node.target, ast.Name) or node.value is None or name not in PLAIN_TYPES:
             return node
-        return ast.copy_location(ast.Assign([node.target], node.value), node)
+        return ast.copy_location(ast.Assign([node.target], self.visit(node.value)), node)
 
 
 def walked(node: ast.AST) -> tuple[ast.AST, ...]:

@@ -329,7 +329,8 @@ def _has_known_type(base: Scalar, exponent: Scalar) -> bool:
     """
     if exponent.dtype == PYTHON_INTEGER:
         whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
-        written = exponent.text.removeprefix("-" * (base.dtype == PYTHON_INTEGER))
+        # to a negative power, of NumPy's whole numbers there is none
+        written = exponent.text.removeprefix("-" * base.text.isdigit())
         return not whole_base or written.isdigit()
     return base.dtype != PYTHON_INTEGER or base.text.isdigit()
 

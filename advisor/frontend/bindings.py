@@ -24,7 +24,7 @@ from advisor.numpy_table import (
     is_dtype,
 )
 from advisor.observed import READ, Seen, SeenArray, SeenBinding, SeenNumber, What, either
-from advisor.source import PLAIN_TYPES, Span, tree_of
+from advisor.source import KEY, PLAIN_TYPES, Span, tree_of
 from costdb.records import dataclass, field
 
 # Names in source: dotted expressions, and what the file's imports make of them.
@@ -35,16 +35,34 @@ IMMUTABLE_ARRAYS = frozenset({"jax.numpy"})
 
 
 def dotted(node: cst.BaseExpression) -> str | None:
-    """Return ``a.b.c`` for a chain of attributes of a name, None for anything else."""
+    """Return ``a.b.c`` for a chain of attributes of a name, None for anything else.
+
+    What a name has under a key that is a word is an attribute, too.
+    """
     parts: list[str] = []
     # by their types: what is neither is asked often, and takes long to tell from an abstract class
-    while type(node) is cst.Attribute:
-        parts.append(node.attr.value)
+    while type(node) in _PARTS:
+        assert isinstance(node, cst.Attribute | cst.Subscript)
+        part = node.attr.value if isinstance(node, cst.Attribute) else _key(node)
+        if part is None:
+            return None
+        parts.append(part)
         node = node.value
     if type(node) is not cst.Name:
         return None
     parts.append(node.value)
     return ".".join(reversed(parts))
+
+
+_PARTS = (cst.Attribute, cst.Subscript)
+
+
+def _key(node: cst.Subscript) -> str | None:
+    match node.slice:
+        case [cst.SubscriptElement(cst.Index(cst.SimpleString() as key))]:
+            word = key.evaluated_value
+            return f"{KEY}{word}" if isinstance(word, str) and word.isidentifier() else None
+    return None
 
 
 def imported_names(statements: Iterable[cst.BaseSmallStatement]) -> dict[str, str]:
@@ -481,7 +499,7 @@ def as_names(
         return node, span_of
 
     def named(one: cst.CSTNode) -> str | None:
-        name = dotted(one) if isinstance(one, cst.Attribute) else None
+        name = dotted(one) if isinstance(one, cst.Attribute | cst.Subscript) else None
         return name if name in names else None
 
     reader = Naming(named)
@@ -527,7 +545,7 @@ class Naming(cst.CSTTransformer):
         """Put a name in the place of an expression that has one."""
         made: cst.CSTNode = updated_node
         name = self.named(original_node)
-        if name is not None and isinstance(original_node, cst.Name | cst.Attribute):
+        if name is not None and isinstance(original_node, cst.Name | cst.Attribute | cst.Subscript):
             made = name_node(name, original_node.lpar, original_node.rpar)
         match original_node, made:
             # what they hold is no name by itself

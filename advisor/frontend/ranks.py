@@ -11,6 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from advisor.source import KEY
 from costdb.records import dataclass, field, replace
 
 MOST = 6
@@ -642,7 +643,9 @@ class Parts:
                 return held
             return self.number(whole=True) if whole else Part(other=True)
         owner = ast.unparse(value)
-        if held.number or self.given.get(owner) is not held:
+        # an array that has keys is of records
+        numbers = held.number and not attr.startswith(KEY)
+        if numbers or self.given.get(owner) is not held:
             return Part()
         held.other = True
         name = f"{owner}.{attr}"

@@ -32,7 +32,7 @@ from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.ir.spmd.steps import Call, Loop, Step, walk
 from advisor.numpy_table import UNKNOWN_DTYPE, dtype_of
 from advisor.observed import FEW_ITEMS, Layout, Seen, SeenArray, SeenBinding, SeenNumber, Source
-from advisor.source import tree_of, walked
+from advisor.source import KEY, tree_of, walked
 from costdb.expr import Expr, ceil_div, free_symbols, num, to_text
 from costdb.records import replace
 
@@ -238,10 +238,11 @@ def _attributes(
     options = (value for part in parts for value in run.bound.get(part, {}).items())
     known = {**names, **{name: one for name, one in options if _is_options(one)}}
     found: dict[str, Value | None] = {}
-    for path in filter(None, (dotted(one) for one in parts if isinstance(one, cst.Attribute))):
+    members = (one for one in parts if isinstance(one, cst.Attribute | cst.Subscript))
+    for path in filter(None, map(dotted, members)):
         root, _, attribute = path.partition(".")
         if isinstance(owner := known.get(root), Record):
-            found[path] = run.entry(owner.number, attribute)
+            found[path] = run.entry(owner.number, attribute.removeprefix(KEY))
     return found
 
 

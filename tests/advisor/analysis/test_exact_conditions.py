@@ -203,6 +203,7 @@ def test_what_may_be_skipped_is_done_with_a_chance() -> None:
         ("tol**-1", True),
         ("d**2", True),
         ("2**0.5", True),
+        ("10**-3", True),
         ("d**-1", False),
         ("d**tol", False),
         ("2**d", False),
