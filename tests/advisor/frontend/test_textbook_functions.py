@@ -132,7 +132,7 @@ def test_most_of_them_can_be_faster() -> None:
 OPAQUE = {
     "a call": "out[i] = mystery(x, i)",
     "an attribute": "out[i] = mystery(x, i).value",
-    "an entry": "out[i] = table['key'][i] * 2",
+    "an entry": "out[i] = table[i]['key'] * 2",
     "a method": "out[i] = x[i].whatever()",
     "an element that grows": "seen[i] = 1; out[i] = seen.get(i - 1, 0)",
 }
