@@ -215,7 +215,7 @@ class ProgramDoor(Maker):
         run.emit(Compute(target, views, value, span, allocates=fresh, places=at))
         if target is not None:
             return Array(target)
-        dtype = "float" if found.dtype == UNKNOWN_DTYPE else strong(found.dtype)
+        dtype = "float64" if found.dtype == UNKNOWN_DTYPE else strong(found.dtype)
         return Number(None, dtype, varies=True)
 
     def _described(self, form: forms.Value) -> ArrayType:
