@@ -190,6 +190,8 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers.append(_number(path, value, call, run))
         elif isinstance(value, Array) and (array := _array(path, value.view, (), run)) is not None:
             arrays.append(array)
+        elif held := _held(path, value, call, run):
+            numbers += held
         elif isinstance(value, Sequence | Text | Range):
             others.append((path, type(value).__name__.lower()))
     if not (arrays or others or numbers):
