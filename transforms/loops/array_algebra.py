@@ -595,7 +595,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
     if is_compiled_alone(kernel):
         return
     for statement in walk(kernel.body, rewritable=True):
-        if not isinstance(statement, Bind | Store | ScalarBind):
+        if not isinstance(statement, Bind | Store | ScalarBind | Scatter):
             continue
         compared = {
             part
@@ -611,7 +611,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
                 changed = replace(statement, value=with_part(statement.value, part, other))
                 edits = partial(_edits_of, statement.span, {part: other}, kernel)
                 made: Made = (changed,), kernel, edits
-                if pattern.others is _multiplied:
+                if pattern.others is _multiplied and not isinstance(statement, Scatter):
                     made = _named(part, other, statement, kernel) or made
                 body = with_statement(kernel.body, statement, made[0])
                 yield _proposal(pattern, statement, made[1].with_body(body), made[2], kernel)

@@ -30,6 +30,10 @@ WRITTEN = [
     ("return np.dot(np.linalg.inv(a + b), b)", "return np.linalg.solve(a + b, b)"),
     ("return b @ np.linalg.inv(a)", "return np.linalg.solve(a.T, b.T).T"),
     ("return x @ np.linalg.inv(a)", "return np.linalg.solve(a.T, x)"),
+    (
+        "p = np.argsort(x)\n    y[p] = np.linalg.inv(a) @ x",
+        "p = np.argsort(x)\n    y[p] = np.linalg.solve(a, x)",
+    ),
     ("return np.linalg.inv(a)", None),
     ("return np.linalg.inv(a) * x", None),
     (
