@@ -172,14 +172,17 @@ def _collective(
     # parts that are combined are alike, or the program would fail
     alike = _is_alike(program, step.send, view) or step.operation is not None
     words += f"; if `{sent_text(step)}` is as long on every rank" * (not alike)
-    if alike and is_simple(step, program) and step.result:
-        if step.op is Op.BCAST:
-            lines = _broadcast(program, function, step, view)
-        elif step.receive is None and "status" not in step.places:
-            writer = Writer(program, step, step.op)
-            if form == "rows":
-                ended = [writer.made(step.result, f"list({step.result})")]
-            lines = writer.alike(view, step.result, form, ended)
+    plain = is_simple(step, program) and bool(step.result)
+    writer, edits = Writer(program, step, step.op), None
+    name = str(step.result) if plain else writer.name("received")
+    if alike and step.op is Op.BCAST and plain:
+        lines = _broadcast(program, function, step, view)
+    elif alike and step.op is not Op.BCAST and step.receive is None and "status" not in step.places:
+        if form == "rows":
+            ended = [writer.made(name, f"list({name})")]
+        lines = writer.alike(view, name, form, ended)
+    if lines is not None:
+        edits = _placed(program, step, lines, name)
     yield offer(
         function,
         visit,
@@ -188,8 +191,8 @@ def _collective(
         _REASON,
         (step,),
         as_buffers(step, view),
-        words + _UNWRITTEN * (lines is None),
-        None if lines is None else in_place_of(step.statement, lines, program.context),
+        words + _UNWRITTEN * (edits is None),
+        edits,
         safe=safe,
     )
 
@@ -411,9 +414,13 @@ def _may_be_nothing(text: str) -> bool:
 
 def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
     """Return what tells shapes before a statement, and uses what came in the place of its call."""
-    context, place, numpy = program.context, step.statement, program.context.array_module
     text = argument(step, "sendobj", program) or argument(step, "obj", program)
-    if text is None or numpy is None or part.dtype is None or _is_several(step):
+    if (
+        text is None
+        or program.context.array_module is None
+        or part.dtype is None
+        or _is_several(step)
+    ):
         return None
     writer = Writer(program, step, step.op, part.dtype)
     name, flat = writer.name("received"), " ".join(text.split())
@@ -423,6 +430,14 @@ def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
     lines = [] if own == text else [f"{own} = {flat}"]
     root, others = writer.told(own, name)
     lines += writer.branch(root, others) if others else root
+    return _placed(program, step, lines, name)
+
+
+def _placed(program: Program, step: Communicate, lines: list[str], name: str) -> Edits | None:
+    """Return what puts lines in the place of a call, or ahead of its statement, and then a name."""
+    context, place = program.context, step.statement
+    if is_simple(step, program) and name == step.result:
+        return in_place_of(place, lines, context)
     node = statement_at(place, context)
     if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return | ast.Expr):
         return None
@@ -430,8 +445,6 @@ def _edits(program: Program, step: Communicate, part: Payload) -> Edits | None:
         return None
     if not _comes_first(node, step.span, context.lines):
         return None
-    if name == step.result:
-        return in_place_of(place, lines, context)
     indent = indent_at(place, context)
     ahead = "".join(f"{line}\n{indent}" for line in lines)
     return lambda: (Edit(before(place), ahead), Edit(step.span, name))
