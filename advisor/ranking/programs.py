@@ -22,7 +22,7 @@ from advisor.finding import (
 from advisor.frontend.prefilter import NO_RULE
 from advisor.frontend.seen import solved
 from advisor.ir.kernel import SOME, proposals_of
-from advisor.ir.spmd.memory import unknown_count
+from advisor.ir.spmd.memory import PayloadKind, unknown_count
 from advisor.ir.spmd.program import (
     RANKS,
     Program,
@@ -396,6 +396,21 @@ class WholeProgram:
                 why = f"{took}, by single steps of the interpreter; {NO_RULE}"
                 yield NotUnderstood(self.program.path, line, lines[line - 1].strip(), why)
 
+    def _serialised(self, told: frozenset[str]) -> Iterator[NotUnderstood]:
+        """Yield messages that are pickled time and again, in functions that no finding is about."""
+        lines = self.program.context.lines
+        for entry in self._entries():
+            for visit in walk(entry.body, into_calls=True):
+                step, line = visit.step, visit.step.span.start_line
+                if not isinstance(step, Communicate) or not step.pickled or not visit.loops:
+                    continue
+                number = step.send is None or step.send.kind is PayloadKind.SCALAR
+                around = [f for f in self.program.functions if f.whole.contains(step.span)]
+                within = max(around, key=lambda f: f.whole.start_line, default=entry)
+                if not number and within.name not in told:
+                    why = f"what it sends is serialised, each time; {NO_RULE}"
+                    yield NotUnderstood(self.program.path, line, lines[line - 1].strip(), why)
+
     def _open_trips(self, loop: Loop) -> frozenset[str]:
         """Return the sizes without values that say how often a loop and those in it run."""
         visits = walk((loop,), into_calls=True)
@@ -428,7 +443,7 @@ class WholeProgram:
                 text = lines[line - 1].strip()
                 unknown[NotUnderstood(self.program.path, line, text, gap.reason)] = None
                 without |= {f.name for f in self.program.functions if f.whole.contains(gap.span)}
-        for slow in self._slow(loops):
+        for slow in (*self._slow(loops), *self._serialised(told)):
             unknown[slow] = None
             told |= {
                 f.name
