@@ -16,7 +16,7 @@ from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.scope import KINDS, Scope
 from advisor.frontend.trees import NotUnderstood, as_python, name_of, parts_of
-from advisor.ir.effects import BUILTINS, OBJECT
+from advisor.ir.effects import BUILTINS, OBJECT, OF_NUMBERS
 from advisor.ir.values import Read, Value, reads
 from costdb.records import dataclass, field
 
@@ -265,10 +265,10 @@ def _call(node: cst.Call, work: Work, scope: Scope, refused: NotUnderstood) -> N
     full = resolve(node.func, scope.imports) or ""
     name = node.func.value if isinstance(node.func, cst.Name) and not full else ""
     builtin = name in BUILTINS and not scope.not_builtin(name)
-    given = any(_is_array(one.value, scope) for one in node.args)
+    given = any(_holds_array(one.value, scope) for one in node.args)
     if builtin and (not given or name in _LOOKING):
         return
-    if full == "numpy.random.seed" or full.startswith(("time.", "math.")):
+    if full == "numpy.random.seed" or full.startswith(OF_NUMBERS):
         return
     if full.partition(".")[0] == "numpy" or work.inert:
         raise refused
@@ -280,6 +280,14 @@ def _call(node: cst.Call, work: Work, scope: Scope, refused: NotUnderstood) -> N
         if not plain:
             called = dotted(node.func) or "this expression"
             work.unpriced = f"the call of `{called}`"
+
+
+def _holds_array(node: cst.BaseExpression, scope: Scope) -> bool:
+    """Return whether an expression is an array, or may be one that comes out of one."""
+    try:
+        return bool(scope.type_of(value_of(node, scope)).extents)
+    except NotUnderstood:
+        return _is_array(node, scope)
 
 
 def _is_text(node: cst.CSTNode) -> bool:

@@ -28,7 +28,7 @@ from costdb.records import dataclass, field
 Entry = TypeVar("Entry")
 
 
-KINDS = frozenset({"list", "tuple", "dict", "set", "str", "None", "function", "bool"})
+KINDS = frozenset({"list", "tuple", "dict", "set", "str", "None", "function", "bool", "number"})
 """Kinds of Python's own objects, whose operators change no array and take no time worth telling."""
 
 

@@ -24,6 +24,7 @@ from advisor.ir.effects import (
     MAKERS,
     MESSAGES,
     OBJECT,
+    OF_NUMBERS,
     SHARING,
     WRITING,
     Deed,
@@ -272,7 +273,8 @@ class Names:
         self.kinds = {}
         for target, value in self.values.items():
             kind, path = self.kind(value), path_of(target)
-            if path and kind in HOLDERS | {"function"}:
+            sure = kind == "number" and self.stored[path] == 1
+            if path and (sure or kind in HOLDERS | {"function"}):
                 self.kinds[path] = kind
         return self.kinds
 
@@ -298,6 +300,8 @@ class Names:
                 return "function"
             case ast.Call(func) if self.imported(func).startswith("numpy."):
                 return "array"
+            case ast.Call(func) if self.imported(func).startswith(OF_NUMBERS):
+                return "number"
             case ast.Call(ast.Attribute(value)) | ast.Subscript(value) | ast.Attribute(value) if (
                 self.kind(value) == "array"
             ):

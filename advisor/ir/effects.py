@@ -33,6 +33,8 @@ KINDS: dict[type, str] = {
 MAKERS = {name: name for name in ("list", "tuple", "dict", "set", "str")} | {
     "sorted": "list", "map": "function", "filter": "function"
 }  # fmt: skip
+OF_NUMBERS = ("time.", "math.", "mpi4py.MPI.Wtime")
+"""How the names of functions begin that give numbers, and look at no array."""
 HOLDERS = frozenset({"list", "tuple", "dict", "set", OBJECT})
 """Kinds of what holds other objects, or may."""
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from advisor.engine import FileResult, Options, check_source, seen_functions
-from advisor.finding import Applicability
+from advisor.finding import Applicability, Verdict
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.functions import names_around
 from advisor.ir.kernel import Kernel
@@ -243,3 +243,26 @@ def test_lists_of_arrays_are_read_as_arrays_and_edits_are_for_the_reader() -> No
     fixes = [one.fix for one in found if one.fix is not None]
     assert {one.applicability for one in fixes} == {Applicability.DISPLAY}
     assert any("`rows` may be a list" in one.legality for one in fixes)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ['"took", done - start', 'f"{done - start:.2f} s"', "x[0], len(x)", '"{} s".format(done)'],
+)
+def test_what_is_shown_at_the_end_hides_no_gain(shown: str) -> None:
+    body = f"""
+        import time
+
+        def work(x):
+            start = time.time()
+            y = np.zeros(len(x))
+            for i in range(len(x)):
+                y[i] = x[i] * 2.0
+            done = time.perf_counter()
+            print({shown})
+            return y
+
+        work(np.ones(30000))
+    """
+    (finding,) = checked(body).findings
+    assert finding.verdict is Verdict.GAIN
