@@ -34,9 +34,12 @@ from advisor.ir.values import (
 from advisor.numpy_table import POWERS, ROWS, Kind, itemsize_of, kind_of, promote, strong
 from advisor.source import Span
 from costdb.arrays.amounts import fastest, is_turned
-from costdb.expr import ONE, Expr, num, to_text
+from costdb.expr import ONE, ZERO, Expr, minimum, num, to_text
 from costdb.records import dataclass, field
 from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
+
+_BUFFERED = 8192
+"""Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
 
 
 def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> ArrayOperation:
@@ -100,6 +103,21 @@ def copied(source: Visit, target: Visit, dtypes: tuple[str, str], *, fresh: bool
         operation = ArrayOperation.COPY
     elements = product(target.region.counts)
     return ArrayCall(operation, dtypes[1], elements, target, (source,), fresh=fresh)
+
+
+def cast(call: ArrayCall, operand: Visit, dtype: str) -> tuple[ArrayCall, ...]:
+    """Return the casts of a call's operand to the type that it is combined in.
+
+    The library casts as many elements at a time as its buffer has, combines these and goes on.
+    """
+    if strong(dtype) == strong(call.dtype) or not operand.region.counts:
+        return ()
+    itemsize, counts = itemsize_of(call.dtype), operand.region.counts
+    # every row lies where the one before it lay
+    held = (*counts[:-1], minimum(counts[-1], _BUFFERED))
+    pitches = (*(ZERO for _ in counts[1:]), num(itemsize))
+    buffer = Visit(Region(itemsize, held, pitches))
+    return (ArrayCall(ArrayOperation.CAST, call.dtype, call.elements, buffer, (operand,)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,16 +325,14 @@ class Evaluation:
         operation = operation_class(
             _computed_by(value), loop_dtype, len(parts), by_one=parts[-1] is None
         )
-        self.calls.append(
-            ArrayCall(
-                operation,
-                loop_dtype,
-                product(result.region.counts),
-                result,
-                operands,
-                fresh=place is None,
-            )
-        )
+        elements = product(result.region.counts)
+        call = ArrayCall(operation, loop_dtype, elements, result, operands, fresh=place is None)
+        if ROWS[value.operation].cost is ArrayOperation.COMPARE:
+            for one, operand in zip(parts, value.operands, strict=True):
+                # what is one number along a row is cast once for it
+                if one is not None and one.region.counts[-1:] != (ONE,):
+                    self.calls += cast(call, one, self._dtype(operand))
+        self.calls.append(call)
         return result
 
     def _made(self, value: Value, dtype: str, operands: Sequence[Visit]) -> Visit:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from advisor.analysis.calls import dense, product, view
+from advisor.analysis.calls import cast, dense, product, view
 from advisor.analysis.halos import OneRead, Reach
 from advisor.analysis.owners import Operand, held, local_region
 from advisor.analysis.placement import Facts, NotPriced, Placement, local_extents, transposed
@@ -16,7 +16,7 @@ from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Fourier, Range, Reduction
 from advisor.numpy_functions import cost_of, spelled
 from advisor.numpy_table import itemsize_of, strong
-from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, maximum, minimum, num
+from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, maximum, num
 from costdb.work import (
     NOTHING,
     Access,
@@ -40,8 +40,6 @@ from costdb.work import (
 
 STATEMENTS = "array statements"
 PRODUCTS = "matrix products"
-_BUFFERED = 8192
-"""Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
 _PASSES = 2**5
 """A selection takes about as long as sorting so many at a time."""
 _SUMMED = frozenset({"add", "multiply", "mean", "spread"})
@@ -112,7 +110,7 @@ def scan(
     counts = accesses[1].region.counts
     edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
     call = _call(ArrayOperation.SCAN, source, found, accesses, axis)
-    casts = _casts(call, source.array.dtype)
+    casts = cast(call, call.operands[0], source.array.dtype)
     stored = Visit(accesses[1].region)
     added = ArrayCall(
         ArrayOperation.BINARY, found.dtype, product(counts), stored, (stored,), fresh=False
@@ -170,7 +168,7 @@ def reduction(
     )
     if not factors and value.operation in _SUMMED:
         call = replace(call, dtype=strong(found.dtype))
-        casts = _casts(call, dtype)
+        casts = cast(call, call.operands[0], dtype)
     if casts and casts[0].result:
         # from the buffer, not from memory
         call = replace(call, operands=(casts[0].result,))
@@ -186,22 +184,6 @@ def reduction(
         region = dense(kept or (ONE,), found.dtype)
         made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
     return made
-
-
-def _casts(call: ArrayCall, dtype: str) -> tuple[ArrayCall, ...]:
-    """Return the casts of a call's operand to the type that it is combined in.
-
-    The library casts as many elements at a time as its buffer has, combines these and goes on.
-    """
-    (operand,) = call.operands
-    if strong(dtype) == strong(call.dtype) or not operand.region.counts:
-        return ()
-    itemsize, counts = itemsize_of(call.dtype), operand.region.counts
-    # every row lies where the one before it lay
-    held = (*counts[:-1], minimum(counts[-1], _BUFFERED))
-    pitches = (*(ZERO for _ in counts[1:]), num(itemsize))
-    buffer = Visit(Region(itemsize, held, pitches))
-    return (ArrayCall(ArrayOperation.CAST, call.dtype, product(counts), buffer, (operand,)),)
 
 
 def fourier(

@@ -5,7 +5,8 @@ Of kernels and of programs alike.
 No time is told, for there is none. With one size open, the finding tells at which of its values a
 proposal is faster, of those that a search tries. With several, each is taken by itself, with the
 others at values that the finding names, because a search over all of them would say little. Of
-arguments of which nothing tells, all are taken to be alike: there may be a dozen sizes.
+arguments of which nothing tells, all are taken to be alike: there may be a dozen sizes. What is
+slower where arrays are narrow, as one order of a product may be, is then not told.
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ STAND_IN = "not bound: its value where another is searched"
 
 SMALL = 16
 """An edit that pays from here on, or from less, is offered: where it does not, little is lost."""
+
+FEW = 8
+"""What pays only for sizes below is not told."""
+
+SLOWER = 1.25
+"""How many times as long as now a proposal may take where arrays are narrow."""
 
 WORTH_S = 1e-3
 """What a proposal has to save at `EXTENT` in all calls, which are some."""
@@ -149,13 +156,20 @@ def opened(
     ):
         # what only small ones gain is worth no word
         return None
+    (costed,) = (after for one, after in candidates if one is best.proposal)
+    both = [one if rest is None else _without(one, rest) for one in (before, costed)]
+    large = {**sizes.values, **{name: 1 if name in least else EXTENT for name in unbound}}
+    # a loop over an extent that is not its array's is none
+    gone_over = frozenset().union(*(free_symbols(one.high - one.low) for one in loops))
+    small = max(OTHER, best.condition.pays_from or 0)
+    if _is_slower(both, [{**large, name: small} for name in others if name not in gone_over]):
+        return None
     notes = [f"{', '.join(others)} alike"] if len(others) > 1 else []
     notes += [f"{name} = 1" for name in unbound if name in least]
     notes += ["arrays in C order"] * kernel.context.is_compiled
     text = best.condition.text + (f" ({'; '.join(notes)})" if notes else "")
     open_sizes = tuple(name for name in unbound if name not in indices)
     condition = replace(best.condition, text=text, open_sizes=open_sizes)
-    (costed,) = (after for one, after in candidates if one is best.proposal)
     return replace(best, costed=costed, condition=condition)
 
 
@@ -201,6 +215,17 @@ def _without(costed: Costed, rest: Costed) -> Costed:
         coefficients={**other.coefficients, **price.coefficients},
     )
     return Costed(costed.process, made)
+
+
+def _is_slower(both: Iterable[Costed], points: Iterable[Point]) -> bool:
+    """Return whether the second of two takes clearly longer at any of some sizes."""
+    times = Middles([one.priced for one in both], STEPS)
+    for point in points:
+        with suppress(ExprError):
+            now, then = times.at(point)
+            if then > SLOWER * now:
+                return True
+    return False
 
 
 def _saved_s(before: Costed, after: Costed, point: Point) -> float:
@@ -273,7 +298,7 @@ def best_where_open(
     Returns
     -------
     Opened or None
-        None where nothing pays at any value that was tried.
+        None where nothing pays at any value that was tried, or only below `FEW`.
     """
     if not candidates:
         return None
@@ -286,7 +311,7 @@ def best_where_open(
     chosen = wins.index(most)
     proposal, after = candidates[chosen]
     found = [_searched(before, after, name, here, name == ranks, least) for name in unbound if most]
-    if not any(one.pays for one in found):
+    if not any(one.pays and (one.name == ranks or not one.is_for_few) for one in found):
         return None
     rivals = [
         Alternative(other.title, None, f"fastest at {count} of the values tried, this at {most}")
@@ -329,6 +354,11 @@ class _Searched:
     always: bool
     least: int | None
     crossover: Crossover | None
+
+    @property
+    def is_for_few(self) -> bool:
+        """Return whether it pays no more from less than `FEW` on."""
+        return self.least is None and any(one.values[-1] < FEW for one in [self.crossover] if one)
 
 
 def _searched(

@@ -406,9 +406,9 @@ class _Ranking:
         names = ", ".join(open_sizes(before, subject.sizes))
         first = names.partition(",")[0]
         message = (
-            f"kernel `{subject.kernel.name}`: nothing binds {names}; no suggestion pays for"
-            f" any value searched: write `@kernel({first}=...)` or `# advise: kernel {first}=...`,"
-            f" or pass -D {first}=..., for a prediction"
+            f"kernel `{subject.kernel.name}`: nothing binds {names}; no suggestion is worth a"
+            f" word at the values searched: write `@kernel({first}=...)` or `# advise: kernel"
+            f" {first}=...`, or pass -D {first}=..., for a prediction"
         )
         return _told((), [_remark(subject, message)], untold, left)
 

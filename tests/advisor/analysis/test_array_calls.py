@@ -14,7 +14,7 @@ from advisor.analysis.lower import lower
 from advisor.analysis.processes import works
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import evaluate
-from costdb.work import ArrayCall, PrefixScan, Statement
+from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Statement
 
 SIZES = {"N": 12, "M": 9}
 CLASSES = {
@@ -172,6 +172,15 @@ def test_generated_statements_make_the_calls_that_are_told(statement: str) -> No
 )
 def test_statements_make_the_calls_that_are_told(body: list[str]) -> None:
     assert told(body) == watched(body)
+
+
+def test_what_is_compared_with_another_type_is_cast_element_by_element() -> None:
+    lines = ["import numpy as np", "# advise: kernel N=12 M=9", "# advise: u: i1[N, M]"]
+    lines += ["# advise: v: i8[3]", "def program(u, v, N: int, M: int):", "    w = {}", ""]
+    for text, casts in {"u == v[:, None, None]": [3 * 12 * 9], "u == 1": []}.items():
+        (kernel,) = read_kernels("program.py", "\n".join(lines).format(text))
+        calls = [one for one in calls_of(lower(kernel)) if one.operation is ArrayOperation.CAST]
+        assert [int(evaluate(one.elements, SIZES)) for one in calls] == casts
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,15 @@ def test_no_plan_where_one_step_does_it_all() -> None:
     assert told.findings and not told.remarks
 
 
+def test_what_pays_for_few_of_the_smallest_sizes_is_not_told() -> None:
+    (kernel,) = read_kernels("k.py", MOVING_SUM)
+    proposal = next(one for rule in transforms() for one in rule.propose(kernel))
+    for name, least, ranks, told in (("N", 5, "", 0), ("N", 9, "", 1), ("P", 5, "P", 1)):
+        before, after = (Costed(NOTHING, Priced(parse(text))) for text in (f"{least}", name))
+        best = best_where_open(before, [(proposal, after)], [], Sizes({}, {}), {name: 64}, ranks)
+        assert (best is not None) == told
+
+
 def test_what_has_no_price_at_small_sizes_is_searched_from_where_it_has() -> None:
     (kernel,) = read_kernels("k.py", MOVING_SUM)
     proposal = next(one for rule in transforms() for one in rule.propose(kernel))
