@@ -113,13 +113,13 @@ def _reached(tree: ast.Module, outside: Iterable[ast.stmt]) -> frozenset[str]:
 
 
 def _is_worth_reading(node: ast.stmt) -> bool:
-    """Return whether a loop in it subscripts by what it computes, adds that up, or fills a list."""
+    """Return whether a loop or list in it subscripts by what it computes, adds up or fills one."""
     return any(
         (isinstance(one, ast.Subscript) and not isinstance(one.slice, ast.Constant))
         or (isinstance(one, ast.Attribute) and one.attr in _FILLING)
         or _adds_up(one)
         for loop in walked(node)
-        if isinstance(loop, ast.For | ast.While)
+        if isinstance(loop, ast.For | ast.While | ast.ListComp)
         for one in walked(loop)
     )
 

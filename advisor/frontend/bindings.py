@@ -213,6 +213,13 @@ def escaping_indices(node: cst.CSTNode) -> frozenset[str]:
     def look(part: cst.CSTNode, around: frozenset[str]) -> None:
         if isinstance(part, cst.Name) and part.value not in around:
             outside.add(part.value)
+        if isinstance(part, cst.BaseComp):
+            # what it goes through first is read outside, and its indices are its own
+            look(part.for_in.iter, around)
+            clause: cst.CompFor | None = part.for_in
+            while clause is not None:
+                around |= frozenset(target_names(clause.target))
+                clause = clause.inner_for_in
         own = frozenset(target_names(part.target)) if isinstance(part, cst.For) else frozenset()
         indices.update(own)
         for inner in parts_of(part):

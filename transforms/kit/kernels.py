@@ -14,10 +14,20 @@ from advisor.ir.dependence import non_negative_within, slope_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Legality, Proposal
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.shapes import ArrayType, describe, whole
-from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, Unrolled, values_of
+from advisor.ir.statements import (
+    Bind,
+    Choice,
+    Loop,
+    Statement,
+    Store,
+    Unrolled,
+    values_of,
+    walk,
+)
 from advisor.ir.values import (
     Elementwise,
     Expand,
+    Fill,
     MatMul,
     Read,
     Reduction,
@@ -398,6 +408,11 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
     extents = {e for name in (*kernel.arrays, *kernel.locals) for e in kernel.extents(name)}
     extents -= {e for name in kernel.lists for e in kernel.extents(name)}
     extents |= {e for name in kernel.arrays for e in kernel.extents(name)}
+    for one in walk(kernel.body) if kernel.lists else ():
+        match one:
+            case Bind(name, Fill(value)) if name not in kernel.lists and value != "arange":
+                # an error where there are fewer than none
+                extents |= {*kernel.extents(name)}
     known = Proofs(minima, frozenset(extents))
     for loop in running:
         if loop.stated:

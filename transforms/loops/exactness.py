@@ -142,9 +142,9 @@ def of_statement(store: Store, kernel: Kernel) -> Legality | None:
     alone = all(isinstance(part, Point) for part in store.region)
     if alone and not arithmetic and target != value:
         return None
-    if reductions_in(store) and kind is not Kind.INTEGER:
-        return unsafe("sums are rounded in another order")
-    doubtful = dict.fromkeys([*inexact(store, kernel), doubt(store, kernel)])
+    sums = reductions_in(store) and kind is not Kind.INTEGER
+    rounded = ["sums are rounded in another order"] if sums else inexact(store, kernel)
+    doubtful = dict.fromkeys([*rounded, doubt(store, kernel)])
     if any(doubtful):
         return unsafe(", and ".join(filter(None, doubtful)))
     return safe(

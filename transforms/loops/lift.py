@@ -742,7 +742,8 @@ class Lift:
             return value if before == 0 or own == 0 else Expand(value, before)
         if place != before:
             order = [n for n in range(own + 1) if n != place]
-            value = Transpose(value, (*order[:before], place, *order[before:]))
+            order.insert(before, place)
+            value = turned(value) if order == [1, 0] else Transpose(value, tuple(order))
         for _ in range(max(0, rank - own - axis)):
             value = Expand(value, 1)
         return value
@@ -784,7 +785,12 @@ def times_from_left(vector: Value, matrix: Value, like: Reduction) -> Reduction:
 
 
 def turned(matrix: Value) -> Value:
-    """Return the transpose of a matrix."""
+    """Return the transpose of a matrix, of a product with such as one without."""
+    match matrix:
+        case Transpose(operand, (1, 0)):
+            return operand
+        case MatMul(left, right) if isinstance(left, Transpose) or isinstance(right, Transpose):
+            return MatMul(turned(right), turned(left))
     return Transpose(matrix, (1, 0))
 
 
