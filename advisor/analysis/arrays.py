@@ -507,7 +507,11 @@ class Arrays:
             else:
                 made += self._number(operand)
         found = describe(value, self.type_of)
-        made += operations.called(value.function, sources, found, self.facts)
+        if value.function == "einsum":
+            shapes = [describe(one, self.type_of).extents for one in value.operands]
+            made += operations.contracted(value, shapes)
+        else:
+            made += operations.called(value.function, sources, found, self.facts)
         return made, _fresh(found, local(found.extents))
 
     def _given(self, value: Along) -> list[Process]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import chain, combinations
 
 from advisor.analysis.calls import cast, dense, product, view
 from advisor.analysis.halos import OneRead, Reach
@@ -13,10 +15,22 @@ from advisor.analysis.placement import Facts, NotPriced, Placement, local_extent
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import largest
 from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Fourier, Range, Reduction
+from advisor.ir.values import Called, Fourier, Range, Reduction
 from advisor.numpy_functions import cost_of, spelled
-from advisor.numpy_table import itemsize_of, strong
-from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, maximum, num
+from advisor.numpy_table import Shape, itemsize_of, strong
+from costdb.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    ceil,
+    ceil_div,
+    evaluate,
+    free_symbols,
+    log2,
+    maximum,
+    minimum,
+    num,
+)
 from costdb.work import (
     NOTHING,
     Access,
@@ -40,6 +54,8 @@ from costdb.work import (
 
 STATEMENTS = "array statements"
 PRODUCTS = "matrix products"
+_FOR_A_PAIR = 50
+"""What it takes to choose a pair of operands of `einsum`, in calls for one number."""
 _PASSES = 2**5
 """A selection takes about as long as sorting so many at a time."""
 _SUMMED = frozenset({"add", "multiply", "mean", "spread"})
@@ -295,6 +311,54 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
             made = [view(), call(ArrayOperation(what), elements=moved, length=length)]
     accesses = tuple(Access(one.region) for one in given)
     return [Leaf(Statement(accesses, elements, STATEMENTS, tuple(made)))]
+
+
+def contracted(value: Called, shapes: Sequence[Shape]) -> list[Process]:
+    """Return the work of ``einsum``: a loop nest over all indices, or pairs of operands in turn.
+
+    Of pairs that comes first which leaves the fewest elements, and of such the one with the fewest
+    products. What both have and nothing else needs is summed by a product of matrices.
+    """
+    (_, subscripts), (_, optimized) = value.stated
+    operands, _, result = subscripts.partition("->")
+    pending = [frozenset(axes) for axes in operands.split(",")]
+    extents = dict(zip(operands.replace(",", ""), chain.from_iterable(shapes), strict=True))
+
+    def over(axes: Iterable[str]) -> Expr:
+        return product(tuple(extents[axis] for axis in sorted(axes)))
+
+    def size(axes: Iterable[str]) -> float:
+        counts = over(axes)
+        return float(evaluate(counts, dict.fromkeys(free_symbols(counts), 100)))
+
+    def left(some: Sequence[frozenset[str]]) -> frozenset[str]:
+        others = list(pending)
+        for one in some:
+            others.remove(one)
+        return frozenset().union(*some) & frozenset(result).union(*others)
+
+    def order(pair: Sequence[frozenset[str]]) -> tuple[float, float]:
+        return size(left(pair)) - sum(map(size, pair)), size(pair[0] | pair[1])
+
+    made: list[Process] = []
+    while pending:
+        some = tuple(pending) if optimized == "False" else min(combinations(pending, 2), key=order)
+        axes, kept = frozenset[str]().union(*some), left(some)
+        for one in some:
+            pending.remove(one)
+        if optimized == "True" and kept < axes and axes - kept == some[0] & some[1]:
+            call = partial(ArrayCall, ArrayOperation.MATMUL, length=over(axes - kept))
+            elements = over(kept)
+        else:
+            call = partial(ArrayCall, ArrayOperation.BINARY)
+            # of up to three operands it has loops of their own
+            elements = over(axes) * {2: 3, 3: 6}.get(len(some), 10 * len(some))
+        work = call(value.dtype, elements, None, (), fresh=False)
+        made.append(Leaf(Statement((), elements, STATEMENTS, (work,))))
+        if optimized == "True":
+            made.append(Leaf(Interpretation(ONE, calls=_FOR_A_PAIR, loop=False)))
+            pending += [kept] if pending else []
+    return made
 
 
 def along_lines(

@@ -29,7 +29,7 @@ _TRIES = 8
 """Names that fit none are left out one after another, up to so often."""
 
 _ASKING = frozenset(
-    ["inv", "norm", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis"]
+    ["inv", "norm", "at", "sort", "sorted", "argsort", "vectorize", "apply_along_axis", "einsum"]
 )
 """What is called where often something cheaper would do."""
 _FILLING = frozenset(["append", "concatenate", "hstack", "vstack", "stack", "insert"])

@@ -152,6 +152,11 @@ class Calls(Parts):
                 for one in [self.array(self.part(one), 1) for one in joined]:
                     self.rules.one_of((made, one), _ALIKE)
                 return made
+            case "einsum", [ast.Constant(str(subscripts)), *arrays] if "." not in subscripts:
+                operands, _, result = subscripts.replace(" ", "").partition("->")
+                for axes, array in zip(operands.split(","), arrays, strict=False):
+                    self.ranked(self.array(self.part(array)), len(axes))
+                return self.number(rank=len(result))
         if name in _OF_DATA and len(nodes) == 1:
             self.array(self.part(nodes[0]), 1)
             return self.number(whole=name != "unique", rank=1 + (name == "argwhere"))

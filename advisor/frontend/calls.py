@@ -660,26 +660,47 @@ class Calls(Generic[A]):
         Raises
         ------
         NotUnderstood
-            For any other contraction than products of matrices and vectors.
+            For one along a diagonal, or of one array, of which it may make a view.
         """
         door = self.door
         values = [one.value for one in given if not one.keyword]
-        if len(values) != 3 or len(values) != len(given) or any(one.star for one in given):
-            raise NotUnderstood("np.einsum of something other than two arrays")
+        named = {one.keyword: one.value for one in given if one.keyword}
+        if len(values) < 3 or any(one.star for one in given):
+            raise NotUnderstood("np.einsum of something other than two arrays or more")
         text = door.text(values[0])
-        if text is None:
-            raise NotUnderstood("np.einsum whose subscripts are no literal")
+        if text is None or named.keys() - {"optimize"}:
+            raise NotUnderstood("np.einsum with other arguments than subscripts and arrays")
         operands, arrow, result = text.replace(" ", "").partition("->")
-        one, comma, two = operands.partition(",")
-        left, right = (door.array(value, "einsum") for value in values[1:])
-        ranks = [self._dimensions(value) for value in (left, right)]
-        if not arrow or not comma or [len(one), len(two)] != ranks:
+        axes = operands.split(",")
+        if not arrow:
+            once = (one for one in {*operands} - {","} if operands.count(one) == 1)
+            result = "".join(sorted(once))
+        arrays = tuple(door.array(value, "einsum") for value in values[1:])
+        types = [door.type_of(value) for value in arrays]
+        if any(len({*one}) != len(one) for one in (*axes, result)):
+            raise NotUnderstood("np.einsum along a diagonal")
+        try:
+            letters = _fitted(Form(tuple(axes), ()), [one.extents for one in types])
+        except ShapeConflict as conflict:
+            raise door.misfit(conflict) from conflict
+        if letters is None:
             raise NotUnderstood("np.einsum whose subscripts do not fit its arrays")
+        known = self._product_of(axes, result, arrays) if len(arrays) == 2 else None
+        if known is not None:
+            return known
+        optimized = "optimize" in named and not self._is_false(named["optimize"])
+        stated = (("subscripts", f"{operands}->{result}"), ("optimize", str(optimized)))
+        dtype = reduce(promote, (one.dtype for one in types))
+        shape = self._extents(tuple(result), letters, {})
+        return door.made(Called("einsum", arrays, shape, dtype, stated))
+
+    def _product_of(
+        self, axes: Sequence[str], result: str, arrays: tuple[Value, ...]
+    ) -> Value | None:
+        """Return a contraction of two arrays as another operation; None for any other."""
+        door, (one, two), (left, right) = self.door, axes, arrays
         shared = set(one) & set(two)
-        for axes in (one, two, result):
-            if len(set(axes)) != len(axes):
-                raise NotUnderstood("np.einsum along a diagonal")
-        if len(shared) == 1 and not shared & set(result) and max(ranks) <= 2:
+        if len(shared) == 1 and not shared & set(result) and max(len(one), len(two)) <= 2:
             kept = "".join(axis for axis in one + two if axis not in shared)
             if sorted(kept) == sorted(result):
                 # the axis that both have is the last of the one and the first of the other
@@ -693,7 +714,7 @@ class Calls(Generic[A]):
             return self._applied("multiply", left, right)
         if one == two and not result:
             return self._summed(left, right, None)
-        raise NotUnderstood("this contraction by np.einsum is not understood")
+        return None
 
     # others ------------------------------------------------------------------------------
 

@@ -2,10 +2,10 @@
 
 **What it does.** Finds expressions over arrays for which there is a cheaper one. A table has
 products with an inverse, with a diagonal matrix, or in an order that makes a matrix where a vector
-would do; sums of outer products; sums of products that an array of their own holds; squared
-distances of all pairs by their differences; sorting for a few elements; equations with one matrix
-that a loop solves again and again; Python's `sum`, `min`, `max` and `sorted` of arrays; whole and
-half powers up to 16.
+would do; sums of outer products; sums of products that an array of their own holds; `einsum` of
+several arrays by one loop nest; squared distances of all pairs by their differences; sorting for a
+few elements; equations with one matrix that a loop solves again and again; Python's `sum`, `min`,
+`max` and `sorted` of arrays; whole and half powers up to 16.
 
 **Why it costs.** `inv(A) @ b` takes three times the arithmetic of `solve(A, b)`, `P @ Q @ v` that
 of a product of matrices where two of a matrix and a vector do, and `alpha * A @ x` writes and reads
@@ -272,6 +272,12 @@ def _traced(value: Value, kernel: Kernel) -> Iterator[Value]:
                 yield Reduction(terms, None, "add", dtype)
 
 
+def _by_pairs(value: Value, kernel: Kernel) -> Iterator[Value]:
+    match value:
+        case Called("einsum", stated=(subscripts, (_, "False"))):
+            yield replace(value, stated=(subscripts, ("optimize", "True")))
+
+
 # Sums.
 
 
@@ -520,6 +526,12 @@ PATTERNS = (
         _traced,
         "sum the products on the diagonal alone",
         "of the product only the diagonal is used",
+        _ROUNDING,
+    ),
+    Pattern(
+        _by_pairs,
+        "let `einsum` choose an order, by `optimize=True`",
+        "without it one loop nest goes through all indices, and each pair of arrays has fewer",
         _ROUNDING,
     ),
     Pattern(

@@ -108,6 +108,13 @@ class _OwnWords(Words):
                 return f"{self.text(operand, TIGHT)}[{':, None' if axis else 'None, :'}]"
             case Called("partition", (vector,), stated=((_, kth), _)):
                 return f"{self.module}.partition({self.text(vector)}, {self._filled(kth)})"
+            case Called("einsum", stated=(subscripts, (option, _))):
+                plain = self.known.get(replace(value, stated=(subscripts, (option, "False"))))
+                if plain is None or option in plain:
+                    raise NoWords
+                # what would be a number is an array of no axes
+                number = "[()]" * (not value.shape)
+                return f"{plain[:-1].rstrip(', ')}, {option}=True){number}"
             case Called(name, operands) if name.startswith("linalg."):
                 return self.called(name, operands)
             case Part(Called("partition", stated=(_, (_, part))) as inner):

@@ -219,3 +219,17 @@ def test_a_product_of_what_is_stretched_lives_somewhere() -> None:
     lines += ["# advise: d: f8[A]", "def f(g, d):", "    g[0] = g[0] @ (g[1] @ (g[1] * d[0]))", ""]
     (kernel,) = read_kernels("k.py", "\n".join(lines))
     assert any(isinstance(work, Statement) for work in works(lower(kernel)))
+
+
+@pytest.mark.parametrize(
+    "subscripts", ["ij,kj,kl,ml->im", "ij,kj,kl->li", "ap,bq,ab->pq", "ij,jk,ki->"]
+)
+def test_contractions_have_the_products_of_the_path_that_numpy_chooses(subscripts: str) -> None:
+    arrays = [np.ones((100, 100))] * (1 + subscripts.count(","))
+    path = np.einsum_path(subscripts, *arrays, optimize="greedy")[1]
+    lines = ["import numpy as np", "# advise: kernel", "# advise: u: f8[N, N]", "def program(u):"]
+    lines += [f"    return np.einsum({subscripts!r}{', u' * len(arrays)}, optimize=True)", ""]
+    (kernel,) = read_kernels("program.py", "\n".join(lines))
+    made = [one for one in calls_of(lower(kernel)) if one.length is not None]
+    products = sum(int(evaluate(one.elements * one.length, {"N": 100})) for one in made)
+    assert (len(made), f"count:  {2 * products:.3e}" in path) == (len(arrays) - 1, True), path

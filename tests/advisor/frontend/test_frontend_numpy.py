@@ -63,7 +63,7 @@ def read(text: str, dtypes: dict[str, str]) -> Kernel:
         "np.linalg.norm(a, 1)",
         "np.diff(a + b)",
         "np.diff(a, n=2)",
-        "np.einsum('ij,ij->j', a, b)",
+        "np.einsum('ii,ij->j', a, b)",
         "np.einsum('ii', a)",
         "np.floor(v.astype(int))",
         "a.sum(axis=(0, 0))",

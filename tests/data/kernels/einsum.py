@@ -1,4 +1,4 @@
-# unknown: np.einsum of something other than two arrays
+# unknown: np.einsum of something other than two arrays or more
 import numpy as np
 
 # advise: kernel N=500 P=16

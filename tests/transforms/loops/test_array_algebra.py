@@ -70,6 +70,26 @@ WRITTEN = [
     ("return alpha / a @ x", None),
     ("return alpha * x @ a.T", None),
     ("return y[:, None] * a @ x", None),
+    # contractions
+    (
+        "return 2 * np.einsum('ij, jk, kl -> il', a, b, a + b,)",
+        "return 2 * np.einsum('ij, jk, kl -> il', a, b, a + b, optimize=True)",
+    ),
+    (
+        "return np.einsum('i,ij,j->', x, a, y)",
+        "return np.einsum('i,ij,j->', x, a, y, optimize=True)[()]",
+    ),
+    (
+        "return np.einsum('ap,bq,ab,ac->pqc', a, b, a, b)",
+        "return np.einsum('ap,bq,ab,ac->pqc', a, b, a, b, optimize=True)",
+    ),
+    (
+        "y += np.einsum('ij,ij,j->i', a, b, x)",
+        "y += np.einsum('ij,ij,j->i', a, b, x, optimize=True)",
+    ),
+    ("return np.einsum('ij,jk,kl->il', a, b, a, optimize=True)", None),
+    ("return np.einsum('ij,jk->ik', a, b)", None),
+    ("return np.einsum('ii,ij->j', a, b)", None),
     # outer products
     (
         "a += np.outer(x, y) + np.outer(y, x)",
@@ -204,6 +224,8 @@ def test_whole_numbers_and_wider_ones_stay(dtype: str, number: str) -> None:
         "max(x)",
         "np.sort(x)[0]",
         "np.sum(a * b)",
+        "np.einsum('i,ij,j->', x, a, y)",
+        "np.einsum('ij,ik,kl->jl', a, b, a)",
     ],
 )
 def test_element_types_stay(line: str) -> None:
