@@ -19,22 +19,22 @@ from costdb.records import dataclass
 
 _ROWS = """
 linalg.inv; a; nn -> n n; float; products 3
-linalg.pinv; a rcond; mn -> n m; float
+linalg.pinv; a rcond; mn -> n m; float; products 25
 linalg.solve; a b; nn n -> n | nn nm -> n m; float; products 0.6
 linalg.det; a; nn ->; float; products 0.6
 linalg.slogdet; a; nn -> ,; float, real; products 0.6
 linalg.cholesky; a; nn -> n n; float; products 0.6
-linalg.eigvalsh; a UPLO; nn -> n; real
-linalg.eigh; a UPLO; nn -> n, n n; real, float
-linalg.svdvals; x; mn -> min(m,n); real
+linalg.eigvalsh; a UPLO; nn -> n; real; products 5
+linalg.eigh; a UPLO; nn -> n, n n; real, float; products 12
+linalg.svdvals; x; mn -> min(m,n); real; products 9
 linalg.svd; a full_matrices compute_uv; mn -> m m, min(m,n), n n
     | [full_matrices=False] mn -> m min(m,n), min(m,n), min(m,n) n
-    | [compute_uv=False] mn -> min(m,n); float, real, float
+    | [compute_uv=False] mn -> min(m,n); float, real, float; products 9
 linalg.qr; a mode; mn -> m min(m,n), min(m,n) n | [mode='reduced'] mn -> m min(m,n), min(m,n) n
-    | [mode='complete'] mn -> m m, m n | [mode='r'] mn -> min(m,n) n; float, float
-linalg.lstsq; a b rcond; mn m -> n, , int, min(m,n); float, float, int32, real
-linalg.matrix_rank; A tol; mn ->; int64
-linalg.cond; x p; mn ->; real
+    | [mode='complete'] mn -> m m, m n | [mode='r'] mn -> min(m,n) n; float, float; products 6
+linalg.lstsq; a b rcond; mn m -> n, , int, min(m,n); float, float, int32, real; products 12
+linalg.matrix_rank; A tol; mn ->; int64; products 7
+linalg.cond; x p; mn ->; real; products 7
 linalg.matrix_power; a n; nn -> n n; same
 linalg.tensorinv; a ind; nnnn -> n n n n; float
 trace; a offset; mn ->; sum; views 1
@@ -54,6 +54,7 @@ convolve; a v mode; m n -> m+n-1 | [mode='full'] m n -> m+n-1 | [mode='same'] m 
 correlate; a v mode; m n -> max(m,n)-min(m,n)+1 | [mode='valid'] m n -> max(m,n)-min(m,n)+1
     | [mode='full'] m n -> m+n-1 | [mode='same'] m n -> max(m,n); promoted
 cov; m y rowvar bias ddof; mn -> m m | n -> | n n -> 2 2 | [rowvar=False] mn -> n n; double
+    ; products 1
 corrcoef; x y rowvar; mn -> m m | n -> | n n -> 2 2 | [rowvar=False] mn -> n n; double; calls 20
 histogram; a bins range density weights; ... -> bins, bins+1; int64, float64
 digitize; x bins right; ... n -> ...; int64; take 200
@@ -62,8 +63,8 @@ argsort; a axis kind; last; int64; sort 3
 argpartition; a kth axis kind; last; int64; partition 1
 partition; a kth axis kind; last; same; partition 1
 percentile quantile nanpercentile nanquantile; a q axis out overwrite_input method keepdims
-    ; along; mean
-nanmedian; a axis out overwrite_input keepdims; along; mean
+    ; along; mean; partition 1
+nanmedian; a axis out overwrite_input keepdims; along; mean; partition 1
 nanstd nanvar; a axis dtype out ddof keepdims; along; spread
 nanargmax nanargmin; a axis out keepdims; along; int64
 repeat; a repeats; ... -> count*repeats; same; copy 1
@@ -198,6 +199,8 @@ _OTHERS: Final = {
     **dict.fromkeys(("flatnonzero", "argwhere"), ("copy", "1")),
     **{"indices": ("fill", "2"), "mgrid": ("fill", "4"), "unique": ("sort", "1")},
     "apply_along_axis": ("each", "8"),
+    # with vectors besides values it has several results
+    "linalg.svd[0]": ("products", "25"),
     "scipy.linalg.lu_solve": ("products", "0"),
     # of NumPy's two kinds of generators the older ones take up to twice as long
     **dict.fromkeys(("random.random", "random.rand", "random.uniform"), ("fill", "30")),
@@ -218,7 +221,7 @@ def cost_of(name: str) -> tuple[str, ...] | None:
     if number not in ("", "0]"):
         return ()
     row = FUNCTIONS.get(base)
-    return (row.cost or None) if row is not None else _OTHERS.get(base)
+    return _OTHERS.get(name) or (row.cost if row is not None else _OTHERS.get(base)) or None
 
 
 def spelled(name: str) -> str:

@@ -511,6 +511,7 @@ class Arrays:
             shapes = [describe(one, self.type_of).extents for one in value.operands]
             made += operations.contracted(value, shapes)
         else:
+            made += self._in_python(value.function)
             made += operations.called(value.function, sources, found, self.facts)
         return made, _fresh(found, local(found.extents))
 

@@ -17,7 +17,7 @@ from advisor.ir.dependence import largest
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Called, Fourier, Range, Reduction
 from advisor.numpy_functions import cost_of, spelled
-from advisor.numpy_table import Shape, itemsize_of, strong
+from advisor.numpy_table import Shape, itemsize_of, promote, strong
 from costdb.expr import (
     ONE,
     ZERO,
@@ -299,9 +299,12 @@ def called(name: str, sources: list[Operand], found: ArrayType, facts: Facts) ->
         case "partition":
             made = [call(ArrayOperation.SORT, elements=elements * times, length=num(_PASSES))]
         case "products":
-            # as many as in so many products of square matrices, and with every other column
-            first = call(ArrayOperation.MATMUL, elements=elements, length=last * num(times))
-            made = [view(), view(), replace(first, result=None)]
+            # as many as in so many products of rows with one another, or of columns where there
+            # are fewer, and with every other column
+            dtype = promote(found.dtype, strong(sources[0].array.dtype))
+            fewer = minimum(*counts) if counts[1:] else ONE
+            first = call(ArrayOperation.MATMUL, elements=elements, length=fewer * num(times))
+            made = [view(), view(), replace(first, result=None, dtype=dtype)]
             if len(sources) > 1:
                 columns = product(found.extents)
                 made.append(call(ArrayOperation.MATMUL, elements=columns, length=last))
