@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from advisor.analysis import calls, operations
@@ -125,9 +125,10 @@ class Arrays:
             raise NotPriced(f"nothing says how `{name}` is distributed")
         return self.placed[name]
 
-    def sizes_bytes(self) -> Iterator[Expr]:
-        """Yield the bytes that the busiest rank holds of every array."""
-        for name, placement in self.placed.items():
+    def sizes_bytes(self, names: Collection[str]) -> Iterator[Expr]:
+        """Yield the bytes that the busiest rank holds of each of some arrays."""
+        for name in filter(names.__contains__, self.placed):
+            placement = self.placed[name]
             found = self.type_of(name)
             extents = local_extents(placement, found.extents, self.facts)
             yield calls.product(extents) * itemsize_of(found.dtype)

@@ -43,8 +43,10 @@ from advisor.ir.statements import (
     Unknown,
     Unrolled,
     is_total,
+    mentioned,
     unrolled,
     walk,
+    within,
     written,
 )
 from advisor.ir.values import Point, Range, reads
@@ -379,7 +381,10 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     ranks = ranks_together(placed.values())
     if ranks != ONE:
         made = together(made, ranks)
-    return with_distances(made, sum(arrays.sizes_bytes(), ZERO))
+    parts = (one for one in walk(kernel.body) if not within(one) and not isinstance(one, Unknown))
+    # what only work without a price uses takes the space of none that has one
+    used = frozenset[str]().union(*map(mentioned, parts))
+    return with_distances(made, sum(arrays.sizes_bytes(used), ZERO))
 
 
 class _Lowering:

@@ -28,6 +28,7 @@ from advisor.frontend.effects import (
     work_of,
 )
 from advisor.frontend.indices import known
+from advisor.frontend.lists import joined
 from advisor.frontend.scope import KINDS, Scope, is_kept
 from advisor.frontend.simple_statements import SimpleStatements
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
@@ -374,6 +375,10 @@ class Besides(SimpleStatements):
                 ScalarBind(name, Scalar(name, scope.numbers[name]), span)
                 for name in sorted(assigned_names(node) & scope.numbers.keys())
             )
+        match node:
+            case cst.Assign([cst.AssignTarget(cst.Name(value=name))]) if name in scope.growing:
+                with suppress(NotUnderstood):
+                    made += joined(name, None, span, scope)
         if isinstance(node, cst.Return):
             made.append(Return(scope.arrays_among(names_in(node)), span))
         self._note_implied(names_in(node), made)

@@ -307,21 +307,28 @@ def piece_of(
     return piece if len(stated) == len(options) <= most and grown == name else None
 
 
-def joined(name: str, piece: cst.BaseExpression, span: Span, scope: Scope) -> tuple[Store, ...]:
+def joined(
+    name: str, piece: cst.BaseExpression | None, span: Span, scope: Scope
+) -> tuple[Store, ...]:
     """Return what puts a piece behind all that former iterations put there.
+
+    One that is not read is as if it had one element.
 
     Raises
     ------
     NotUnderstood
         Nothing says how many iterations there are, or how long the piece is.
     """
+    growing = scope.growing[name]
+    value: Value
     match piece:
+        case None:
+            value = Fill("", (num(1),), growing.first.dtype)
         case cst.List([cst.Element(one)]) | cst.Tuple([cst.Element(one)]):
             value = value_of(one, scope)
         case _:
             value = value_of(piece, scope)
     found = scope.type_of(value)
-    growing = scope.growing[name]
     length, dtype = scope.odds * count_of(found.extents), strong(found.dtype)
     if dtype == UNKNOWN_DTYPE:
         raise NotUnderstood("an array to which nobody knows what is joined")

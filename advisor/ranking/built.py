@@ -124,7 +124,7 @@ def built_cost(
         process = together(process, ranks_together(placed.values()))
         # what is made in a loop, of a length of its own each time, takes little beside
         fetched = (one for one in _fetched_bytes(process) if free_symbols(one) <= any_size.keys())
-        process = with_distances(process, sum((*arrays.sizes_bytes(), *fetched), ZERO))
+        process = with_distances(process, sum((*arrays.sizes_bytes(placed), *fetched), ZERO))
     found = cost_of(process, machine, kernel.span)
     if isinstance(found, Missing):
         return found

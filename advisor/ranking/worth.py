@@ -267,7 +267,9 @@ def _overlaps(kernel: Kernel, variant: Kernel) -> tuple[str, str]:
     """Return two names that were seen to share what changed statements store; two that may."""
     kept = set(map(id, variant.body))
     changed = [one for one in kernel.body if id(one) not in kept and one not in variant.body]
-    stored = {one.array for one in walk(tuple(changed)) if isinstance(one, Store | Scatter)}
+    stores = (one for one in walk(tuple(changed)) if isinstance(one, Store | Scatter))
+    # what has no name in the source has memory of its own
+    stored = {one.array for one in stores if one.array[:1] != "<"}
     used = sorted(frozenset().union(*map(mentioned, changed)))
     shared = doubtful = ""
     for one, other in product(sorted(stored), used):

@@ -23,12 +23,12 @@ found = np.concatenate(found_parts)
 ```
 
 **When it stays quiet.** The loop does something else with the array, a function within reads it, or
-nobody knows how long the pieces are.
+nobody knows how often it runs. Of pieces that are not read, one element counts.
 
 **Fix safety.** Safe where an array is made for it before the loop: the same pieces are joined, in
 the same order, and NumPy finds the same element type for all of them. Unsafe otherwise: if the loop
 ends before it joined anything, the result is a copy of what was there, and an array where that was
-a list.
+a list. Unsafe, too, for pieces that are not read: of several types, the common one may be another.
 
 **Models used.** Array operations.
 
@@ -43,7 +43,7 @@ from functools import partial
 
 from advisor.ir.kernel import Kernel, Legality, Proposal
 from advisor.ir.shapes import ArrayType, whole
-from advisor.ir.statements import Bind, Store, walk
+from advisor.ir.statements import Bind, Store, Unknown, walk
 from advisor.ir.values import Called, Copy, Elementwise, MatMul, Range, Read, Reduction, Scan
 from advisor.source import Edit, Span
 from costdb.records import replace
@@ -83,7 +83,7 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
             f"collect what `{name}` grows by in a list, and join it once",
             "each iteration copies all that is there",
             _variant(store, kernel),
-            _argued(name, loop, kernel),
+            _argued(name, loop, store, kernel),
             partial(_edits, name, loop, assign, store, kernel),
         )
 
@@ -130,18 +130,25 @@ def _variant(store: Store, kernel: Kernel) -> Kernel:
     return made.with_body((*body, copy))
 
 
-def _argued(name: str, loop: ast.stmt, kernel: Kernel) -> Legality:
+def _is_read(store: Store, kernel: Kernel) -> bool:
+    """Return whether it is known what is joined."""
+    return not any(isinstance(o, Unknown) and o.span == store.span for o in walk(kernel.body))
+
+
+def _argued(name: str, loop: ast.stmt, store: Store, kernel: Kernel) -> Legality:
     """Return why the array is the same, and of what that hangs."""
+    alike = "" if _is_read(store, kernel) else ", if all that is joined has one element type"
     block, at = suite_at(span_of(loop, kernel.context.lines), kernel.context) or ([], 0)
     made_by = [one for one in block[:at] if _uses(one, name)]
     match made_by[-1] if made_by else None:
         case ast.Assign([ast.Name(made)], ast.Call(ast.Attribute(ast.Name(module), function))) if (
             made == name and module == kernel.context.array_module and function in _MADE
         ):
-            return safe("the same pieces are joined, in the same order")
+            same = f"the same pieces are joined, in the same order{alike}"
+            return unsafe(same) if alike else safe(same)
     return unsafe(
         f"`{name}` is the same where the loop joins something to it; where it does not, it is a"
-        " copy of what it was, as an array"
+        f" copy of what it was, as an array{alike}"
     )
 
 
@@ -174,7 +181,7 @@ def _edits(
     if rank and (listed or not isinstance(given, _COMPUTED)):
         # it may change before all are joined
         made = f"{module}.array({made})"
-    if flat and (rank != 1 or listed):
+    if flat and (rank != 1 or listed or not _is_read(store, kernel)):
         made = f"{module}.ravel({made})"
     parts = fresh_name(f"{name}_parts", context.identifiers)
     first = f"{module}.ravel({name})" if flat else name

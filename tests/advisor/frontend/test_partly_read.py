@@ -266,3 +266,19 @@ def test_what_is_shown_at_the_end_hides_no_gain(shown: str) -> None:
     """
     (finding,) = checked(body).findings
     assert finding.verdict is Verdict.GAIN
+
+
+def test_what_only_unread_parts_use_takes_the_space_of_no_other() -> None:
+    found = checked("""
+        # advise: kernel N=300
+        # advise: v: f8[M]
+        def f(v, step, N):
+            rows = np.zeros((0, N))
+            for _ in range(N):
+                rows = np.vstack([rows, np.full(N, -1.0)])
+                step(v)
+            return rows
+    """)
+    (finding,) = found.findings
+    assert finding.code == "ADV507"
+    assert finding.prediction is not None

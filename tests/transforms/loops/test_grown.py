@@ -102,6 +102,31 @@ def test_an_array_that_nobody_knows_before_may_grow() -> None:
     assert made.rewritten.count("x_parts = [x]") == 1
 
 
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "x = np.append(x, np.repeat(i, 3 * a[i, 0]))",
+        "p = start.tolist()[i:]\n        x = np.append(x, p)",
+        "x = np.append(x, [give(a, i)])",
+        "x = np.hstack((x, np.sort(give(a, i), axis=None)))",
+        # nobody knows what it does, but it has no way to what grows
+        "x = np.append(x, a[i])\n        give(a, i).sort()",
+    ],
+)
+def test_pieces_that_are_not_read_are_joined_as_well(piece: str) -> None:
+    given = "\n\n\ndef give(a, i):\n    a += i\n    return a[i] if i % 2 else a.T[i:, 0]\n"
+    made = first_rewrite(_source("np.array([])", piece) + given, TRANSFORM)
+    assert made is not None
+    unread = "one element type" in made.proposal.legality.argument
+    assert unread == ("sort()" not in piece)
+    a = np.arange(9).reshape(3, 3)
+    before, after = (
+        function_of(text, "kernel")(a.copy(), np.ones(3)) for text in (made.source, made.rewritten)
+    )
+    assert before.dtype == after.dtype
+    assert before.tobytes() == after.tobytes()
+
+
 def test_pieces_are_kept_as_they_were() -> None:
     source = _source(ROWS, "start += a[i]\n        x = np.vstack([x, start])")
     made = first_rewrite(source, TRANSFORM)
