@@ -388,7 +388,7 @@ class Coverage:
         return Coverage(
             self.analysed + other.analysed,
             self.fine + other.fine,
-            self.not_understood + other.not_understood,
+            tuple(dict.fromkeys(self.not_understood + other.not_understood)),
             tuple(dict.fromkeys((*self.unsupported, *other.unsupported))),
             self.unpriced + other.unpriced,
             self.incomplete + other.incomplete,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import reduce
@@ -17,7 +18,7 @@ from advisor.frontend.splits import decided
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.effects import DRAWS
 from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
-from advisor.ir.statements import Bind
+from advisor.ir.statements import Bind, ScalarBind
 from advisor.ir.values import (
     Called,
     Chosen,
@@ -65,7 +66,7 @@ from advisor.numpy_table import (
 from advisor.source import Span
 from costdb.expr import ONE, Expr, floor_div, num, to_text
 from costdb.expr.functions import chance
-from costdb.records import dataclass, replace
+from costdb.records import IDENTIFIER, dataclass, replace
 
 # What NumPy's functions are given in a kernel, and the values that they make there.
 
@@ -713,11 +714,11 @@ def places_in(
 
 
 def _is_of_data(index: Value, scope: Scope) -> bool:
-    """Return whether only the data know an index, be it a number that has a name."""
+    """Return whether only the data know an index, be it computed of a number that has a name."""
     if not isinstance(index, Scalar):
         return True
-    computed = index.text in scope.numbers and index.text not in scope.scalars
-    return computed and scope.times_bound(index.text) > 0
+    computed = scope.numbers.keys() - scope.scalars.keys()
+    return any(map(scope.times_bound, computed.intersection(re.findall(IDENTIFIER, index.text))))
 
 
 def _gathered(name: str, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Gather | None:
@@ -931,15 +932,19 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     if shown is not None:
         return scope.results.get(node) or value_of(shown, scope)
     numbers = drawn(node, scope)
-    if numbers is not None and numbers.shape:
+    if numbers is not None:
         # the statement goes on with what one before it draws
-        span = scope.span(node)
+        span, found = scope.span(node), scope.type_of(numbers)
         name = f"drawn__{span.start_line}_{span.start_column}"
-        if name not in {one.name for one in scope.pending if isinstance(one, Bind)}:
-            scope.bind_local(name, scope.type_of(numbers))
-            scope.pending.append(Bind(name, numbers, span))
+        if name not in {getattr(one, "name", "") for one in scope.pending}:
             note_drawn(name, numbers, scope)
-        return whole_read(name, scope)
+            if found.extents:
+                scope.bind_local(name, found)
+                scope.pending.append(Bind(name, numbers, span))
+            else:
+                scope.bind_number(name, found.dtype)
+                scope.pending.append(ScalarBind(name, numbers, span))
+        return whole_read(name, scope) if found.extents else Scalar(name, found.dtype)
     called = dotted(node.func) or "this expression"
     raise NotUnderstood(f"the call of `{called}` is not understood")
 

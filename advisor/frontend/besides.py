@@ -63,7 +63,10 @@ from costdb.records import dataclass, field
 DEEPEST_CALLS = 3
 """Calls within calls that are read so."""
 
-_READ = cst.Assign | cst.AugAssign | cst.AnnAssign | cst.Expr | cst.Pass | cst.For | cst.If
+_READ = (
+    cst.Assign | cst.AugAssign | cst.AnnAssign | cst.Expr | cst.Pass
+    | cst.For | cst.While | cst.If | cst.Break | cst.Continue
+)  # fmt: skip
 _DEFAULTS = cst.Integer | cst.Float | cst.UnaryOperation | cst.Name | cst.SimpleString
 
 

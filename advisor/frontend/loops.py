@@ -519,6 +519,7 @@ class Loops(Besides):
             scope.lost |= unknown
             kin.update(scope.kin)
             kept.update(scope.kept)
+            strided.update(scope.strided)
             return once_around()
 
         body = once_around()

@@ -26,7 +26,7 @@ from advisor.frontend.scope import Scope
 from advisor.frontend.trees import NotUnderstood
 from advisor.ir.dependence import known_non_negative
 from advisor.ir.nests import is_of_elements, unchosen
-from advisor.ir.statements import CONDITION, SET, ScalarBind, Scatter, Statement, Store
+from advisor.ir.statements import CONDITION, SET, ScalarBind, Scatter, Stated, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value, reads
 from advisor.numpy_table import ShapeConflict, broadcast
 from advisor.source import Span
@@ -166,9 +166,9 @@ def stored(place: Read, value: Value, span: Span, scope: Scope, *, in_place: boo
     Raises
     ------
     NotUnderstood
-        The value does not fit, or the array's memory has other strides under another name.
+        The value does not fit, or the memory of a distributed array has another name.
     """
-    _not_strided(place.array, scope)
+    _change_others(place.array, span, scope)
     target, source = scope.type_of(place).extents, scope.type_of(value).extents
     try:
         broadcast([target, source])
@@ -181,9 +181,15 @@ def stored(place: Read, value: Value, span: Span, scope: Scope, *, in_place: boo
     return Store(place.array, place.region, value, span, in_place, held)
 
 
-def _not_strided(name: str, scope: Scope) -> None:
+def _change_others(name: str, span: Span, scope: Scope) -> None:
+    """Note that arrays change whose memory an array has with other strides."""
     if name in scope.strided:
-        raise NotUnderstood(f"`{name}` shares its memory with an array of other strides")
+        if any(array.spec.mesh.axes for array in scope.declared.values()):
+            raise NotUnderstood(f"`{name}` shares its memory with an array of other strides")
+        # which elements of them, nobody follows
+        for one in scope.strided:
+            scope.changed(one)
+        scope.pending.append(Stated(num(0), frozenset(scope.strided), span))
 
 
 def scattered(
@@ -209,7 +215,7 @@ def scattered(
     if not single and operation != SET:
         # of places that come again only one would count
         return None
-    _not_strided(name, scope)
+    _change_others(name, span, scope)
     value = value_of(node, scope)
     if single and not is_of_elements(value):
         raise NotUnderstood("an increment by something other than numbers and elements")
@@ -311,7 +317,7 @@ def _scatter(node: cst.Call, span: Span, scope: Scope) -> Scatter:
     if not isinstance(array, cst.Name) or not scope.is_array(array.value):
         raise NotUnderstood("np.add.at on something that is not known to be an array")
     target = whole_read(array.value, scope)
-    _not_strided(target.array, scope)
+    _change_others(target.array, span, scope)
     nodes = [one.value for one in where.elements] if isinstance(where, cst.Tuple) else [where]
     if target.array != array.value or len(target.region) != len(nodes):
         raise NotUnderstood("np.add.at on something other than an array of its own")

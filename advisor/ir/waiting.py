@@ -10,6 +10,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
+from advisor.ir.effects import DRAWS
 from advisor.source import walked
 
 _STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Continue)
@@ -35,6 +36,11 @@ def what_waits(loop: ast.For, calls: Calls) -> str:
             return "it may be left early, or does more than assign"
         if isinstance(one, ast.Call):
             if not calls.free(one) and not _appends(one):
+                owner = ast.unparse(getattr(one.func, "value", one.func))
+                if owner.endswith("random"):
+                    return f"each goes on with numbers of `{owner}`, and a compiler has its own"
+                if isinstance(one.func, ast.Attribute) and one.func.attr in DRAWS:
+                    return f"each goes on with numbers of `{owner}`"
                 return f"nobody knows what `{ast.unparse(one.func)}` changes"
             hidden |= calls.hidden(one)
         match one:

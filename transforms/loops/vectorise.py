@@ -318,6 +318,11 @@ _BUILTINS = frozenset(
     | {"range", "reversed", "round", "sum", "zip"}
 )
 _LISTS = frozenset({"append", "pop", "extend"})
+_METHODS = REDUCING | {
+    *("clip", "conjugate", "cumprod", "cumsum", "fill", "flatten", "nonzero", "ravel", "repeat"),
+    *("sort", "take", "transpose"),
+}
+"""Methods of arrays that a compiler has."""
 _NOT_TAKEN = frozenset(
     {"apply_along_axis", "array2string", "einsum", "fromfile", "frompyfunc", "genfromtxt", "load"}
     | {"loadtxt", "memmap", "save", "savetxt", "savez", "savez_compressed", "vectorize", "fft"}
@@ -373,9 +378,11 @@ def _is_called(call: ast.Call, file: File, depth: int) -> bool:
         case ast.Attribute(ast.Attribute(ast.Name(module), part)) if module in modules:
             return part in ("linalg", "random")
         case ast.Attribute(ast.Name(), method):
-            return method in REDUCING | _LISTS | DRAWS
+            return method in _METHODS | _LISTS | DRAWS
+        case ast.Attribute(ast.Attribute(), method) if method in DRAWS:
+            return True
         case ast.Attribute(_, method):
-            return method in REDUCING
+            return method in _METHODS
     return False
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability
@@ -21,7 +22,7 @@ from advisor.source import apply_edits
 from advisor.transform_registry import transforms
 from costdb.machines import load_machine
 from transforms.kit.kernels import with_statement
-from transforms.loops.vectorise import considered
+from transforms.loops.vectorise import considered, is_compilable
 
 HEAD = """\
 import numpy as np
@@ -117,7 +118,17 @@ WAITING = {
         "rng = np.random.default_rng(0)\n"
         "for i in range(len(x)):\n"
         "    out[i] = rng.random() * x[i * i % 7]\n",
-        "`rng.random`",
+        "numbers of `rng`",
+    ),
+    "places that are drawn": (
+        "for i in range(len(x)):\n    k = np.random.randint(0, 12)\n"
+        "    out[i] = h * out[i - 1] + x[(k + 3) % 12]\n",
+        "`np.random`, and a compiler has its own",
+    ),
+    "elements of a window": (
+        "for i in range(1, len(x) - 1):\n    w = m[i - 1:i + 2, :3].ravel()\n"
+        "    m[i, 1] = h * np.delete(w, 4).min()\nout[:] = m[0]\n",
+        "`m[i - 1:i + 2, :3]`",
     ),
 }
 
@@ -217,10 +228,37 @@ def test_loops_that_are_read_for_each_written_out_value_are_shown_together() -> 
 
 def test_functions_of_the_file_are_compiled_with_their_loops() -> None:
     body = "for i in range(len(x)):\n    out[i] = g(x[i * i % 7])\n"
-    function = "\n\ndef g(v):\n    return {}\n"
-    for made, shown in (("v * v + 1.0", True), ("open(v).read()", False)):
+    function = "\n\ndef g(v):\n    {}\n    return v\n"
+    until = "while v > 1.0:\n        if v > 99.0:\n            break\n        v -= 2.0"
+    for made, shown in (("v = v * v + 1.0", True), ("v = open(v).read()", False), (until, True)):
         (kernel,) = read_kernels("a.py", source_of(body) + function.format(made))
         assert bool(list(considered(kernel))) == shown
+        unread = (type(one) is Unknown for one in walk(kernel.body))
+        assert any(unread) != shown
+
+
+def test_a_compiler_takes_methods_and_draws_and_they_come_to_the_same() -> None:
+    body = (
+        "for i in range(len(out)):\n"
+        "    w = m[i:i + 3, i:i + 3].ravel()\n"
+        "    a = m[i].clip(0.2, 0.8).conjugate().cumprod()\n"
+        "    b = m.flatten().repeat(2).take(np.arange(2 * i + 3)).cumsum()\n"
+        "    b.sort()\n"
+        "    c = m.transpose().copy()\n"
+        "    c.fill(rng.random() + rng.uniform(1.0, 3.0) + rng.exponential(2.0))\n"
+        "    out[i] = a[-1] + b[i] + c[1, 1] + np.delete(w, 4).min() + b.nonzero()[0].sum()\n"
+        "    out[i] += rng.integers(0, 3) + rng.normal(0.5, 2.0) + rng.poisson(3.0)\n"
+    )
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    source = f"import numpy as np\ndef f(m, out, rng):\n{lines}    return out\n"
+    assert is_compilable(first_loop(source), source)
+    names: dict[str, Any] = {}
+    exec(source, names)
+    results = [
+        one(np.arange(49.0).reshape(7, 7) % 5 / 4, np.zeros(4), np.random.default_rng(1))
+        for one in (names["f"], njit(names["f"]))
+    ]
+    np.testing.assert_allclose(*results, rtol=1e-14)
 
 
 def test_a_compiled_loop_costs_its_operations_and_one_that_waits_more() -> None:
@@ -269,6 +307,14 @@ CARRIED = {
     ),
     "a place that goes on": (
         "w = 1\nfor i in range(len(x)):\n    out[w] = x[i]\n    w = (w * 3 + 1) % 5\n"
+    ),
+    "numbers that are drawn": (
+        "rng = np.random.default_rng(0)\nfor i in range(len(x)):\n    k = rng.integers(0, 12)\n"
+        "    x[k] = h * x[(k + 5) % 12] + rng.normal(0.0, 2.0)\n    out[i] = x[i] * rng.random()\n"
+    ),
+    "what is stored under another name": (
+        "w = x[::-1]\nfor i in range(len(x)):\n    t = w.sum()\n    x[i] = t * h + w[i]\n"
+        "    out[i] = w.sum() + np.sqrt(abs(x)).sum()\n"
     ),
     "one that is used before it is bound": (
         "t = h\nfor i in range(len(x)):\n    out[i] = t * x[i]\n    t = y[i]\n"

@@ -28,7 +28,7 @@ PARTS = [(*head.split(": "), text) for head, text in sections(CASES / "loops" / 
 SOURCES = {name: HEAD + text for name, _, text in PARTS}
 LEFT = {name for name, verdict, _ in PARTS if verdict == "left"}
 RULES = (vectorise.TRANSFORM, raised.TRANSFORM)
-NUMBERS = {"w": 2, "maxiter": 3}
+NUMBERS = {"w": 2, "maxiter": 3, "k": 7}
 
 
 def kernel_of(source: str) -> Kernel:
