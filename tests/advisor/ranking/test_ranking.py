@@ -254,8 +254,8 @@ def test_what_is_not_understood_hides_nothing_of_the_rest() -> None:
         )
         for line in (
             "",
-            "    m = np.nanmedian(x)\n",
-            "    for _ in range(9):\n        m = np.nanmedian(x)\n",
+            "    m = np.unwrap(x)\n",
+            "    for _ in range(9):\n        m = np.unwrap(x)\n",
         )
     )
     (gain,) = whole.findings
