@@ -218,7 +218,8 @@ PLAIN_TYPES = frozenset({"int", "float", "bool", "complex", "ndarray", "NDArray"
 """Annotations, without the module, that say no more of a variable than its type."""
 
 
-KEYED = re.compile(r"""\w\[(["'])[^\W\d]\w*\1\]""")
+KEYED = re.compile(r"""(?<=\w)\[(["'])([^\W\d]\w*)\1\]""")
+"""A key in brackets that is a word."""
 KEY = "\N{MODIFIER LETTER APOSTROPHE}"
 """How the name of an attribute begins that is a key in the source: ``d["x"]``."""
 _KEY = re.compile(rf"\.{KEY}(\w+)")
@@ -227,6 +228,11 @@ _KEY = re.compile(rf"\.{KEY}(\w+)")
 def with_keys(text: str) -> str:
     """Return text with keys in brackets, as the source has them."""
     return _KEY.sub(r'["\1"]', text)
+
+
+def without_keys(text: str) -> str:
+    """Return text with attributes in the place of keys in brackets."""
+    return KEYED.sub(rf".{KEY}\2", text)
 
 
 class _Plain(ast.NodeTransformer):

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from advisor.config.files import system_error, wrong_use
 from advisor.report.style import Style, detect_style, json_text, one_line
-from advisor.source import SourceProblem
+from advisor.source import SourceProblem, with_keys, without_keys
 from costdb.records import DOTTED_NAME, dataclass, nearest, read_number, replace
 
 # Text or JSON: what the commands have in common that show one result.
@@ -252,7 +252,7 @@ def parse_bindings(
 
 def split_binding(definition: str) -> tuple[str, str]:
     """Return name and text of ``NAME=VALUE``."""
-    match = _BINDING.fullmatch(definition)
+    match = _BINDING.fullmatch(without_keys(definition))
     if match is None:
         raise wrong_use(f"-D {definition}: expected NAME=VALUE, such as -D N=1000")
     if not match[2].strip():
@@ -296,10 +296,8 @@ def tell_unused(given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
             hint = nearest(name, sorted(known), _MOST_NAMES)
-            complain(
-                f"advise: -D {name} changes nothing: what was checked has no size or parameter"
-                f" {name}{hint}"
-            )
+            told = f"-D {name} changes nothing: what was checked has no size or parameter {name}"
+            complain(with_keys(f"advise: {told}{hint}"))
 
 
 def names_in(path: str, source: str, *, arguments: bool = False) -> frozenset[str]:
