@@ -184,7 +184,9 @@ def stored(place: Read, value: Value, span: Span, scope: Scope, *, in_place: boo
 def _change_others(name: str, span: Span, scope: Scope) -> None:
     """Note that arrays change whose memory an array has with other strides."""
     if name in scope.strided:
-        if any(array.spec.mesh.axes for array in scope.declared.values()):
+        given = [scope.declared[one] for one in scope.strided if one in scope.declared]
+        # two that are given may have any part in common
+        if len(given) > 1 or any(array.spec.mesh.axes for array in scope.declared.values()):
             raise NotUnderstood(f"`{name}` shares its memory with an array of other strides")
         # which elements of them, nobody follows
         for one in scope.strided:
