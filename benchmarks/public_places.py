@@ -1,35 +1,39 @@
 """What is told of places in public code that a reader noted before the tool ran on them.
 
-    python -m benchmarks.public_places FOLDER [--machine node2026]
+    python -m benchmarks.public_places FOLDER [--machine node2026] [--gaps 20]
 
 ``public_places.jsonl`` holds the places: repository, commit, lines, whether they are worth a
 comment, and which one. They were noted by somebody who had not seen the tool, by reading; 88 are
 measured. FOLDER holds the repositories, each in ``owner+name`` and at its commit. A place counts as
 told where a finding begins in it: whether the comment is the right one, only a reader can say.
+
+With ``--gaps`` FOLDER is any: it prints why lines in it are not understood, by how often.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 PLACES = Path(__file__).with_suffix(".jsonl")
+_NAME = re.compile("`[^`]*`")
 _AROUND = 2
 """Lines before a place at which a finding about it may begin: decorators, comments."""
 
 Place = Mapping[str, Any]
 
 
-def told(file: Path, machine: str) -> Sequence[Place]:
-    """Return the findings in a file."""
+def report(file: Path, machine: str) -> Mapping[str, Any]:
+    """Return what is told of a file."""
     command = (sys.executable, "-m", "advisor", str(file), "--machine", machine, "--no-cache")
     ended = subprocess.run(
         (*command, "--output-format", "json"), capture_output=True, text=True, check=False
@@ -37,9 +41,22 @@ def told(file: Path, machine: str) -> Sequence[Place]:
     if ended.returncode == 2 and not ended.stdout:
         # of Python 2, for one
         print(ended.stderr.strip())
-        return ()
-    findings: Sequence[Place] = json.loads(ended.stdout)["findings"]
-    return findings
+        return {"findings": (), "coverage": {"not_understood": ()}}
+    told: Mapping[str, Any] = json.loads(ended.stdout)
+    return told
+
+
+def print_gaps(reports: Iterable[Mapping[str, Any]], most: int) -> None:
+    """Print the reasons for which most lines are not understood, each with one of them."""
+    gaps = [gap for one in reports for gap in one["coverage"]["not_understood"]]
+    # of what else is not understood for it, the first one says why
+    causes = [gap for gap in gaps if "since line" not in gap["reason"]]
+    shown = {_NAME.sub("`_`", gap["reason"]): gap for gap in causes}
+    counts = Counter(_NAME.sub("`_`", gap["reason"]) for gap in causes)
+    for reason, times in counts.most_common(most):
+        gap = shown[reason]
+        print(f"{times:5}  {reason}\n       {gap['path']}:{gap['line']} {gap['text'][:80]}")
+    print(f"{len(gaps)} lines are not understood")
 
 
 def main() -> None:
@@ -47,7 +64,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--machine", default="node2026")
+    parser.add_argument("--gaps", type=int, default=0)
     asked = parser.parse_args()
+    told = partial(report, machine=asked.machine)
+    if asked.gaps:
+        with ThreadPoolExecutor(2) as pool:
+            print_gaps(pool.map(told, sorted(asked.folder.rglob("*.py"))), asked.gaps)
+        return
     places: list[Place] = [json.loads(line) for line in PLACES.read_text("utf-8").splitlines()]
 
     def file_of(place: Place) -> Path:
@@ -59,7 +82,8 @@ def main() -> None:
     if missing:
         raise SystemExit(f"{missing[0]}: no such file; {len(missing)} of {len(files)} are missing")
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(files, pool.map(partial(told, machine=asked.machine), files), strict=True))
+        reports = pool.map(told, files)
+        found = {file: one["findings"] for file, one in zip(files, reports, strict=True)}
     counts: Counter[tuple[bool, str]] = Counter()
     for place in places:
         rows = range(place["line"] - _AROUND, place["last"] + 1)
