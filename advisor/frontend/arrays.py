@@ -908,8 +908,7 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         return Calls(_door(scope)).function(full, _given(node.args))
     if full == "numpy.apply_along_axis" and len(node.args) == 3:
         return _applied_along(node, scope)
-    whose = (full or "").rpartition(".")[0]
-    if full is not None and whose.startswith("numpy") and whose != "numpy.random":
+    if full is not None and full.startswith("numpy.") and not full.startswith("numpy.random."):
         return Calls(_door(scope)).function(full.removeprefix("numpy."), _given(node.args))
     method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
     if method in ("reshape", "flatten") and full is None:

@@ -598,7 +598,9 @@ class Lift:
             case ast.Name(id=known) if known == name:
                 low = self.loop.low
                 return Fill("arange", (self.loop.high - low,), "int64", low)
-            case ast.Constant(float()) | ast.Attribute(ast.Name(), "pi" | "e"):
+            case ast.Constant(float()) | ast.Attribute(
+                ast.Name("numpy" | "math" | "cmath"), "pi" | "e"
+            ):
                 return Scalar(ast.unparse(node), PYTHON_FLOAT)
             case ast.Constant(complex()):
                 return Scalar(ast.unparse(node), PYTHON_COMPLEX)

@@ -243,7 +243,10 @@ def _attributes(
     members = (one for one in parts if isinstance(one, cst.Attribute | cst.Subscript))
     for path in filter(None, map(dotted, members)):
         root, _, attribute = path.partition(".")
-        if isinstance(owner := known.get(root), Record):
+        owner = known.get(root)
+        # what an object of a class gives for a key is not its attribute
+        of_code = attribute.startswith(KEY) and getattr(owner, "cls", None) is not None
+        if isinstance(owner, Record) and not of_code:
             found[path] = run.entry(owner.number, attribute.removeprefix(KEY))
     return found
 

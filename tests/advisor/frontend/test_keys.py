@@ -10,6 +10,7 @@ import pytest
 
 from advisor.cli.common import parse_bindings
 from advisor.engine import Options, check_source
+from advisor.frontend.spmd.called import called
 from advisor.source import KEY, apply_edits
 
 PROGRAM = """
@@ -74,3 +75,26 @@ def test_what_another_key_may_change_is_computed_again(change: str) -> None:
     """)
     result = check_source("program.py", source, Options("node2026", {}, (), (), None))
     assert not [one for one in result.findings if one.code == "ADV506"]
+
+
+def test_what_an_object_gives_for_a_key_is_not_its_attribute() -> None:
+    source = dedent("""
+        import numpy as np
+
+        class Box:
+            def __init__(self):
+                self.u = np.zeros((4, 5))
+
+            def __getitem__(self, key):
+                return self.u.ravel()
+
+        def total(box, w):
+            s = 0.0
+            for i in range(len(w)):
+                s += box["u"][i] * w[i]
+            return s
+
+        print(total(Box(), np.ones(20)))
+    """)
+    (seen,) = (one for one in called("f.py", source) if one.function == "total")
+    assert [one.name for one in seen.arrays] == ["w"]
