@@ -195,7 +195,7 @@ _OTHERS: Final = {
     **dict.fromkeys(("concatenate", "hstack", "vstack", "stack", "column_stack"), ("copy", "1")),
     **dict.fromkeys(("fft.rfft", "fft.irfft"), ("fft", "0.6")),
     "array": ("fill", "1"),
-    **dict.fromkeys(("reshape", "real", "imag"), ("views", "1")),
+    **dict.fromkeys(("reshape", "real", "imag", "list"), ("views", "1")),
     **dict.fromkeys(("flatnonzero", "argwhere"), ("copy", "1")),
     **{"indices": ("fill", "2"), "mgrid": ("fill", "4"), "unique": ("sort", "1")},
     "apply_along_axis": ("each", "8"),
@@ -208,8 +208,8 @@ _OTHERS: Final = {
     **dict.fromkeys(("random.normal", "random.standard_normal", "random.randn"), ("fill", "100")),
     "random.exponential": ("fill", "60"),
 }
-"""What takes part in other rules: what is joined, transforms of real numbers, known factors, and
-random numbers."""
+"""What takes part in other rules: what is joined, rows of lists, transforms of real numbers, known
+factors, and random numbers."""
 
 
 def cost_of(name: str) -> tuple[str, ...] | None:

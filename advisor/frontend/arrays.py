@@ -84,7 +84,7 @@ class KernelDoor:
     def array(self, argument: Known, name: str) -> Value:
         """Return the array that an argument is, also of numbers that are written out."""
         if isinstance(argument, cst.List | cst.Tuple):
-            return _listed(argument, self.scope)
+            return listed(argument, self.scope)
         value = self.value(argument)
         if isinstance(value, Scalar):
             raise NotUnderstood(f"np.{name} of a number")
@@ -267,8 +267,8 @@ class KernelDoor:
         return Called(name, values, shape, dtype, (("axis", str(axis)),))
 
 
-def _listed(node: cst.BaseExpression, scope: Scope) -> Value:
-    """Return the array that NumPy makes of numbers that are written out."""
+def listed(node: cst.BaseExpression, scope: Scope, name: str = "array") -> Value:
+    """Return the array that NumPy makes of numbers that are written out, or a list of these."""
     values: list[Value] = []
 
     def shape_of(part: cst.BaseExpression) -> tuple[int, ...]:
@@ -287,8 +287,7 @@ def _listed(node: cst.BaseExpression, scope: Scope) -> Value:
         return Fill("", extents, "float64")
     dtype = reduce(promote, [strong(scope.type_of(value).dtype) for value in values])
     written = cst.Module([]).code_for_node(node)
-    computed = tuple(value for value in values if not isinstance(value, Scalar))
-    return Called("array", computed, extents, dtype, (("object", written),))
+    return Called(name, tuple(values), extents, dtype, (("object", written),))
 
 
 def _reshaped(node: cst.Call, scope: Scope) -> Value:

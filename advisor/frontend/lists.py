@@ -14,7 +14,7 @@ from operator import is_not
 
 import libcst as cst
 
-from advisor.frontend.arrays import value_of
+from advisor.frontend.arrays import listed, value_of
 from advisor.frontend.bindings import counted_names, name_node, names_in, resolve, target_names
 from advisor.frontend.scope import Growing, Scope
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
@@ -149,7 +149,25 @@ def grown(name: str, rest: Sequence[cst.CSTNode], scope: Scope) -> FilledList:
     total = sum(counted_names(one)[name] for one in after)
     converted = sum(_conversions(one, name, scope) for one in after)
     picked = _is_picked(loop, name)
-    return FilledList(len(scope.running), picked, converted < total)
+    return FilledList(len(scope.running), picked, converted < total, row=_own_row(loop, name))
+
+
+def _own_row(loop: cst.CSTNode, name: str) -> str:
+    """Return what is bound in the block that appends it to a list, and not used after that."""
+    for block in (one for one in nodes_in(loop) if isinstance(one, cst.IndentedBlock)):
+        bound: set[str] = set()
+        for place, one in enumerate(block.body):
+            match one:
+                case cst.SimpleStatementLine(body=[cst.Expr(value=call)]):
+                    match appended(call):
+                        case (of, cst.Name(value=row)) if of == name and row in bound:
+                            used = any(counted_names(rest)[row] for rest in block.body[place + 1 :])
+                            return "" if used else row
+                case cst.SimpleStatementLine(
+                    body=[cst.Assign(targets=[cst.AssignTarget(cst.Name(value=row))])]
+                ):
+                    bound.add(row)
+    return ""
 
 
 def _conversions(node: cst.CSTNode, name: str, scope: Scope) -> int:
@@ -173,8 +191,12 @@ def put(name: str, node: cst.BaseExpression, span: Span, scope: Scope) -> Sequen
     if isinstance(node, cst.Name) and scope.rows.get(node.value) == name:
         # its elements were stored in their places
         return ()
-    row, name, value = name in scope.rows, scope.rows.get(name, name), value_of(node, scope)
-    known, found = scope.lists[name], scope.type_of(value)
+    row, name = name in scope.rows, scope.rows.get(name, name)
+    known = scope.lists[name]
+    # an array of lists is one of rows
+    of_list = isinstance(node, cst.List | cst.Tuple) and not known.escapes
+    value = listed(node, scope, "list") if of_list else value_of(node, scope)
+    found = scope.type_of(value)
     places, extents = [], []
     for one in scope.running[known.around :]:
         if one is None or one[3] != 1:
@@ -186,9 +208,12 @@ def put(name: str, node: cst.BaseExpression, span: Span, scope: Scope) -> Sequen
     if not moving.isdisjoint(frozenset().union(*map(free_symbols, extents))):
         raise NotUnderstood("a list to which each iteration appends another number of times")
     shares = isinstance(value, Read) and bool(found.extents) and known.place is None
+    if shares and isinstance(value, Read):
+        shares = value.array != known.row or value.array not in scope.locals
     if found.dtype == UNKNOWN_DTYPE or shares:
         raise NotUnderstood("a list of something other than numbers")
-    if not found.extents and not _is_of_one_type(value, scope):
+    items = value.operands if of_list and isinstance(value, Called) else (value,)
+    if (of_list or not found.extents) and not all(_is_of_one_type(one, scope) for one in items):
         raise NotUnderstood(f"`{name}` may hold numbers of several types")
     made = ArrayType(strong(found.dtype), (*extents, *found.extents))
     if scope.locals.setdefault(name, made) != made:

@@ -113,6 +113,8 @@ class FilledList:
         Whether it holds Python's numbers, and not NumPy's; None where it may hold either.
     place : Span or None
         Of the call that makes an array of it, where it is a comprehension and has no name.
+    row : str
+        The array that each iteration makes to append it, and does not change after that.
     """
 
     around: int
@@ -121,6 +123,7 @@ class FilledList:
     places: int = 0
     of_python: bool | None = None
     place: Span | None = None
+    row: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ from transforms.loops.array_text import bound, counted, is_count, lines
 from transforms.loops.axes import told
 from transforms.loops.distances import CONDITION, with_products
 from transforms.loops.exactness import legality_of, tidied
+from transforms.loops.expanded import expanded
 from transforms.loops.lift import Raised
 from transforms.loops.masked import NotRaised, comprehended, edits_of, in_statement
 from transforms.loops.raising import WORD, raised, sequential, summed_apart
@@ -109,11 +110,13 @@ def _made(
     loop: Loop, outer: tuple[Loop, ...], kernel: Kernel, of_elements: bool, *, within: bool = False
 ) -> Iterator[_Made]:
     """Yield statements for a loop, or for those `within` it, which have no text of their own."""
-    plain, known, conditions = substituted(loop, outer, kernel)
+    own, widened, kernel = expanded(loop, kernel)
+    plain, known, conditions = substituted(widened, outer, kernel)
     if is_search(plain):
         if of_elements:
             yield from _found(loop, plain, outer, known)
         return
+    spread = _of_all_iterations(own)
     scanned = [one for _, inner in loops((plain,)) for one in passed(inner, known)]
     numbers = [one.store for one in scanned]
     before = tuple(one for one in stores_in(plain.body) if one not in numbers)
@@ -129,7 +132,7 @@ def _made(
             continue
         argued = _reordered(plain, before, known) or argued
         argued = next(_doubted(argued, scanned, known), argued)
-        for one in conditions:
+        for one in (*conditions, *spread):
             argued = on(argued, one)
         argued = on(argued, condition) if condition else argued
         computed = [part for one in stores_in(after) for part in told(one.value)]
@@ -142,7 +145,16 @@ def _made(
         shown = of_elements and not kept and not lists
         for body, why, how in ((after, argued, by), *_by_distances(after, argued, known)):
             with suppress(NotRaised):
-                yield _Made(*tidied(body, known), why, how, shown)
+                statements, variant = tidied(body, known)
+                yield _Made((*own, *statements), variant, why, how, shown)
+
+
+def _of_all_iterations(own: Sequence[Bind]) -> tuple[str, ...]:
+    """Return on what conditions the arrays of all iterations may be made before a loop."""
+    if not own:
+        return ()
+    named = " and ".join(f"`{one.name}`" for one in own)
+    return f"if {named} of all iterations fit{'s' * (len(own) == 1)} in memory", IF_NOT_EMPTY
 
 
 def _by_distances(

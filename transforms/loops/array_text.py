@@ -63,6 +63,7 @@ _SIGNS = {
 _EXTREMES = ("maximum", "minimum")
 _PYTHONS = {Kind.INTEGER: "int", Kind.FLOATING: "float"}
 _CALLED = frozenset(["searchsorted", "repeat", "real", "imag", "linalg.solve", "polyfit"])
+FILLED = {"": "empty", "0": "zeros", "1": "ones"}
 _OF_ARRAYS = frozenset({*REDUCED.values(), "std", "var"})
 """Functions that are methods of arrays, too."""
 
@@ -331,6 +332,9 @@ class Words:
             ):
                 sign, own = _SIGNS[operation]
                 return self._joined(sign, left, right, own, level)
+            case Elementwise("where", (test, one, other), called=False) if not self.rank(value):
+                # what is not chosen may fail
+                return f"({self.text(one)} if {self.text(test)} else {self.text(other)})"
             case Elementwise(operation, operands) if operation.isidentifier():
                 return self.called(operation, operands)
             case Chosen(operand, mask):
@@ -340,6 +344,10 @@ class Words:
                 return f"{self.text(operand, TIGHT)}[{self.text(mask)}]"
             case Gather(Read() as table):
                 return self._read(table, (), [*map(self.text, value.all_places)])
+            case Fill(number, shape, dtype, of=()) if number in FILLED:
+                extents = f"({', '.join(map(self.size, shape))}{',' * (len(shape) == 1)})"
+                told = "" if dtype == "float64" else f", dtype={self.module}.{dtype}"
+                return f"{self.module}.{FILLED[number]}({extents}{told})"
             case Fill("eye", (rows, columns), "bool") if rows == columns:
                 return f"{self.module}.eye({self.size(rows)}, dtype={self._builtin('bool')})"
             case Copy(operand, dtype, of_python=True) if not self.rank(operand):

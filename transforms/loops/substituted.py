@@ -35,6 +35,7 @@ from advisor.ir.values import (
     Copy,
     Elementwise,
     Expand,
+    Fill,
     MatMul,
     Point,
     Range,
@@ -329,7 +330,7 @@ def _bound_where_used(loop: Loop, kernel: Kernel) -> tuple[Loop, Kernel]:
     bound = {one.name for one in _of_iteration(loop.body) if isinstance(one, Bind | ScalarBind)}
     bound -= kernel.arrays.keys() | kernel.aliases
     chooses = any(isinstance(one, Choice) for one in loop.body)
-    if not (bound or chooses) or (bound - {CONDITION}) & _used_elsewhere(loop, kernel):
+    if not (bound or chooses) or (bound - {CONDITION}) & used_elsewhere(loop, kernel):
         return loop, kernel
     try:
         body = _Iteration(kernel, bound).block(loop.body)
@@ -353,7 +354,8 @@ def _of_iteration(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from _of_iteration((*one.then, *one.orelse))
 
 
-def _used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
+def used_elsewhere(loop: Loop, kernel: Kernel) -> frozenset[str]:
+    """Return the names that anything but a loop of a kernel needs."""
     others = replaced(kernel.body, {id(loop): ()})
     # what stands for numbers of the iteration says what it is computed from
     names = (kernel.observed - kernel.implied).union(*map(mentioned, others))
@@ -460,6 +462,10 @@ class _Iteration:
         whole = is_whole(store.region, self.kernel.extents(store.array))
         if not whole or type_of(value, self.kernel) != known:
             raise NotRaised
+        match value:
+            case Elementwise("add", (Fill("0"), Reduction(operation="add") as alone)):
+                # a sum begins with nothing by itself
+                value = alone if type_of(alone, self.kernel) == known else value
         self.held[store.array] = value
 
     def forget(self, array: str) -> None:

@@ -208,6 +208,41 @@ def test_what_is_raised_comes_to_the_same(body: str, shape: str, seed: int) -> N
     event("raised" if check(source_of(body, shape), seed) else "left")
 
 
+@st.composite
+def bodies_with_rows(draw: st.DrawFn) -> str:
+    """Draw a function whose iterations make arrays of their own and fill them in parts."""
+
+    def one(*texts: str) -> str:
+        return draw(st.sampled_from(texts))
+
+    a, b, c = (one(*FLOATS) for _ in range(3))
+    made = one(
+        "np.zeros(3)", "np.ones(3)", f"np.array([{a}, {b}, {c}])", "g[i, :3] * t", "g[i, :3]"
+    )
+    store = f"v[{one('0', '1', '2', 'k[i] % 3')}] {one('=', '=', '+=')} {one(*FLOATS)}"
+    fill = one(
+        store,
+        f"v[1] = {a}\nv[2] = v[1] * v[0]",
+        f"if {one(*TESTS)}:\n    {store}",
+        "for j in range(3):\n    v[j] += g[i, j] * t",
+        f"for j in range(2):\n    v[j + 1] = v[j] + {b}",
+    )
+    end = one(
+        *("out.append(v)", "out.append(v)\nv[0] = 1.0", "out.append([x[i], v[1], t])"),
+        *("out.append((n[i], 1))", "y[i] = v.sum()", "y[i] = v[0] - v[2]", "g[i, :3] = v"),
+        *("y[i] = v @ v", "g[i, :3] = np.array([v[0], x[i], g[i, 0]])", "x[i] = (v * v).max()"),
+    )
+    lines = "\n".join([f"v = {made}", fill, end]).split("\n")
+    loop = [f"for i in {one('range(len(x))', 'range(1, len(x))')}:", *indented(lines)]
+    before = one("out = []", "out = []", "out = []\nv = np.zeros(3)")
+    return "\n".join([before, *loop, f"return {one('np.array(out)', 'np.array(out)', 'out, y')}"])
+
+
+@given(bodies_with_rows(), st.integers(0, 99))
+def test_arrays_of_iterations_come_to_the_same(body: str, seed: int) -> None:
+    event("raised" if check(source_of(body), seed) else "left")
+
+
 STAYS = cases_of("loops/written.txt", "stays")
 BECOMES = cases_of("loops/written.txt", "becomes")
 MAY_STAY = cases_of("loops/written.txt", "may stay")
