@@ -430,8 +430,14 @@ def home_of(name: str, scopes: Sequence[NameScope]) -> NameScope | None:
 
 def bound_anywhere(scopes: Sequence[NameScope]) -> frozenset[str]:
     """Return the names that are no builtins within the last of nested scopes."""
-    hidden = (_STARS.get(star, ()) for scope in scopes for star in scope.stars)
-    return frozenset().union(*(scope.bound for scope in _seen(scopes)), *hidden)
+    hidden = {name for scope in scopes for star in scope.stars for name in _STARS.get(star, ())}
+    # programs that ran on Python 2 import builtins of Python 3
+    return frozenset(hidden).union(
+        name
+        for scope in _seen(scopes)
+        for name, targets in scope.bound.items()
+        if not {*targets} <= {f"builtins.{name}", f"six.moves.{name}"}
+    )
 
 
 def star_imports(scopes: Sequence[NameScope]) -> bool:
