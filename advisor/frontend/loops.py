@@ -45,6 +45,7 @@ from advisor.ir.dependence import least_index, non_negative_within
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.statements import (
     NO_PRICE,
+    UNTOLD,
     Bind,
     Choice,
     Loop,
@@ -70,8 +71,6 @@ DEEPEST_LOOPS = 8
 
 MOST_ROUNDS = 16
 """Loops within loops over written-out values that are read, of one function and in all copies."""
-
-UNTOLD = "how often the loop runs is not known: `# advise: trip COUNT` above it says so"
 
 MOST_SPLITS = 3
 """Loops within one another whose ranges are read in parts."""

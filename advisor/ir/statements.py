@@ -190,6 +190,9 @@ class Unknown:
     steps: tuple[int, int, int] = (0, 0, 0)
 
 
+UNTOLD = "how often the loop runs is not known: `# advise: trip COUNT` above it says so"
+"""What is told of a loop of which one iteration has a price."""
+
 NO_PRICE = "has no price"
 """What is told of a statement whose effects are known, at its end."""
 

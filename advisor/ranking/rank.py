@@ -32,6 +32,7 @@ from advisor.ir.kernel import (
 )
 from advisor.ir.statements import (
     NO_PRICE,
+    UNTOLD,
     Loop,
     Statement,
     Threads,
@@ -237,7 +238,7 @@ class _Ranking:
         subject, kernel = self.subject, self.subject.kernel
         values = at_once(subject.sizes.values)
         now = time_s(here, values)
-        around = Whole(now, not here.priced.omitted, 1.0, self._priced_as())
+        around = Whole(now, False, 1.0, self._priced_as())
         judged: list[Judged] = []
         unpriced: list[Remark] = []
         untold: list[Untold] = []
@@ -274,7 +275,8 @@ class _Ranking:
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
                 given = subject, transform, here, chosen, found, rivals
                 told = judged_of(*given, details=self.details)
-                judged.append(self._valued(told, transform, chosen.proposal, around))
+                whole = replace(around, complete=self._is_known(here, told.finding.span))
+                judged.append(self._valued(told, transform, chosen.proposal, whole))
         judged.sort(key=lambda one: one.finding.order)
         coverage = _left_out(subject, here)
         if coverage == NOTHING_SEEN and not gains:
@@ -284,6 +286,18 @@ class _Ranking:
             return ranked
         plan = self._plan(here, fastest)
         return ranked if plan is None else replace(ranked, remarks=(*unpriced, plan))
+
+    def _is_known(self, here: Costed, place: Span) -> bool:
+        """Return whether all has a price, but how often loops around a place run.
+
+        The more often they do, the larger is the share of what they hold.
+        """
+        loops = [one.span for one in walk(self.subject.kernel.body) if isinstance(one, Loop)]
+        return all(
+            one.reason == UNTOLD
+            and any(span.start_line == one.line and span.contains(place) for span in loops)
+            for one in here.priced.omitted
+        )
 
     def _candidates(
         self, proposals: Sequence[Proposal], here: Costed
