@@ -15,7 +15,14 @@ from operator import is_not
 import libcst as cst
 
 from advisor.frontend.arrays import listed, value_of
-from advisor.frontend.bindings import counted_names, name_node, names_in, resolve, target_names
+from advisor.frontend.bindings import (
+    assigned_names,
+    counted_names,
+    name_node,
+    names_in,
+    resolve,
+    target_names,
+)
 from advisor.frontend.scope import Growing, Scope
 from advisor.frontend.trees import NotKnown, NotUnderstood, nodes_in
 from advisor.ir.kernel import FilledList
@@ -148,8 +155,21 @@ def grown(name: str, rest: Sequence[cst.CSTNode], scope: Scope) -> FilledList:
     loop, *after = (one for one in rest if counted_names(one)[name])
     total = sum(counted_names(one)[name] for one in after)
     converted = sum(_conversions(one, name, scope) for one in after)
-    picked = _is_picked(loop, name)
-    return FilledList(len(scope.running), picked, converted < total, row=_own_row(loop, name))
+    rebound = _rebound(after[0], name, scope) if after else None
+    bound = any(name in assigned_names(one) for one in after)
+    escapes = rebound is None if bound else converted < total
+    picked, row = _is_picked(loop, name), _own_row(loop, name)
+    return FilledList(len(scope.running), picked, escapes, row=row, rebound=rebound)
+
+
+def _rebound(part: cst.CSTNode, name: str, scope: Scope) -> Span | None:
+    """Return where a statement is that gives the name of a list to what an array of it makes."""
+    match part:
+        case cst.SimpleStatementLine(
+            body=[cst.Assign(targets=[cst.AssignTarget(cst.Name(value=bound))], value=value)]
+        ) if bound == name and counted_names(value)[name] == _conversions(value, name, scope):
+            return scope.span(part)
+    return None
 
 
 def _own_row(loop: cst.CSTNode, name: str) -> str:

@@ -115,6 +115,8 @@ class FilledList:
         Of the call that makes an array of it, where it is a comprehension and has no name.
     row : str
         The array that each iteration makes to append it, and does not change after that.
+    rebound : Span or None
+        Where what an array of it makes gets its name.
     """
 
     around: int
@@ -124,6 +126,7 @@ class FilledList:
     of_python: bool | None = None
     place: Span | None = None
     row: str = ""
+    rebound: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

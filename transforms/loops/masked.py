@@ -461,14 +461,32 @@ def edits_of(stores: tuple[Store, ...], kernel: Kernel) -> Iterator[Edit]:
     for (line, _), node in statements_at(context).items():
         inside = first <= line <= last
         match node:
-            case ast.Assign([ast.Name(name)]) if inside and name in names:
-                yield replace_statement(span_of(node, context.lines), [], context)
+            case ast.Assign([ast.Name(name)], value) if inside and name in names:
+                match value:
+                    case ast.List([]) | ast.Call(ast.Name("list"), [], []):
+                        yield replace_statement(span_of(node, context.lines), [], context)
+                if _array_of(value, kernel) == name and _is_made(node, name, kernel):
+                    yield replace_statement(span_of(node, context.lines), [], context)
+                    names.remove(name)
     for part in nodes_of(context.source) if names else ():
-        match part:
-            case ast.Call(
-                ast.Attribute(ast.Name(module), "array" | "asarray"), [ast.Name(name)], []
-            ) if name in names and module == context.array_module:
-                if not kernel.lists[name].escapes:
-                    place = span_of(part, context.lines)
-                    if first <= place.start_line <= last:
-                        yield Edit(place, name)
+        name = _array_of(part, kernel)
+        if name in names and isinstance(part, ast.expr) and _is_made(part, name, kernel):
+            yield Edit(span_of(part, context.lines), name)
+
+
+def _is_made(node: ast.expr | ast.stmt, name: str, kernel: Kernel) -> bool:
+    """Return whether what stands somewhere makes an array of a list, which nothing else needs."""
+    place, known = span_of(node, kernel.context.lines), kernel.lists[name]
+    first, last = kernel.context.whole
+    within = Span(first, 0, last + 1, 0) if known.rebound is None else known.rebound
+    return within.contains(place) and not known.escapes
+
+
+def _array_of(node: ast.AST, kernel: Kernel) -> str:
+    """Return the name of that of which a call makes an array as it is; empty for others."""
+    match node:
+        case ast.Call(
+            ast.Attribute(ast.Name(module), "array" | "asarray"), [ast.Name(name)], []
+        ) if module == kernel.context.array_module:
+            return name
+    return ""

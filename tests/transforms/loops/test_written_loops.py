@@ -118,8 +118,11 @@ def bodies(draw: st.DrawFn) -> str:
 
     loop = [f"for i in {one(RANGES)}:", *indented(inside())]
     if appends:
-        given = one(("np.array(out)", "out", "np.asarray(out)", "len(out), out"))
-        return "\n".join(["out = []", *loop, f"return {given}"])
+        given = one(
+            ("np.array(out)", "out", "np.asarray(out)", "len(out), out", "out, np.array(out)")
+        )
+        bound = one(("", "", "out = np.array(out)", "out = np.array(out) + 1", "out = out[::-1]"))
+        return "\n".join(["out = []", *loop, *bound.splitlines(), f"return {given}"])
     made = [
         "out = np.zeros(len(x))",
         "whole = np.zeros(len(x), dtype=int)",
@@ -190,7 +193,7 @@ def check(source: str, seed: int) -> bool:
                     continue
                 if size < 3 and (IF_NOT_EMPTY in legality.argument):
                     continue
-                if "something is appended" in legality.argument and not np.size(before[5]):
+                if "something is appended" in legality.argument and not np.size(before[-1]):
                     continue
                 if "NaN" in legality.argument and spoilt:
                     continue
