@@ -244,7 +244,7 @@ def _way(program: Program, function: SpmdFunction, visit: Visit, step: Communica
 def _within(program: Program, step: Communicate, node: ast.stmt) -> _Way | None:
     """Return what a statement makes of the result of a call in it."""
     context = program.context
-    call = ast.unparse(ast.parse(context.text(step.span).strip(), mode="eval"))
+    call = ast.unparse(tree_of(context.text(step.span).strip()))
     operations = combining(step, call, str(context.array_module))
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):

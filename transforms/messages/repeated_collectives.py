@@ -21,6 +21,7 @@ from advisor.ir.spmd.steps import (
     Op,
     Step,
 )
+from advisor.source import tree_of
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import INTEGERS, SENDABLE, new_array, payload_of
@@ -253,8 +254,10 @@ def _once(program: Program, parts: Parts, talk: Talk, taken: set[str]) -> _Once 
     alone = isinstance(call, ast.Expr) and span_of(call.value, context.lines) == step.span
     if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
         return None
-    own = ast.unparse(ast.parse(context.text(step.span).strip(), mode="eval"))
+    own = ast.unparse(tree_of(context.text(step.span).strip()))
     used = ast.parse(with_calls(call, {own: one})).body
+    if one not in loaded_names(used):
+        return None
     return _Once(step, text, one, sent, got, keywords(step, _PARTNERS, program), used)
 
 
