@@ -28,6 +28,7 @@ np.fft.rfft2(np.zeros((3, 8, 6)), axes=(1, 2)); np.fft.irfft(np.zeros((4, 6), dt
 np.array(list(range(2, 11, 3))); np.zeros(np.dtype('i4').itemsize); np.zeros(MPI.DOUBLE.Get_size())
 np.array([[1, 2.5], [3, 4]]); np.array([True, False]); np.arange(8) * 1j
 np.arange(0, 360, 360 / 36); np.arange(3, 31, 12 / 4); np.arange(30, 0, -6 / 2); np.arange(6 / 2)
+np.array([[1.0, 2.0], [3.0, 4.0]], order='F')[1]
 np.split(np.zeros(6), 2)[0]; np.frombuffer(np.zeros(4), dtype=float); np.zeros((2, 3))[[0, 1]]
 """
 

@@ -21,7 +21,7 @@ from advisor.ir.spmd.steps import (
     Op,
     Step,
 )
-from advisor.source import tree_of
+from advisor.source import Span, tree_of
 from costdb.expr import free_symbols, num
 from costdb.records import dataclass, replace
 from transforms.kit.memory import INTEGERS, SENDABLE, new_array, payload_of
@@ -242,8 +242,13 @@ def _has_form(program: Program, talk: Talk) -> bool:
     return _dtype(sent) in SENDABLE and not (orders and _dtype(sent) not in INTEGERS)
 
 
-def _once(program: Program, parts: Parts, talk: Talk, taken: set[str]) -> _Once | None:
-    """Return a call, and its statement with a name in the place of its result."""
+def _once(
+    program: Program, parts: Parts, talk: Talk, taken: set[str], named: dict[Span, dict[str, str]]
+) -> _Once | None:
+    """Return a call, and its statement with a name in the place of its result.
+
+    What calls of one statement were `named` before has its name in the statement, too.
+    """
     context, step = program.context, talk.step
     names = one, sent, got = [fresh_name(n, taken) for n in ("one", "sent", "received")]
     taken |= {*names}
@@ -255,7 +260,9 @@ def _once(program: Program, parts: Parts, talk: Talk, taken: set[str]) -> _Once 
     if alone or not isinstance(call, ast.Assign | ast.AugAssign | ast.Expr):
         return None
     own = ast.unparse(tree_of(context.text(step.span).strip()))
-    used = ast.parse(with_calls(call, {own: one})).body
+    known = named.setdefault(step.statement, {})
+    known[own] = one
+    used = ast.parse(with_calls(call, known)).body
     if one not in loaded_names(used):
         return None
     return _Once(step, text, one, sent, got, keywords(step, _PARTNERS, program), used)
@@ -303,7 +310,8 @@ def _lines(parts: Parts, function: SpmdFunction, program: Program) -> list[str] 
     if not all(_has_form(program, one) for one in parts.talks):
         return "one call of this kind takes no list, or not of arrays"
     taken = {*program.context.identifiers}
-    found = [_once(program, parts, one, taken) for one in parts.talks]
+    named = dict[Span, dict[str, str]]()
+    found = [_once(program, parts, one, taken, named) for one in parts.talks]
     calls = [one for one in found if one is not None]
     if len(calls) < len(found) or not _is_ordered(parts, calls, context.lines):
         return "what is sent is not all there at the end of an iteration"

@@ -62,10 +62,14 @@ class Maker:
         return Array(replace(view, text=self.source, span=self.span, **changes))  # type: ignore[arg-type]
 
     def allocated(
-        self, dtype: str | None, shape: Shape | None, origin: Origin = Origin.NEW
+        self,
+        dtype: str | None,
+        shape: Shape | None,
+        origin: Origin = Origin.NEW,
+        order: Order = Order.C,
     ) -> Array:
         """Return a new array, and note that its memory is filled."""
-        view = self.fresh(dtype, shape, origin)
+        view = self.fresh(dtype, shape, origin, order)
         self.run.emit(Allocate(view.buffer, self.span))
         return Array(view)
 
@@ -158,7 +162,8 @@ class Maker:
         """Return an array of a number, a nested list, or something that is not followed."""
         if isinstance(content, Number | Sequence | Range):
             shape, kind = _nested(content)
-            return self.allocated(stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)
+            order = Order.C if arguments.at(2, "order") in (None, Text("C")) else Order.UNKNOWN
+            return self.allocated(stated_dtype(arguments, 1, kind), shape, Origin.PYTHON, order)
         return Array(
             self.fresh(stated_dtype(arguments, 1, None), None, Origin.PYTHON, Order.UNKNOWN)
         )
