@@ -13,7 +13,7 @@ from itertools import chain, islice, pairwise
 from advisor.finding import Applicability
 from advisor.ir.dependence import may_be_distributed
 from advisor.ir.kernel import Kernel, Legality, Proposal, symbols
-from advisor.ir.nests import index_name, is_of_elements
+from advisor.ir.nests import NO_INDEX, index_name, is_of_elements
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import (
     Bind,
@@ -378,7 +378,7 @@ def proposal(
     gone = [within[one] for one in within if one not in stays and (of_elements or one == first)]
     by = by or ("one array statement" if len(stores_in(after)) == 1 else "array statements")
     if stays:
-        by += f" within {loops_named([*stays.values()])}"
+        by += f" within {loops_named([*stays.values()], kernel)}"
     reason = "one call does what every iteration calls NumPy for"
     if of_elements:
         reason = "no interpreter runs for each element"
@@ -391,7 +391,7 @@ def proposal(
     return offered(
         kernel,
         first_line(loop.span, kernel.context),
-        f"replace {loops_named(gone)} by {by}",
+        f"replace {loops_named(gone, kernel)} by {by}",
         reason,
         kernel.with_body(with_statement(kernel.body, loop, counted(made, kernel))),
         argued,
@@ -399,10 +399,16 @@ def proposal(
     )
 
 
-def loops_named(some: Sequence[Loop]) -> str:
-    """Return how a title names loops."""
-    names = ", ".join(f"`{index_name(one.variable)}`" for one in some)
-    return f"the loop{'s' if len(some) > 1 else ''} over {names}"
+def loops_named(some: Sequence[Loop], kernel: Kernel) -> str:
+    """Return how a title names loops: by what the source calls an index, or what has none."""
+    nodes, names = statements_at(kernel.context), list[str]()
+    for one in some:
+        node = nodes.get((one.span.start_line, one.span.start_column))
+        own = index_name(one.variable)
+        if own == NO_INDEX and isinstance(node, ast.For):
+            own = ast.unparse(node.target).strip("()")
+        names.append(f"`{own}`")
+    return f"the loop{'s' if len(some) > 1 else ''} over {', '.join(names)}"
 
 
 def _is_of_elements(store: Store) -> bool:

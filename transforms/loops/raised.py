@@ -170,7 +170,7 @@ def _taken_out(outer: tuple[Loop, ...], loop: Loop, kernel: Kernel) -> Iterator[
             yield offered(
                 kernel,
                 first_line(loop.span, kernel.context),
-                f"compute before {loops_named([loop])} what it does not wait for",
+                f"compute before {loops_named([loop], kernel)} what it does not wait for",
                 "one call does what every iteration calls NumPy for",
                 variant.with_body(with_statement(variant.body, loop, after)),
                 argued,
