@@ -51,6 +51,8 @@ PURE = _words(
 """Builtins that compute a value, unless what they are given has code of its own."""
 BUILTINS = PURE | _words("input iter open print reversed")
 """Those that change nothing."""
+THROUGH = _words("all any frozenset set sorted sum")
+"""Those that go through all of what they are given."""
 HOLDING = _words(
     "dict enumerate frozenset iter list max min reversed set slice sorted sum tuple zip"
 )

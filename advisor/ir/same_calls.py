@@ -23,7 +23,7 @@ from advisor.ir.changes import (
     path_of,
     root_of,
 )
-from advisor.ir.effects import ALIKE, MAKING, PURE
+from advisor.ir.effects import ALIKE, MAKING, PURE, THROUGH
 from advisor.ir.functions import File, file_of
 from advisor.ir.unchanging import (
     COMPUTING,
@@ -42,7 +42,6 @@ from costdb.records import dataclass, field, replace
 _MOST_CALLS = 200
 _COMPREHENSION = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _GRIDS = frozenset({"indices", "hanning", "hamming", "blackman", "vander", "tri", "triu_indices"})
-_THROUGH = frozenset({"all", "any", "sorted", "sum"})
 _NUMBERS = frozenset({"bool", "complex", "float", "int", "isinstance", "len", "repr", "str"})
 """Of an array they make something that is none."""
 _VIEWS = frozenset({"reshape", "ravel", "transpose", "squeeze", "astype", "copy", "flatten"})
@@ -137,12 +136,12 @@ class _Reader:
         rest = [one for one in body if one not in moved]
         found = [*moved, *_flat(values)]
         if not isinstance(loop, Loop):
-            body = [ast.Expr(one) for one in repeated[:1] if isinstance(one, ast.expr)]
-            found = list(computed_alike(body[0], names, lost))
+            body = [ast.Expr(one) for one in repeated if isinstance(one, ast.expr)]
+            found = [one for part in body for one in computed_alike(part, names, lost)]
         called = [one for one in found if self._is_called(one, names)]
         yield from self._told(loop, names, called, body)
         # what is decorated may be compiled
-        if isinstance(loop, Loop) and not getattr(names.node, "decorator_list", None):
+        if not getattr(names.node, "decorator_list", None):
             others = (one for one in found if one not in called)
             yield from self._told(loop, names, others, body, own=True)
             # no edit moves it, as it may never be computed
@@ -322,7 +321,7 @@ class _Reader:
                     full = names.imported(func)
                     name = (full or ast.unparse(func)).rpartition(".")[2]
                     given = [*args, *([func.value] if isinstance(func, ast.Attribute) else [])]
-                    quick = name in MAKING or name in _VIEWS or name in PURE - _THROUGH
+                    quick = name in MAKING or name in _VIEWS or name in PURE - THROUGH
                     arrays = (self.is_array(part, names) for part in (one, *given))
                     summed = full.startswith("numpy.") and name in REDUCTIONS
                     return name in ALIKE or summed or (not quick and any(arrays))

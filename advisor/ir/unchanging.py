@@ -21,7 +21,7 @@ from advisor.ir.changes import (
     root_of,
     turned,
 )
-from advisor.ir.effects import MAKING, PURE, Deed
+from advisor.ir.effects import MAKING, PURE, THROUGH, Deed
 from advisor.ir.functions import file_of
 from advisor.ir.waiting import assigned_names, names_in
 from advisor.source import walked
@@ -93,7 +93,7 @@ def called_in(node: ast.AST) -> set[str]:
     """Return what an expression calls that does more than Python does with a few numbers."""
     calls = (one.func for one in walked(node) if isinstance(one, ast.Call))
     names = {ast.unparse(one).rpartition(".")[2] for one in calls} - MAKING
-    return names - PURE | names & {"sorted", "sum", "all", "any"}
+    return names - PURE | names & THROUGH
 
 
 def is_made(node: ast.AST) -> bool:

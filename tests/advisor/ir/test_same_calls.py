@@ -168,6 +168,8 @@ CASES = [
         "one, two = weighted(values), weighted(values * k)\ntotal += one * two",
         ["np.sqrt(WEIGHTS + 1.0)", "weighted(values)"],
     ),
+    ("total += sum([k for j in range(9) if j in set(again[1:])])", ["set(again[1:])"]),
+    ("if k in set(again[1:]):\n    again[1] += k", []),
     ("first, second = np.ones(3), Grid(n)\ntotal += first.sum() * second.z.sum()", []),
     (
         "total += sum([weighted(values) + j for j in range(3)])\nvalues = values * k",
