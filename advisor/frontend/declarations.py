@@ -473,7 +473,14 @@ class FileReader(ScopeVisitor):
         super().seen(node)
 
     def _note(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:
-        if len(self.scopes) > 1 or not isinstance(target, cst.Name):
+        if len(self.scopes) > 1:
+            return
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+            for part, one in zip(target.elements, value.elements, strict=False):
+                if isinstance(part, cst.StarredElement) or isinstance(one, cst.StarredElement):
+                    break
+                self._note(part.value, one.value)
+        if not isinstance(target, cst.Name):
             return
         name = target.value
         self.declarations.note(name, value)
