@@ -41,8 +41,8 @@ trace; a offset; mn ->; sum; views 1
 diagonal; a offset; mn -> min(m,n); same; views 1
 diag; v; n -> n n | mn -> min(m,n); same; fill 1
 tril triu; m k; mn -> m n; same; where 1
-kron; a b; m n -> m*n | mn pq -> m*p n*q; promoted
-cross; a b; n n -> n | mn mn -> m n | n mn -> m n | mn n -> m n; promoted
+kron; a b; m n -> m*n | mn pq -> m*p n*q; promoted; fill 2
+cross; a b; n n -> n | mn mn -> m n | n mn -> m n | mn n -> m n; promoted; binary 4
 tensordot; a b axes; mn np -> m p | [axes=1] mn np -> m p | [axes=1] mn n -> m
     | [axes=2] mn mn ->; promoted
 interp; x xp fp left right period; ... n n -> ...; float64
@@ -86,7 +86,8 @@ rot90; m k; mn -> n m | [k=1] mn -> n m | [k=2] mn -> m n | [k=3] mn -> n m | [k
     ; same; views 1
 tri; N; -> N N; float64
 vander; x N increasing; n -> n N; wide
-hanning hamming blackman bartlett; M; -> M; float64
+hanning hamming; M; -> M; float64; transcendental 1
+blackman bartlett; M; -> M; float64
 kaiser; M beta; -> M; float64
 logspace geomspace; start stop num; -> num; float64
 fft.fftfreq; n d; -> n; float64; fill 1
@@ -194,7 +195,7 @@ FUNCTIONS: Final = _functions()
 _OTHERS: Final = {
     **dict.fromkeys(("concatenate", "hstack", "vstack", "stack", "column_stack"), ("copy", "1")),
     **dict.fromkeys(("fft.rfft", "fft.irfft"), ("fft", "0.6")),
-    "array": ("fill", "1"),
+    **{"array": ("fill", "1"), "round": ("copy", "4")},
     **dict.fromkeys(("reshape", "real", "imag", "list"), ("views", "1")),
     **dict.fromkeys(("flatnonzero", "argwhere"), ("copy", "1")),
     **{"indices": ("fill", "2"), "mgrid": ("fill", "4"), "unique": ("sort", "1")},
@@ -206,7 +207,8 @@ _OTHERS: Final = {
     **dict.fromkeys(("random.random", "random.rand", "random.uniform"), ("fill", "30")),
     **dict.fromkeys(("random.integers", "random.randint"), ("fill", "40")),
     **dict.fromkeys(("random.normal", "random.standard_normal", "random.randn"), ("fill", "100")),
-    "random.exponential": ("fill", "60"),
+    **{"random.exponential": ("fill", "60"), "random.permutation": ("fill", "100")},
+    **{"random.lognormal": ("fill", "150"), "random.gamma": ("fill", "200")},
 }
 """What takes part in other rules: what is joined, rows of lists, transforms of real numbers, known
 factors, and random numbers."""

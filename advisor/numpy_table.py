@@ -413,6 +413,7 @@ REDUCTIONS: Final = {
 IN_PYTHON: Final = {
     **{"mean": 5, "var": 4, "std": 5, "median": 25, "percentile": 80, "quantile": 80},
     **{"nanmedian": 60, "nanpercentile": 120, "nanquantile": 120, "cov": 100},
+    **{"cross": 25, "kron": 20, "hanning": 5, "hamming": 5},
     **dict.fromkeys(("nansum", "nanprod", "nanmax", "nanmin", "nanmean"), 8),
 }
 """What functions do in Python besides their loops, in calls of a function for one number."""

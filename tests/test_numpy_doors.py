@@ -57,6 +57,7 @@ def drawn() -> Iterator[str]:
         for size in ((), ("(3, 5)",), ("size=4",)):
             yield f"np.random.{legacy}({', '.join([*given, *size])})"
     yield from ("np.random.rand(2, 3)", "np.random.randn(4)", "np.random.randint(9, size=3)")
+    yield from ("np.random.permutation(5)", "np.random.permutation(a)")
 
 
 @pytest.mark.parametrize("name", MODERN)

@@ -868,18 +868,21 @@ def drawn(node: cst.BaseExpression, scope: Scope) -> Called | None:
     A draw changes its generator. It is read as all that a statement does, which is neither done
     twice nor left out: no two of them are equal.
     """
-    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+    if not isinstance(node, cst.Call):
         return None
-    owner, name = node.func.value, node.func.attr.value
-    told, of = dotted(owner), resolve(owner, scope.imports)
-    # what is asked for random numbers, and nothing else is known of, is such a generator
-    asked = name in DRAWS and of is None and told is not None and not scope.is_known(told)
-    known = told in scope.generators or of == "numpy.random"
-    certain = known or is_generator(owner, scope)
+    full = resolve(node.func, scope.imports) or ""
+    of, _, name = full.rpartition(".")
+    certain, asked, told = of == "numpy.random", False, ""
+    if not certain and isinstance(node.func, cst.Attribute):
+        owner, name = node.func.value, node.func.attr.value
+        told = dotted(owner) or ""
+        certain = told in scope.generators or is_generator(owner, scope)
+        # what is asked for random numbers, and nothing else is known of, is such a generator
+        asked = name in DRAWS and bool(told) and not full and not scope.is_known(told)
     if not (asked or certain):
         return None
     made = Calls(_door(scope)).drawn(name, _given(node.args))
-    by = "" if certain else str(told)
+    by = "" if certain else told
     return replace(made, stated=(("drawn", str(scope.span(node))), ("taken for a generator", by)))
 
 

@@ -147,6 +147,12 @@ class Calls(Generic[A]):
         if name in ("rand", "randn") and not stated:
             shape: Shape | None = tuple(door.size(one, "size") for one in placed)
             return Called(f"random.{name}", (), shape or (), "float64")
+        if name == "permutation" and len(placed) == 1 and not stated:
+            if not self._is_array(placed[0]):
+                return Called("random.permutation", (), (door.size(placed[0], "x"),), "int64")
+            given_array = door.array(placed[0], name)
+            found = door.type_of(given_array)
+            return Called("random.permutation", (given_array,), found.extents, found.dtype)
         if name not in SIZE_AT:
             raise NotUnderstood(f"np.random.{name} is not understood")
         parameters, behind = placed[: SIZE_AT[name]], placed[SIZE_AT[name] :]

@@ -99,7 +99,9 @@ METHODS = REDUCING | _words(
     " searchsorted squeeze swapaxes take tobytes tolist trace transpose view"
 )
 """Methods of arrays that change nothing."""
-DRAWS = _words("exponential integers normal permutation poisson random standard_normal uniform")
+DRAWS = _words(
+    "exponential gamma integers lognormal normal permutation poisson random standard_normal uniform"
+)
 """Methods that little else than NumPy's generators of random numbers has."""
 CHANGING = _words(
     "add append appendleft byteswap clear discard extend fill insert itemset partition pop popitem"

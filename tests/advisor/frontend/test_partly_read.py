@@ -54,6 +54,12 @@ def test_draws_of_what_is_given_stand_before_their_statement() -> None:
     assert not any(isinstance(one, Unknown) for one in walk(kernel.body))
 
 
+def test_draws_are_known_by_names_that_are_imported() -> None:
+    body = dedent(NOISY.format(given="k", of="np.random")).replace("np.random.", "")
+    kernel = kernel_of(f"from numpy.random import normal, random\n{body}")
+    assert drawn(kernel) == ["random.normal", "random.random"]
+
+
 def test_what_has_a_number_is_no_generator() -> None:
     kernel = kernel_of(NOISY.format(given="rng: float", of="rng"))
     assert not drawn(kernel)
