@@ -13,7 +13,7 @@ from os import path as paths
 from typing import Literal, TypeVar
 
 from advisor.codec import decode
-from advisor.finding import OBSERVED
+from advisor.finding import MODULE, OBSERVED
 from costdb.records import dataclass, field, replace
 from costdb.store.place import StoreError, state_of, store_path
 
@@ -197,10 +197,19 @@ class Seen:
             bindings=text.bindings,
         )
 
-    def knowing(self, constants: Mapping[str, SeenArray]) -> Seen:
-        """Return the same where arrays of the module are what is known of them."""
-        arrays = tuple([constants.get(one.name, one) for one in self.arrays])
-        return replace(self, arrays=arrays)
+    def knowing(self, constants: Mapping[str, SeenArray | SeenNumber]) -> Seen:
+        """Return the same where arrays and numbers of the module are what is known of them.
+
+        At the module level itself all its numbers are known.
+        """
+        arrays = {n: one for n, one in constants.items() if isinstance(one, SeenArray)}
+        numbers = {n: one for n, one in constants.items() if isinstance(one, SeenNumber)}
+        own = {one.name: numbers.get(one.name, one) for one in self.numbers}
+        return replace(
+            self,
+            arrays=tuple([arrays.get(one.name, one) for one in self.arrays]),
+            numbers=(*(own | numbers if self.function == MODULE else own).values(),),
+        )
 
     def wider(self) -> Seen:
         """Return the same with one dimension more where nothing shows that there is none."""

@@ -105,23 +105,33 @@ def called(
     return tuple(sorted(made, key=lambda seen: seen.line))
 
 
-def constants(file: Followed) -> dict[str, SeenArray]:
-    """Return the arrays that a file binds at its module level, to names that nothing else binds."""
+def constants(file: Followed) -> dict[str, SeenArray | SeenNumber]:
+    """Return the arrays and numbers that a file binds at its module level, to names that nothing
+    else binds, and what such names hold: options, say."""
     reading = file.alone
     if reading.is_cut_short:
         return {}
-    run, found = reading.run, dict[str, SeenArray]()
+    run, found = reading.run, dict[str, SeenArray | SeenNumber]()
     bound = Counter(
         one.arg if isinstance(one, ast.arg) else one.id
         for one in walked(tree_of(file.source))
         if isinstance(one, ast.arg)
         or (isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))
     )
-    for name, value in _typed(run.home.frame.names).items():
-        if bound[name] == 1 and isinstance(value, Array):
+    names, facts = run.home.frame.names, run.symbols.facts
+    held = _attributes(run.home.tree.module, names, run)
+    for name, value in _typed({**names, **held}).items():
+        if bound[name.partition(".")[0]] != 1:
+            continue
+        if isinstance(value, Array):
             array = _array(name, value.view, (), run)
             if array is not None and array.shape is not None:
                 found[name] = array
+        elif isinstance(value, Number):
+            told = () if value.expr is None else sorted(free_symbols(value.expr) & facts.keys())
+            number = _number(name, value, "; ".join(facts[one].origin for one in told), run)
+            if number.value is not None or name in held:
+                found[name] = number
     return found
 
 
@@ -233,10 +243,10 @@ def _held(name: str, value: Value | None, call: str, run: Run) -> list[SeenNumbe
 
 
 def _attributes(
-    node: cst.FunctionDef, names: Mapping[str, Value | None], run: Run
+    node: cst.FunctionDef | cst.Module, names: Mapping[str, Value | None], run: Run
 ) -> dict[str, Value | None]:
     """Return what attributes denote of the objects that a function is given, and of its options."""
-    parts = list(nodes_in(node.body))
+    parts = list(nodes_in(node))
     options = (value for part in parts for value in run.bound.get(part, {}).items())
     known = {**names, **{name: one for name, one in options if _is_options(one)}}
     found: dict[str, Value | None] = {}

@@ -189,8 +189,7 @@ def test_arrays_of_self_are_arrays() -> None:
 GIVEN = """
     import numpy as np
 
-    given = {"N": 5}.get
-    N = given("N")
+    N = len(str(12345))
 
     def f(grid, source, make=lambda what: what):
         n, m = make(grid.n), make(6)
@@ -235,7 +234,7 @@ def test_what_is_bound_again_is_nothing(text: str) -> None:
 def test_edits_by_what_other_names_tell(dtype: str, low: int) -> None:
     source = dedent(GIVEN)
     findings = [one for one in checked(source).findings if one.fix is not None]
-    assert {one.span.start_line for one in findings} == {11, 14}
+    assert {one.span.start_line for one in findings} == {10, 13}
     found = {}
     edits = [edit for one in findings if one.fix is not None for edit in one.fix.edits]
     for name, text in (("before", source), ("after", apply_edits(source, tuple(edits)))):
@@ -676,6 +675,28 @@ def test_arrays_that_only_the_module_binds_have_their_shape(also: str) -> None:
     found = seen_functions("a.py", dedent(source), Options("node2026", {}, (), (), None))
     (shape,) = [one.shape for seen in found for one in seen.arrays if one.name == "TABLE"][-1:]
     assert shape == (None if also else (3, 2))
+
+
+@pytest.mark.parametrize("also", ["", "args = parser.parse_args(['--n', '3'])\n"])
+def test_options_of_a_script_are_their_defaults(also: str) -> None:
+    source = f"""
+import argparse
+import numpy as np
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--n", type=int, default=200)
+args = parser.parse_args()
+{also}n = args.n
+m = 2 * n
+x = np.zeros(n)
+y = np.zeros(m)
+for i in range(args.n):
+    x[i] = y[2 * i] + 1.0
+"""
+    found = seen_functions("a.py", source, Options("node2026", {}, (), (), None))
+    (kernel,) = read_kernels("a.py", source, found)
+    values = {name: size.value for name, size in kernel.sizes.items()}
+    assert values == ({} if also else {"args.n": 200, "m": 400, "n": 200})
 
 
 def test_what_an_array_is_listed_as_is_no_array() -> None:
