@@ -12,7 +12,15 @@ import libcst as cst
 
 from advisor.frontend.bindings import dotted, names_in, resolve
 from advisor.frontend.calls import METHODS, Calls
-from advisor.frontend.indices import Known, Selection, known, scalar, selection, whole_number
+from advisor.frontend.indices import (
+    OF_SHAPES,
+    Known,
+    Selection,
+    known,
+    scalar,
+    selection,
+    whole_number,
+)
 from advisor.frontend.scope import Given, Scope, function_of
 from advisor.frontend.splits import decided
 from advisor.frontend.trees import NotUnderstood
@@ -908,6 +916,8 @@ def _call(node: cst.Call, scope: Scope) -> Value:
     if full in FUNCTIONS:
         # those of SciPy have their whole names there
         return Calls(_door(scope)).function(full, _given(node.args))
+    if full in OF_SHAPES:
+        return _number(node, scope, "a shape that is not known")
     if full == "numpy.apply_along_axis" and len(node.args) == 3:
         return _applied_along(node, scope)
     if full is not None and full.startswith("numpy.") and not full.startswith("numpy.random."):

@@ -516,6 +516,7 @@ class _Uses(Calls):
                 self.now, self._turns, self._results = now, turns, results
 
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        value = self.with_shape(value)
         match targets, value:
             case [ast.Tuple(elts=names)], ast.Tuple(elts=values) if len(names) == len(values):
                 parts = [self.part(one) for one in values]

@@ -337,10 +337,14 @@ def known(node: Known, scope: Scope) -> Known:
             places = [None if one is None else whole_number(one) for one in ends]
             if isinstance(entries, tuple) and places.count(None) == ends.count(None):
                 return entries[slice(*places)]
-        case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="shape" | "size")):
+        case cst.Attribute(
+            value=cst.Name(value=name), attr=cst.Name("shape" | "size" | "ndim" as asked)
+        ):
             if scope.is_array(name):
                 extents = scope.extents_of(name)
-                return extents if node.attr.value == "shape" else count_of(extents)
+                if asked == "ndim":
+                    return num(len(extents))
+                return extents if asked == "shape" else count_of(extents)
         case cst.Attribute(cst.Subscript(cst.Name(name), [element]), cst.Name("shape")) if (
             scope.is_array(name) and isinstance(element.slice, cst.Index)
         ):
@@ -395,11 +399,19 @@ def bound_to_number(name: str, node: Known, scope: Scope) -> bool:
     return True
 
 
+OF_SHAPES = frozenset({"numpy.shape", "numpy.size", "numpy.ndim"})
 _READ = frozenset({"len", "int", "min", "max", "enumerate", "range", "reversed", "zip"})
 
 
 def _called(node: cst.Call, scope: Scope) -> Known:
-    """Return what builtin functions make of whole numbers and of tuples."""
+    """Return what builtin functions make of whole numbers and of tuples, and NumPy of shapes."""
+    match node.args:
+        case [cst.Arg(value=of, keyword=None, star="")]:
+            asked = resolve(node.func, scope.imports) or ""
+            if asked in OF_SHAPES:
+                attribute = cst.Attribute(of, cst.Name(asked.removeprefix("numpy.")))
+                found = known(attribute, scope)
+                return node if found is attribute else found
     name = node.func.value if isinstance(node.func, cst.Name) else ""
     if name not in _READ or any(argument.star for argument in node.args):
         return node

@@ -618,6 +618,13 @@ class Parts:
                 return f"{of}.{attr}".removeprefix("numpy.") if known else ""
         return ""
 
+    def with_shape(self, node: ast.expr) -> ast.expr:
+        """Return ``np.shape(x)`` as ``x.shape``, and others as they are."""
+        match node:
+            case ast.Call(func=func, args=[one], keywords=[]) if self.path(func) == "shape":
+                return ast.Attribute(one, "shape", ast.Load())
+        return node
+
     def _swept(self, nodes: Sequence[ast.expr], parts: Sequence[Part]) -> None:
         """What a sum goes through together with a part that an index chooses is as large."""
         for k, node in enumerate(nodes):
@@ -658,7 +665,7 @@ class Parts:
         return self.given[name]
 
     def _subscript(self, node: ast.Subscript) -> Part:
-        index, value = node.slice, node.value
+        index, value = node.slice, self.with_shape(node.value)
         if isinstance(value, ast.Attribute) and value.attr == "shape":
             axis = index.value if isinstance(index, ast.Constant) else None
             least = max(axis + 1, -axis) if isinstance(axis, int) else 1

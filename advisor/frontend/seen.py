@@ -11,6 +11,7 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.frontend.bindings import (
+    Imports,
     NameScope,
     ScopeKind,
     ScopeVisitor,
@@ -204,7 +205,7 @@ def _declared(
         Its parameters that count something.
     """
     arrays = {array.name: array for array in given if array.name in places and _is_usable(array)}
-    names = _names_of_extents(function.node, arrays, once)
+    names = _names_of_extents(function.node, arrays, once, Imports(function.scopes))
     for name, first, then in function.square:
         # where it is 1, too
         if (name, first) in names and then < arrays[name].ndim:
@@ -454,7 +455,10 @@ def _kind(dtype: str) -> Kind | None:
 
 
 def _names_of_extents(
-    node: cst.FunctionDef, arrays: Mapping[str, SeenArray], once: Collection[str]
+    node: cst.FunctionDef,
+    arrays: Mapping[str, SeenArray],
+    once: Collection[str],
+    imports: Mapping[str, str],
 ) -> dict[_Axis, str]:
     """Return what extents are called by ``n, m = a.shape``, ``n = a.shape[0]`` or ``len(a)``."""
     names: dict[_Axis, str] = {}
@@ -463,7 +467,7 @@ def _names_of_extents(
         for name, one in arrays.items()
     }
     places = {e: (name, k) for name, one in types.items() for k, e in enumerate(one.extents)}
-    scope = Scope({}, lambda part: Span(1, 0, 1, 0), locals=types)
+    scope = Scope(imports, lambda part: Span(1, 0, 1, 0), locals=types)
     for found in nodes_in(node.body):
         match found:
             case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value):

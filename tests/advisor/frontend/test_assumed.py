@@ -43,6 +43,7 @@ def checked(source: str) -> FileResult:
         ("u[i, j] = 0.0", {"u": (2, "float64")}),
         ("u[i, j, :] = v[i, j]", {"u": (3, "float64"), "v": (2, "float64")}),
         ("n, m = u.shape", {"u": (2, "float64")}),
+        ("n, m = np.shape(u)", {"u": (2, "float64")}),
         ("u[i, v[i, j]] = 0.0", {"u": (2, "float64"), "v": (2, "int64")}),
         (
             "t = u.dtype\n        u[v[i]] = 0.0\n        s = v.shape",
@@ -66,7 +67,7 @@ def checked(source: str) -> FileResult:
     ],
 )
 def test_what_subscripts_tell(text: str, arrays: dict[str, tuple[int, str]]) -> None:
-    head = "def f(u, v, i, j):\n    for k in range(3):\n"
+    head = "import numpy as np\ndef f(u, v, i, j):\n    for k in range(3):\n"
     (seen,) = assumed(f"{head}        {text}\n        w[k + 1]")
     assert {one.name: (one.ndim, one.dtype) for one in seen.arrays} == arrays
 

@@ -180,6 +180,7 @@ def test_slices_that_run_backwards_are_parts_turned_round(text: str, extent: int
 
 def test_subscripts_that_count_down_with_a_loop_are_read() -> None:
     source = """
+import numpy as np
 # advise: kernel N=20 b=3
 # advise: x: f8[N, N] over (block(p), none) on mesh(p=4)
 def f(x, b: int):
@@ -188,8 +189,9 @@ def f(x, b: int):
         out += x[b - 1 - i : N - i]
     return out
 """
-    (kernel,) = read_kernels("k.py", source.replace("N - i", "x.shape[0] - i"))
-    assert not [s for s in walk(kernel.body) if isinstance(s, Unknown)]
+    for extent in ("x.shape[0]", "np.shape(x)[0]", "np.shape(x)[np.ndim(x) - 1]"):
+        (kernel,) = read_kernels("k.py", source.replace("N - i", f"{extent} - i"))
+        assert not [s for s in walk(kernel.body) if isinstance(s, Unknown)]
     # what a pragma says of the trips bounds no index
     stated = source.replace("    for", "    # advise: trip 2\n    for").replace("N - i", "-i")
     (kernel,) = read_kernels("k.py", stated)
